@@ -69,7 +69,7 @@ def _rest(lines: list[str]) -> Entries:
 
 def _below(lines: list[str], indent: int) -> list[str]:
     """
-    The leading lines that are blank or indented by more than *indent*.
+    Returns the leading lines that are blank or indented by more than *indent*.
     """
     for number, line in enumerate(lines):
         if line.strip() and _indent(line) <= indent:

@@ -104,7 +104,7 @@ class FunctionArguments(TypedArguments):
 
 def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[inspect.Parameter]:
     """
-    The visible parameters, annotations resolved.
+    Returns the visible parameters, annotations resolved.
     """
     target, parameters = annotated(function), inspect.signature(function).parameters
     # The hidden and the result may name what is only there for type checkers.
@@ -143,7 +143,7 @@ def annotated(function: Callable[..., Any]) -> Any:
 
 def _adapter(name: str, parameters: list[inspect.Parameter]) -> Any:
     """
-    A pydantic adapter of a dict with the parameters as keys: unlike a model's fields, these may have any name.
+    Returns a pydantic adapter of a dict with the parameters as keys: unlike a model's fields, these may have any name.
     """
     from pydantic import ConfigDict, TypeAdapter
     from typing_extensions import TypedDict
@@ -190,7 +190,7 @@ def _field(parameter: inspect.Parameter) -> Any:
 
 def _eager(annotation: Any) -> Any:
     """
-    *annotation* with a list for an `Iterable`, whose items pydantic would check only while the tool runs.
+    Returns *annotation* with a list for an `Iterable`, whose items pydantic would check only while the tool runs.
     """
     kind = typing.get_origin(annotation)
 
@@ -205,7 +205,7 @@ def _eager(annotation: Any) -> Any:
 
 def _replaced(annotation: Any, change: Callable[[Any], Any]) -> Any:
     """
-    *annotation* with its type changed and its metadata kept.
+    Returns *annotation* with its type changed and its metadata kept.
     """
     if typing.get_origin(annotation) is not Annotated:
         return change(annotation)

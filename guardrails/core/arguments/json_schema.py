@@ -148,7 +148,7 @@ class SchemaArguments:
 
     def _first(self, arguments: object) -> tuple[Problem, ...]:
         """
-        The first error alone, if it cannot contain those of alternatives.
+        Returns the first error alone, if it cannot contain those of alternatives.
         """
         import jsonschema_rs
 
@@ -162,7 +162,7 @@ class SchemaArguments:
 
     def _told(self, error: "ValidationError", arguments: object) -> Iterator[Problem]:
         """
-        *error* in our words. Its own message is not used: it repeats the value, which may be a secret.
+        Returns *error* in our words. Its own message is not used: it repeats the value, which may be a secret.
         """
         path = _keys(error.instance_path, arguments)
         field = dotted(path)
@@ -191,7 +191,7 @@ class SchemaArguments:
 
 def _of_the_cut(error: "ValidationError", cut: object, arguments: object) -> bool:
     """
-    Whether *error* may be there only since *cut* has not all of *arguments*.
+    Returns whether *error* may be there only since *cut* has not all of *arguments*.
     """
     if type(error.kind).__name__ not in _OF_SIZE:
         return False
@@ -210,7 +210,7 @@ def refuse(uri: str) -> Any:
 
 def _where(error: Exception) -> str:
     """
-    The place in the schema that *error* is about, and what it says.
+    Returns the place in the schema that *error* is about, and what it says.
     """
     place = dotted(tuple(getattr(error, "instance_path", ())))
     reason = (getattr(error, "message", None) or str(error)).rpartition("ValueError: ")[2]
@@ -241,7 +241,8 @@ def at(value: Any, path: Iterable[str | int]) -> Any:
 
 def _keys(path: Iterable[str | int], value: Any) -> Path:
     """
-    *path* by the names that objects in *value* have: the validator gives those of digits (`7`, `+7`, `007`) as numbers.
+    Returns *path* by the names that objects in *value* have: the validator gives those of digits (`7`, `+7`, `007`) as
+    numbers.
     """
     keys: list[str | int] = []
 

@@ -202,7 +202,7 @@ def only_user(problems: Sequence[Problem], ask_user: frozenset[str]) -> bool:
 
 def _meant(problem: Problem) -> str:
     """
-    The field that the unknown one of *problem* was meant to be, or "".
+    Returns the field that the unknown one of *problem* was meant to be, or "".
     """
     match = _SUGGESTION.search(problem.message)
     parent, dot, _ = problem.field.rpartition(".")
@@ -212,7 +212,7 @@ def _meant(problem: Problem) -> str:
 
 def _subject(problem: Problem, ask_user: frozenset[str]) -> str:
     """
-    The field of *problem* that only the user can know, or "".
+    Returns the field of *problem* that only the user can know, or "".
     """
     if not problem.field:
         return next((name for name in re.findall(r"\w+(?:\.\w+)*", problem.message) if name in ask_user), "")

@@ -56,7 +56,7 @@ def names_at(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
 
 def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """
-    *node*, what it refers to and what it combines, each once, with whether it always applies.
+    Returns *node*, what it refers to and what it combines, each once, with whether it always applies.
     """
     seen: set[int] = set()
     waiting = [(node, True)]

@@ -137,7 +137,7 @@ class TypedArguments:
 
     def _unbounded(self, given: dict[str, Any]) -> tuple[Problem, ...]:
         """
-        Why pydantic is not asked about *given*: it would take time, and build errors, out of all proportion.
+        Returns why pydantic is not asked about *given*: it would take time, and build errors, out of all proportion.
         """
         if self._visits is not None:
             counted = self._visits.of(given)
@@ -154,8 +154,8 @@ class TypedArguments:
 
     def _briefly(self, given: dict[str, Any]) -> Any:
         """
-        The arguments that *given* are. If they are many, each array and object in them has one error at most: pydantic builds
-        all errors before it gives one.
+        Returns the arguments that *given* are. If they are many, each array and object in them has one error at most:
+        pydantic builds all errors before it gives one.
         """
         if self._core_schema is None or not is_large((given,)):
             return self._validate(given)
@@ -238,7 +238,7 @@ def json_schema(name: str, make: Callable[..., dict[str, Any]]) -> dict[str, Any
 
 def _fields_of(definition: "type[BaseModel]") -> Callable[[Any], dict[str, Any]]:
     """
-    How to get at the fields of a *definition*: `__dict__`, unless some are elsewhere, or other things there.
+    Returns how to get at the fields of a *definition*: `__dict__`, unless some are elsewhere, or other things there.
     """
     members = {type(value) for kind in definition.__mro__ for value in vars(kind).values()}
     only = definition.model_config.get("extra") != "allow" and functools.cached_property not in members
@@ -264,7 +264,7 @@ def _plain_fields(model: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """
-    *value* with models and dataclasses inside as dicts.
+    Returns *value* with models and dataclasses inside as dicts.
     """
     kind = type(value)
 

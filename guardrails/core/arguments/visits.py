@@ -148,7 +148,7 @@ class _Counted:
 
 def _lacks(node: Mapping[str, Any], value: object) -> int:
     """
-    How many fields *value* may lack: each is an error of its own.
+    Returns how many fields *value* may lack: each is an error of its own.
     """
     if not isinstance(value, dict):
         return 0
@@ -161,7 +161,7 @@ def _lacks(node: Mapping[str, Any], value: object) -> int:
 
 def _inner(node: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
     """
-    The checks that *node* tries on the parts of *value*.
+    Returns the checks that *node* tries on the parts of *value*.
     """
     if isinstance(value, dict):
         named, matched = node.get("properties", {}), tuple(node.get("patternProperties", {}).values())
@@ -184,7 +184,7 @@ def _inner(node: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
 
 def _parts(node: Mapping[str, Any]) -> Iterator[Any]:
     """
-    The schemas of *node* for parts of a value.
+    Returns the schemas of *node* for parts of a value.
     """
     for word in ("properties", "patternProperties"):
         yield from node.get(word, {}).values()

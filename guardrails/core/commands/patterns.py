@@ -112,14 +112,14 @@ def forbids(rule: Rule, command: "Command") -> bool:
 
 def _speaks(stage: Sequence[Word], command: "Command") -> bool:
     """
-    Whether *stage* of a rule speaks of the program of *command*.
+    Returns whether *stage* of a rule speaks of the program of *command*.
     """
     return stage[0].loose.fullmatch(command.program if "/" in stage[0].text else command.base) is not None
 
 
 def _piped(stages: Sequence[Sequence[Word]], command: "Command") -> bool:
     """
-    Whether what is piped into *command* has all *stages*, one behind the other; only so far back is looked.
+    Returns whether what is piped into *command* has all *stages*, one behind the other; only so far back is looked.
     """
     earlier, left = command.previous, list(stages)
     for _ in range(_MAX_STAGES):
@@ -170,7 +170,7 @@ class _Words:
 
 def _parts(words: Sequence[str]) -> tuple[set[str], list[str]]:
     """
-    The flags among *words*, lowercase, one by one; and the other words.
+    Returns the flags among *words*, lowercase, one by one; and the other words.
     """
     flags, operands, over = set[str](), list[str](), False
     for word in words:

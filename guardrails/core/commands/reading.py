@@ -55,7 +55,7 @@ def _keep(key: str | tuple[str, ...], said: tuple[Found | UnreadableError, int])
 
 def _walked(command: str | tuple[str, ...]) -> tuple[Found | UnreadableError, int]:
     """
-    The commands that *command* may run, and the work of finding them.
+    Returns the commands that *command* may run, and the work of finding them.
     """
     size = len(command) if isinstance(command, str) else sum(map(len, command))
     work = Work(size)

@@ -144,7 +144,7 @@ class Walker(Runner):
 
     def _inputs(self, redirects: "list[Node]", stdin: str | None) -> str | None:
         """
-        The text that is read of *redirects*; files that they write are noted as commands.
+        Returns the text that is read of *redirects*; files that they write are noted as commands.
         """
         for redirect in redirects:
             if redirect.type == "file_redirect":

@@ -116,7 +116,7 @@ def _alias(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def _aftertaking(words: list[str], options: Options) -> list[str]:
     """
-    *words* from the first that is neither an option nor its value; an option's name may hold its value.
+    Returns *words* from the first that is neither an option nor its value; an option's name may hold its value.
     """
     position = 0
     while position < len(words):

@@ -217,7 +217,7 @@ class Chain:
 
     def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
         """
-        The declarations and guard settings of the rules that match *name*: first match wins, key by key.
+        Returns the declarations and guard settings of the rules that match *name*: first match wins, key by key.
         """
         declared: dict[str, Any] = {}
         settings: dict[str, dict[str, Any]] = {}

@@ -229,7 +229,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
         duration: int,
     ) -> tuple[Cause | None, list[tuple[str, str]]]:
         """
-        Charge *scopes* too; the limit of one that is used up, and (guard, what it raised).
+        Charge *scopes* too. Returns the limit of one that is used up, and (guard, what it raised).
         """
         errors: list[tuple[str, str]] = []
         decision, outcome = self.decision, self.prepared.outcome
@@ -265,7 +265,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
 
 def _limit(chain: Chain, state: SessionState, now_ms: int) -> Cause | None:
     """
-    The limit that what a call really took has used up.
+    Returns the limit that what a call really took has used up.
     """
     # What no call can bring about is asked only once the session is over anyway.
     cause = first_cause(chain, chain.call_spenders if state.exhausted is None else chain.spenders, state, now_ms)

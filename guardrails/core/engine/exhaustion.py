@@ -53,7 +53,7 @@ def note_turn(chain: Chain, state: SessionState, cost: int | None) -> None:
 
 def _outgrown(chain: Chain, state: SessionState) -> Denial | None:
     """
-    The cause that neither a tool nor a model turn fits into what is left of the cost limit.
+    Returns the cause that neither a tool nor a model turn fits into what is left of the cost limit.
 
     A turn is taken for as cheap as the cheapest so far, and fits if none has a price.
     """

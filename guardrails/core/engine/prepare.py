@@ -122,7 +122,7 @@ def evidence(outcome: Outcome, rendered: Rendered | None) -> bytes:
 
 def _heard(said: Envelope) -> Envelope:
     """
-    A tool's own envelope without what does not have the form of its field: state and records rely on it.
+    Returns a tool's own envelope without what does not have the form of its field: state and records rely on it.
     """
     own = said.copy()
     if own.error_type is not None and own.error_type not in ERROR_TYPES:

@@ -115,7 +115,7 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
 
 def _with_rest(shown: dict[str, Any], rest: Mapping[str, int]) -> dict[str, Any]:
     """
-    The rest under a lease, together with the rest that nobody held as of its latest trip.
+    Returns the rest under a lease, together with the rest that nobody held as of its latest trip.
     """
     return {key: left + _shown(rest, *_SHOWN[key]) if key in _SHOWN else left for key, left in shown.items()}
 

@@ -60,7 +60,7 @@ class Keys(Checked):
 @lru_cache(maxsize=256)
 def _checkable(keys: Any) -> Any:
     """
-    The `TypedDict` *keys* as pydantic takes it on any Python.
+    Returns the `TypedDict` *keys* as pydantic takes it on any Python.
     """
     from typing_extensions import TypedDict
 

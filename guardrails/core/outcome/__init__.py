@@ -127,7 +127,7 @@ def _told(failed: Failed, known: _Known) -> "Failure | None":
 
 def _of_value(value: Any, known: _Known, failure: "Failure | None" = None) -> Outcome:
     """
-    The outcome of *value*; *failure*: what is said of it, so that nobody looks for one.
+    Returns the outcome of *value*; *failure*: what is said of it, so that nobody looks for one.
     """
     kind = type(value)
     if hasattr(kind, "__guardrails_envelope__"):
@@ -200,7 +200,7 @@ def _failed(exc: BaseException, known: _Known) -> Outcome:
 
 def _said(exc: BaseException, kind: ErrorType) -> str:
     """
-    The text of *exc*, with the name of its class where that says more.
+    Returns the text of *exc*, with the name of its class where that says more.
     """
     from .exception_facts import text_of
 

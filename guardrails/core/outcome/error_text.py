@@ -232,7 +232,8 @@ def _of_class(text: str) -> ErrorType | None:
 
 def _of_traceback(text: str) -> ErrorType:
     """
-    The last exception that says something is what got out: a wrapper does not, nor what was cancelled beside another.
+    Returns the kind by the last exception that says something: a wrapper does not, nor one that was cancelled beside
+    another.
     """
     said: ErrorType = "code_error"
     for line in reversed(raised_in(text[-_TRACED:])):

@@ -74,7 +74,7 @@ def _diagnosis_of(exc: BaseException, arguments: Any) -> tuple[ErrorType, BaseEx
 
 def _own_type(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
-    The kind that *exc* itself says; None for a wrapper that says nothing.
+    Returns the kind that *exc* itself says; None for a wrapper that says nothing.
     """
     if (kind := _coded_type(exc)) is not None:
         return kind
@@ -92,7 +92,7 @@ def _own_type(exc: BaseException, arguments: Any) -> ErrorType | None:
 
 def _coded_type(exc: BaseException) -> ErrorType | None:
     """
-    By the code of a service: botocore, grpc, OpenAI, PostgreSQL, JSON-RPC.
+    Returns the kind by the code of a service: botocore, grpc, OpenAI, PostgreSQL, JSON-RPC.
     """
     for code in _codes(exc):
         if isinstance(code, bool):
@@ -125,7 +125,7 @@ def _codes(exc: BaseException) -> Iterator[Any]:
 
 def _classed_type(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
-    By the names of its classes, the nearest first.
+    Returns the kind by the names of its classes, the nearest first.
     """
     for cls in type(exc).__mro__:
         if cls.__module__ != "builtins":
@@ -142,7 +142,8 @@ def _classed_type(exc: BaseException, arguments: Any) -> ErrorType | None:
 
 def _refined(exc: BaseException, cls: type, kind: ErrorType, arguments: Any) -> ErrorType:
     """
-    A `ValueError` is raised for anything that is wrong with a value; its text may say what, the arguments whose it was.
+    Returns *kind*, refined. A `ValueError` is raised for anything that is wrong with a value: its text may say the
+    fault, and the arguments whose it was.
     """
     if cls is TypeError:
         found = _BAD_CALL.search(text_of(exc))
@@ -167,7 +168,7 @@ def _refined(exc: BaseException, cls: type, kind: ErrorType, arguments: Any) -> 
 
 def _is_given(document: Any, arguments: Any) -> bool:
     """
-    Whether *document* was in the arguments of the call.
+    Returns whether *document* was in the arguments of the call.
     """
     if isinstance(document, bytes | bytearray):
         document = bytes(document).decode(errors="replace")

@@ -129,7 +129,7 @@ def _plain_sign(views: tuple[object, ...], text: str | None, words: Words, argum
 
 def _named_type(view: object, code: float | None) -> ErrorType | None:
     """
-    The kind that an object names, by a word of ours or of a service.
+    Returns the kind that an object names, by a word of ours or of a service.
     """
     for path in _KINDS:
         said = value_at(view, path)
@@ -197,7 +197,7 @@ def _message(rules: ResultClassifier, views: tuple[object, ...]) -> str:
 
 def _short(value: object) -> str:
     """
-    A bounded picture of a value.
+    Returns a bounded picture of a value.
     """
     if value is MISSING:
         return "missing"

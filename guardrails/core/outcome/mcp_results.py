@@ -42,7 +42,7 @@ def read_mcp(result: Any) -> Any:
 
 def _blocks(result: Any) -> list[Any] | None:
     """
-    The blocks of a result. Returns None if it has no content.
+    Returns the blocks of a result. Returns None if it has no content.
     """
     content = _of(result, "content")
     if isinstance(content, str):
@@ -54,7 +54,7 @@ def _blocks(result: Any) -> list[Any] | None:
 
 def _first(source: Any, names: tuple[str, ...]) -> Any:
     """
-    The value that *source* has by the first of *names* that it knows. Returns None if it knows none.
+    Returns the value that *source* has by the first of *names* that it knows. Returns None if it knows none.
     """
     for name in names:
         if source.get(name) is not None if isinstance(source, Mapping) else hasattr(source, name):

@@ -202,7 +202,7 @@ def _http_error(said: Any) -> int | None:
 
 def _tells(error: Any) -> bool:
     """
-    Whether a member `error` says that there was one. A number may be the error of a measurement.
+    Returns whether a member `error` says that there was one. A number may be the error of a measurement.
     """
     if isinstance(error, str):
         return error.strip().lower() not in _NO_ERROR

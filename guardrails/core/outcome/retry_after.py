@@ -96,7 +96,7 @@ def _attribute_wait(value: Any, now_ms: int | None) -> int | None:
 
 def _reset(headers: dict[str, str], status: int | None, now_ms: int | None) -> int | None:
     """
-    When a limit of which nothing remains begins anew; of several the last.
+    Returns when a limit that is used up begins anew; of several the last.
     """
     waits: list[int | None] = []
     for name, value in headers.items():

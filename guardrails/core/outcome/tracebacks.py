@@ -91,7 +91,8 @@ def _take_python(start: str, lines: Iterator[str], kept: list[str]) -> None:
 
 def _error_line(lines: Iterator[str]) -> str:
     """
-    The line after the frames; an exception group indents that one too, then it is the last one that says something.
+    Returns the line after the frames; an exception group indents that one too, then it is the last one that says
+    something.
     """
     last = ""
     for line in lines:

@@ -231,7 +231,7 @@ def speaks_of_pages(key: str) -> bool:
 
 def _by_words(key: str) -> Kind | None:
     """
-    The meaning of a name by its words: `has_more_streams`, `hydra:next`, `X-WP-Total`, `num_rows_total`.
+    Returns the meaning of a name by its words: `has_more_streams`, `hydra:next`, `X-WP-Total`, `num_rows_total`.
     """
     words = [word.lower() for word in _WORDS.findall(key)]
     if words[:1] == ["x"] and len(words) > 1:

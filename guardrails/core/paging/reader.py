@@ -71,7 +71,7 @@ def _holds_list(value: dict[Any, Any]) -> bool:
 
 def _is_of_something_else(value: dict[Any, Any]) -> bool:
     """
-    Whether a bare total in an object is one of a thing of its own, or the sum of its neighbours.
+    Returns whether a bare total in an object is one of a thing of its own, or the sum of its neighbours.
     """
     numbers = []
     for name, inner in islice(dict.items(value), 2 * _SIDES):

@@ -245,7 +245,7 @@ class Life:
 
 def _as_told(decision: Decision, record: Record) -> Decision:
     """
-    *decision* as it was when *record* was written: the call may have been taken up under another id since.
+    Returns *decision* as it was when *record* was written: the call may have been taken up under another id since.
     """
     own = record.get("id", decision.call.id)
     return decision if own == decision.call.id else replace(decision, call=replace(decision.call, id=own))

@@ -98,7 +98,7 @@ def _copies(own: Sequence[Entry], document: int) -> int:
 
 def _churned(before: Sequence[Entry], tool: str) -> int:
     """
-    How often in a row *tool* undid what the call just before had made, and nothing else was done.
+    Returns how often in a row *tool* undid what the call just before had made, and nothing else was done.
     """
     if not before or not undoes(tool, before[0].tool):
         return 0

@@ -123,7 +123,7 @@ def same_answer(before: Sequence[Entry], sig: int | None) -> int:
 
 def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Entry]:
     """
-    The beginning of *entries* while it *goes_on*; one of each turn.
+    Returns the beginning of *entries* while it *goes_on*; one of each turn.
     """
     run: list[Entry] = []
     for entry in entries:

@@ -166,9 +166,7 @@ def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
 
 
 def _told(bare: bytes) -> Emptiness:
-    """
-    What is said in words.
-    """
+    """ Returns the part that is said in words. """
     if len(bare) > MAX_SAID:
         return 0
     if b"no output" in bare or b"No Output" in bare:
@@ -201,7 +199,7 @@ def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
 
 def _without_volatile(value: Any, call: ToolCall) -> tuple[Any, int]:
     """
-    (what is not volatile, what it is an answer to); 0: to any question.
+    Returns (what is not volatile, what it is an answer to); 0: to any question.
     """
     kinds, given = beside(call.tool), given_by(call)
     for some in (kinds, kinds & ASIDE):
@@ -218,7 +216,8 @@ def _without_volatile(value: Any, call: ToolCall) -> tuple[Any, int]:
 
 def _masked(value: Any) -> Any:
     """
-    *value* with what is volatile in the sentences that it holds left out; a clock or an id that stands alone is news.
+    Returns *value* with what is volatile in the sentences that it holds left out; a clock or an id that stands alone is
+    news.
     """
     kind = type(value)
     if kind is dict:
@@ -273,7 +272,7 @@ def _sentence(found: re.Match[str]) -> str:
 
 def _without(found: re.Pattern[str], text: str, before: str) -> str:
     """
-    *text* with a space for each that is *found*, and for the characters that stand *before* it.
+    Returns *text* with a space for each that is *found*, and for the characters that stand *before* it.
     """
     *parts, last = found.split(text)
     return " ".join([*[part.rstrip(before) for part in parts], last])

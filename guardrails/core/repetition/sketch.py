@@ -212,7 +212,7 @@ def _sketch(call: ToolCall) -> int:
 
 def _is_text(value: Any) -> bool:
     """
-    Whether *value* is a text of three words, or in a script that does not space them.
+    Returns whether *value* is a text of three words, or in a script that does not space them.
     """
     return type(value) is str and (
         len(value[:HEAD].split(None, 2)) > 2 or (len(value) > _STEM and not value.isascii() and max(value) >= _UNSPACED)
@@ -221,21 +221,21 @@ def _is_text(value: Any) -> bool:
 
 def _is_place(value: Any) -> bool:
     """
-    Whether *value* is where a file, or a page, is.
+    Returns whether *value* is where a file, or a page, is.
     """
     return type(value) is str and len(value) <= HEAD and _PLACE.fullmatch(value) is not None
 
 
 def _is_size(key: Any, value: Any) -> bool:
     """
-    Whether *value* is a number that says how much is asked for, or which part.
+    Returns whether *value* is a number that says how much is asked for, or which part.
     """
     return (type(value) is int or type(value) is float) and type(key) is str and _NAMES_ONE.search(key) is None
 
 
 def _word_of(call: ToolCall, arguments: dict[Any, Any]) -> set[int] | None:
     """
-    The hashed word of *arguments* of *call*, or none; None if there are more.
+    Returns the hashed word of *arguments* of *call*, or none. Returns None if there are more.
     """
     words = _words(ToolCall(call.tool, arguments, call.id, None, None))
     return None if words is None or len(words) > 1 else {*map(xxh3_64_intdigest, words)}

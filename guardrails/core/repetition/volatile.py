@@ -122,7 +122,7 @@ def parted(value: Any, kinds: Collection[Kind], depth: int = 3) -> tuple[Any, se
 
 def _once(rows: list[Any]) -> tuple[list[Any], set[Kind]]:
     """
-    *rows* without the ids of a request that are the same wherever they stand.
+    Returns *rows* without the ids of a request that are the same wherever they stand.
     """
     ids = {
         (name, str(member))

@@ -60,7 +60,7 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
 
 def _over_before(entry: Entry, last: Entry) -> bool:
     """
-    Whether all that *entry*, which was admitted before *last*, did was done when *last* was admitted.
+    Returns whether all that *entry*, which was admitted before *last*, did was done when *last* was admitted.
     """
     if entry.status not in ("ok", "error") or entry.beside >= MANY:
         return False
@@ -82,7 +82,7 @@ def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
 
 def _helps(entry: Entry, last: Entry, limit_s: float | None) -> bool:
     """
-    Whether *entry* may be why what the call *last* did not find is found the next time.
+    Returns whether *entry* may be why what the call *last* did not find is found the next time.
     """
     if entry.seq > last.seq:
         # A look renews the handles of what is shown (the elements of a page), which a tool that acts may have missed.

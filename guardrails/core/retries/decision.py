@@ -178,7 +178,7 @@ class Decider:
 
     def _best(self, tries: list[_Try]) -> _Try:
         """
-        The smallest wait within reach of the best among those that pay; of what never pays, the most likely.
+        Returns the smallest wait within reach of the best among those that pay; of what never pays, the most likely.
         """
         paying = [one for one in tries if one.value > 0] or tries
         least = (1 - self.stakes.within) * max(one.p for one in paying)
@@ -186,7 +186,7 @@ class Decider:
 
     def _instead(self, tool: str, error: ErrorType, context: Context, price: float) -> tuple[NextAction, float]:
         """
-        What else there is to do, and its value; nothing is worth 0.
+        Returns the other next step, and its value; to do nothing is worth 0.
         """
         if error in TRANSIENT:
             return "give_up", 0.0
@@ -209,7 +209,7 @@ class Decider:
 
     def _after(self, context: Context, wait_ms: int) -> Context:
         """
-        The context if the call, repeated after *wait_ms*, fails like this once more, without a header.
+        Returns the context if the call, repeated after *wait_ms*, fails like this once more, without a header.
         """
         spec = self.model.spec
         levels = spec.decode_context(context.code)

@@ -106,7 +106,7 @@ def prior_corrections() -> dict[str, tuple[float, float]]:
 
 def _rates(spec: FeatureSpec, error: ErrorType, belief: Belief) -> Iterator[tuple[int, int, float]]:
     """
-    (context, action, success) of every situation that a belief is about.
+    Returns (context, action, success) of every situation that a belief is about.
     """
     waits = belief.waits * len(WAITS_S) if len(belief.waits) == 1 else belief.waits
     headers = (None, *HEADERS_S) if error in ("rate_limit", "unavailable") else (None,)

@@ -164,7 +164,7 @@ def unpacked_failing(packed: Iterable[list[Any]]) -> dict[str, Failing]:
 
 def _packed(bits: int) -> str | list[int]:
     """
-    The places of *bits* while they take less room than all of them.
+    Returns the places of *bits* while they take less room than all of them.
     """
     if bits.bit_count() >= BITS // 32:
         return b85encode(bits.to_bytes(BITS // 8, "little")).decode()
@@ -218,7 +218,8 @@ def _decoded(found: re.Match[bytes]) -> bytes:
 
 def _asked(written: bytes) -> set[bytes]:
     """
-    The values of arguments that can be told from chance: one character is one where it is all that an argument is.
+    Returns the values of arguments that can be told from chance: one character is one where it is all that an argument
+    is.
     """
     return {value for value in _values(written) if len(value) > 1} | set(_SINGLE.findall(written))
 

@@ -90,7 +90,7 @@ def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any]
 
 def _text(data: Bytes, size: int, room: int) -> str | None:
     """
-    *data* as text, at most *room* bytes of it; None if it is not UTF-8.
+    Returns *data* as text, at most *room* bytes of it. Returns None if it is not UTF-8.
     """
     head = bytes(_head(data, room))
     try:
@@ -102,7 +102,7 @@ def _text(data: Bytes, size: int, room: int) -> str | None:
 
 def _said_cut(head: str, size: int, room: int) -> str:
     """
-    *head*, of *size* bytes, with what says so: in *room* bytes of JSON, so that nobody has to cut it again.
+    Returns *head*, of *size* bytes, with what says so: in *room* bytes of JSON, so that nobody has to cut it again.
     """
     while True:
         text = f"{head}... [truncated: {len(head.encode()):,} of {size:,} bytes shown]"

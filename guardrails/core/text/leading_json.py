@@ -125,7 +125,7 @@ def estimate(value: Any, samples: int = 256) -> int:
 
 def _pieces(value: Any, room: int, depth: int) -> Iterator[bytes | None]:
     """
-    The JSON of *value*, lazily and without recursion; None if it nests deeper than *depth*.
+    Returns the JSON of *value*, lazily and without recursion. Returns None if it nests deeper than *depth*.
 
     A text longer than *room* is shortened to more than that, since nothing behind it can be wanted.
     """
@@ -213,7 +213,7 @@ def _name(key: Any) -> str:
 
 def _leaf(value: Any, room: int, levels: int) -> bytes | None:
     """
-    The JSON of what is no container, or of a light one.
+    Returns the JSON of what is no container, or of a light one.
     """
     if isinstance(value, str):
         return _quoted(value, room)
@@ -242,7 +242,7 @@ def _integer(value: int, room: int) -> bytes:
 
 def _light(value: Any, levels: int) -> bytes | None:
     """
-    The JSON of a small container, in one go; one of more containers than *levels* might nest deeper than that.
+    Returns the JSON of a small container, in one go; one of more containers than *levels* might nest deeper than that.
     """
     kind = type(value)
     if kind in CONTAINERS and room_left(value, _SMALL, levels) >= 0:

@@ -96,7 +96,7 @@ def _refuse(pattern: str) -> None:
 
 def _digits(found: re.Match[str]) -> str:
     """
-    An escape as far as it can be a reference.
+    Returns an escape as far as it can be a reference.
     """
     return found[0] if found[1].isdigit() else "x"
 

@@ -52,7 +52,7 @@ def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
 
 def _nests(value: Any, depth: int) -> bool:
     """
-    Whether the containers of *value* nest deeper than *depth*.
+    Returns whether the containers of *value* nest deeper than *depth*.
     """
     level = [value]
     for _ in range(depth):

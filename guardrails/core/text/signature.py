@@ -177,7 +177,8 @@ def _head(payload: bytes | str) -> tuple[bytes, int]:
 
 def _is_plain(arguments: Any) -> bool:
     """
-    Whether orjson writes *arguments* canonically, but for text in another normal form and for keys that it refuses.
+    Returns whether orjson writes *arguments* canonically, but for text in another normal form and for keys that it
+    refuses.
 
     That is: at most `_FEW` containers, so that a cycle ends, and each value exactly a str, int, bool, None, list, dict or
     fractional float. Tuples are not for orjson: it does not count them as depth, and corrupts memory on thousands of them
@@ -226,7 +227,7 @@ def _is_nfc(encoded: bytes) -> bool:
 
 def _normalised(arguments: Any) -> Any:
     """
-    A copy that orjson writes canonically: text in NFC, ints for integral floats, lists for tuples.
+    Returns a copy that orjson writes canonically: text in NFC, ints for integral floats, lists for tuples.
 
     Goes level by level, so that cycles and depth need no stack. Raises TypeError if the copy would not be plain.
     """
@@ -268,7 +269,7 @@ def _scalar(value: Any) -> str | float | None:
 
 def _renamed(mapping: dict[Any, Any]) -> dict[str, Any]:
     """
-    A copy with the keys in NFC. Raises TypeError if a key is not exactly a str or two become one.
+    Returns a copy with the keys in NFC. Raises TypeError if a key is not exactly a str or two become one.
     """
     renamed = {nfc(key): value for key, value in mapping.items() if type(key) is str}
     if len(renamed) < len(mapping):

@@ -201,7 +201,7 @@ def _bytes(value: bytes | bytearray, walk: _Walk) -> bytes:
 
 def _object(value: Any, walk: _Walk) -> bytes:
     """
-    A value of no known type: by its fields, its buffer, its ISO format or its repr.
+    Returns a value of no known type: by its fields, its buffer, its ISO format or its repr.
     """
     kind: Any = type(value)
     names = [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "__pydantic_fields__", None)

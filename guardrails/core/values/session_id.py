@@ -44,7 +44,7 @@ def checked_id(name: str, what: str = "a session id") -> str:
 
 def _is_unseen(char: str) -> bool:
     """
-    Whether *char* changes how other text is shown, or shows nothing; two such names look the same.
+    Returns whether *char* changes how other text is shown, or shows nothing; two such names look the same.
     """
     from unicodedata import category
 

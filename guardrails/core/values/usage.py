@@ -257,7 +257,7 @@ def _get(source: object, name: str) -> Any:
 
 def _form_of(usage: object) -> _Form | None:
     """
-    The first form that *usage* says a part of, else the one that it says the total of. Returns None if there is none.
+    Returns the first form that *usage* says a part of, else the one of which it says the total, or None.
     """
     for form in _FORMS:
         if any(_get(usage, name) is not None for name in (*form.input, *form.output)):
@@ -267,7 +267,7 @@ def _form_of(usage: object) -> _Form | None:
 
 def _sum(usage: object, names: tuple[str, ...]) -> int | None:
     """
-    The tokens of all *names*. Returns None if none of them says a number.
+    Returns the tokens of all *names*. Returns None if none of them says a number.
     """
     told = [count for name in names if (count := _count(usage, name)) is not None]
     return sum(told) if told else None
@@ -275,7 +275,7 @@ def _sum(usage: object, names: tuple[str, ...]) -> int | None:
 
 def _first(usage: object, paths: tuple[str, ...]) -> int:
     """
-    The first number above 0 at one of *paths*.
+    Returns the first number above 0 at one of *paths*.
     """
     for path in paths:
         name, dot, inner = path.partition(".")

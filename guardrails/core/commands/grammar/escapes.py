@@ -112,7 +112,7 @@ def _joined(parts: Sequence[Sequence[str]]) -> list[str]:
 
 def _closed(options: Sequence[Sequence[Sequence[str]]]) -> list[str]:
     """
-    The texts that `{...}` with these *options* may be.
+    Returns the texts that `{...}` with these *options* may be.
     """
     if len(options) > 1:
         return [word for option in options for word in _joined(option)][:MAX_WORDS]

@@ -109,7 +109,7 @@ def _crowded(text: str) -> bool:
 
 def _tried(parser: Any, source: bytes) -> "Node":
     """
-    The tree of *source*, whose nodes have no text.
+    Returns the tree of *source*, whose nodes have no text.
 
     Raises UnreadableError if the parser comes back to the same places again and again: where text is wrong, its work grows
     with the square of it. What is right is read about once.

@@ -87,7 +87,7 @@ class Words:
 
     def _joined(self, node: "Node", *, quoted: bool) -> Variants:
         """
-        The children of *node* side by side; the grammar leaves some blanks between them to no child.
+        Returns the children of *node* side by side; the grammar leaves some blanks between them to no child.
         """
         source, begin = node.text or b"", node.start_byte
         parts: list[Variants] = []
@@ -117,7 +117,8 @@ class Words:
 
     def _expansion(self, node: "Node", *, quoted: bool) -> Variants:
         """
-        `${name}`, an array as a whole, and `${name:-word}` and its like; UNKNOWN for all else that can stand in braces.
+        Returns `${name}`, an array as a whole, and `${name:-word}` and its like; UNKNOWN for all else that can stand in
+        braces.
         """
         inner = text_of(node)[2:-1]
         named = next((c for c in node.named_children if "variable_name" in c.type or c.type == "subscript"), None)
@@ -150,7 +151,7 @@ class Words:
 
 def _side_by_side(parts: Sequence[Variants]) -> Iterable[tuple[str, ...]]:
     """
-    As many rows as the part with the most variants has, each variant in one of them.
+    Returns as many rows as the part with the most variants has, each variant in one of them.
     """
     rows = max(map(len, parts), default=1)
     return [tuple(part[row % len(part)] for part in parts) for row in range(rows)]

@@ -206,7 +206,8 @@ def _advice(char: str, after: str) -> str | None:
 
 def _ordered(inside: str) -> bool:
     """
-    Whether a `-` *inside* a bracket stands at an end of it, or goes upward from a letter or digit to one of its kind.
+    Returns whether a `-` *inside* a bracket stands at an end of it, or goes upward from a letter or digit to one of its
+    kind.
     """
     for place in range(1, len(inside) - 1):
         first, last = inside[place - 1], inside[place + 1]
@@ -217,7 +218,7 @@ def _ordered(inside: str) -> bool:
 
 def _joined(parts: Iterable[str | Glob]) -> Word:
     """
-    The word of *parts*. What begins with a dash is an option: its `*` is the program's.
+    Returns the word of *parts*. What begins with a dash is an option: its `*` is the program's.
     """
     found: list[str | Glob] = []
     text: list[str] = []

@@ -111,8 +111,8 @@ def _su(rest: Sequence[str]) -> Iterator[Inner]:
 
 def _anywhere(name: str, rest: Sequence[str]) -> Iterator[Inner]:
     """
-    The script that `-c` gives to *name*, which starts a shell and takes one word beside its options, before or behind
-    them.
+    Returns the script that `-c` gives to *name*, which starts a shell and takes one word beside its options, before or
+    behind them.
     """
     scripts: list[str] = []
     operands: list[str] = []

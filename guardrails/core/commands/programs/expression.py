@@ -71,7 +71,7 @@ def _end(words: Sequence[Word], start: int) -> int:
 
 def _found(word: Word) -> Word:
     """
-    *word* with what is found in place of `{}`: a path, which begins as the folder does where the search began.
+    Returns *word* with what is found in place of `{}`: a path, which begins as the folder does where the search began.
     """
     text = word.text
     if text.startswith("{}"):

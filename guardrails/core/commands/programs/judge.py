@@ -86,7 +86,7 @@ _Place = tuple[int, int, Rules]
 
 def _named(words: Sequence[str]) -> tuple[str | None, int]:
     """
-    The name of the rules for *words*, and how many words name it.
+    Returns the name of the rules for *words*, and how many words name it.
     """
     if not words:
         return None, 0
@@ -193,7 +193,7 @@ def _kinds(rules: Rules, found: Read) -> Iterator[str]:
 
 def _own_operands(name: str, rules: Rules, words: Sequence[Word]) -> int:
     """
-    How many of *words* are operands of the program *name* itself, before the command that it starts.
+    Returns how many of *words* are operands of the program *name* itself, before the command that it starts.
     """
     count = rules.operands.least
     if len(words) < count:
@@ -207,7 +207,7 @@ def _own_operands(name: str, rules: Rules, words: Sequence[Word]) -> int:
 
 def _with_piped(found: Read, words: Sequence[Word], begin: int) -> list[Word]:
     """
-    The command that xargs starts: with a word that nobody knows behind it, or in place of what `-I` names.
+    Returns the command that xargs starts: with a word that nobody knows behind it, or in place of what `-I` names.
     """
     if "-I" not in found.given:
         return [*words[begin:], Word(UNKNOWN)]

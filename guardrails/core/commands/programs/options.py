@@ -165,7 +165,7 @@ def unlisted(title: str, rules: Rules, name: str) -> UnsafeError:
 
 def _unbundled(title: str, rules: Rules, words: Sequence[Word]) -> Sequence[Word]:
     """
-    *words* with the letters of the first as options: `tf x v` is `-t -f x v`.
+    Returns *words* with the letters of the first as options: `tf x v` is `-t -f x v`.
     """
     if not words or words[0].text.startswith("-"):
         return words

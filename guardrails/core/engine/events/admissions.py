@@ -193,7 +193,7 @@ class Part(Event[None]):
 
 def _open(state: SessionState, decision: Decision) -> Pending | None:
     """
-    The admission that *decision* made, as long as it is open.
+    Returns the admission that *decision* made, as long as it is open.
     """
     pending = state.pending.get(pending_key(decision.call.id, decision.call.sig, decision.seq))
     return pending if pending is not None and pending.seq == decision.seq else None

@@ -89,7 +89,7 @@ def _refusals(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe
 
 def _may_read(path: str, command: "Command", allow: Sequence[str], run: "Run") -> bool:
     """
-    Whether *command* may read *path* by `<`: a rule says so, or allows it as a word at the end.
+    Returns whether *command* may read *path* by `<`: a rule says so, or allows it as a word at the end.
     """
     words = (*command.words, f"./{path}" if path.startswith("-") else path)
     return _fits(allow, ("<", path), run.folders) or _fits(allow, words, run.folders)

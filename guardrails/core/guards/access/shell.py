@@ -129,8 +129,8 @@ class Shell(Guard):
 
     def _read(self, command: str | list[str], tool: Tool) -> "tuple[Found | Judged | None, Found | None]":
         """
-        The commands that *command* would run, as *allow* and as *deny* are held against them; None if there is none of
-        them.
+        Returns the commands that *command* would run, as *allow* and as *deny* are held against them. Returns None if
+        there is none of them.
         """
         from guardrails.core import commands
 
@@ -184,8 +184,8 @@ class Shell(Guard):
 
     def _unsafe(self, command: "Command") -> tuple[str | None, str]:
         """
-        Why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another program; and
-        what to write in its place.
+        Returns why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another
+        program; and what to write in its place.
         """
         if not self.safe:
             return "", ""
@@ -211,8 +211,8 @@ class Shell(Guard):
 
 def _values(call: ToolCall, tool: Tool, *, plain: bool) -> Iterator[Any]:
     """
-    What is a command among the arguments; `command+args` are the words of one, from several arguments. If it is *plain*,
-    each is read in one way: words that an allow list knows are none in the other.
+    Returns the commands among the arguments; `command+args` are the words of one, from several arguments. If it is
+    *plain*, each is read in one way: words that an allow list knows are none in the other.
     """
     yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
     given = call.arguments

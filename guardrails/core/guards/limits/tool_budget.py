@@ -80,7 +80,7 @@ class ToolBudget(Guard):
 
     def _only_one(self, tool: str, state: SessionState, facts: Facts) -> bool:
         """
-        Whether the present turn is counted, and has no call of *tool*, as far as the window tells all of it.
+        Returns whether the present turn is counted, and has no call of *tool*, as far as the window tells all of it.
         """
         if facts.turn != state.turn or not self._counted(state.meter(self._key(tool)), facts):
             return False

@@ -97,8 +97,8 @@ class Duplicates(Guard):
 
 def _worth_again(last: Entry, state: SessionState, tool: Tool) -> bool:
     """
-    Whether a call has no answer yet, or failed for a cause that something done since may have removed, or in a way that
-    something done since may have checked.
+    Returns whether a call has no answer yet, or failed for a cause that something done since may have removed, or in a
+    way that something done since may have checked.
     """
     if last.status == "expired" or last.error_type == "cancelled":
         return True
@@ -107,7 +107,7 @@ def _worth_again(last: Entry, state: SessionState, tool: Tool) -> bool:
 
 def _unknown(last: Entry, tool: Tool) -> bool:
     """
-    Whether *last* may have happened though it failed, and is not to be made again unseen.
+    Returns whether *last* may have happened though it failed, and is not to be made again unseen.
     """
     return last.error_type in ("timeout", "connection") and once(tool)
 
@@ -122,7 +122,8 @@ def _unchecked(tool: str) -> Denial:
 
 def _may_retry(last: Entry, now_ms: int) -> bool:
     """
-    Whether *last* failed and the same call is another try: as advised, or by itself where nobody judges failures.
+    Returns whether *last* failed and the same call is another try: as advised, or by itself where nobody judges
+    failures.
     """
     return last.retries_left > 0 or last.due(now_ms)
 

@@ -256,7 +256,7 @@ class Loops(Guard):
         refuse: bool = True,
     ) -> Verdict:
         """
-        The verdict on *count* failures of *tools* that are like the *last*; None for a call that brings something new.
+        Returns the verdict on *count* failures of *tools* like the *last*; None for a call that brings something new.
         """
         refuse = refuse and recent(state, last, self.settled_for)
         said = self._graded(pattern, count, call, state, refuse=refuse, error=last.error_type)
@@ -294,7 +294,7 @@ class Loops(Guard):
 
     def _final(self, call: ToolCall, state: SessionState) -> bool:
         """
-        Whether a further refusal of *call* ends the session: refusals of it were ignored, turn after turn.
+        Returns whether a further refusal of *call* ends the session: refusals of it were ignored, turn after turn.
         """
         after = self.final_after
         return after is not None and state.turn > 0 and state.denied_turns >= after and state.refused_before(call.sig)

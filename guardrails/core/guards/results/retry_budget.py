@@ -95,7 +95,7 @@ class RetryBudget(Guard):
 
     def _key(self, tool: str, state: SessionState) -> str | None:
         """
-        The counter of *tool*; None: the state has no room for one, and there is no budget.
+        Returns the counter of *tool*; None: the state has no room for one, and there is no budget.
         """
         own, meters = "retry_budget:", state.meters
         key = own + tool
@@ -108,7 +108,8 @@ class RetryBudget(Guard):
 
 def _untold(facts: Facts) -> bool:
     """
-    Whether the call repeats one that failed for a cause that may pass, and nobody advised that: it took no token.
+    Returns whether the call repeats one that failed for a cause that may pass, and nobody advised that: it took no
+    token.
     """
     failed = facts.failed
     return failed is not None and failed.error_type in TRANSIENT and not failed.advised

@@ -193,7 +193,7 @@ class Retryable(Guard):
         tried: bool,
     ) -> Advice | None:
         """
-        The model's answer on a failure, noted in *envelope* for the record; None if there is no model.
+        Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
         asked = facts.retried
         if asked is None or self.model is None:
@@ -224,14 +224,15 @@ class Retryable(Guard):
 
 def _drawn(state: SessionState) -> float:
     """
-    A number from 0 to 1 that nobody can foresee and every replay finds again; 1 if there are no records to learn from.
+    Returns a number from 0 to 1 that nobody can foresee and every replay finds again; 1 if there are no records to
+    learn from.
     """
     return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
 
 
 def _claim(envelope: Envelope) -> bool | None:
     """
-    Whether a tool's own envelope says that the same call may work; None if it says nothing of it.
+    Returns whether a tool's own envelope says that the same call may work. Returns None if it says nothing of it.
     """
     if envelope.retryable is not None:
         return envelope.retryable

@@ -107,7 +107,7 @@ def _cut(value: Any) -> Any:
 
 def _size(value: Any) -> int:
     """
-    Bytes of *value* as JSON.
+    Returns bytes of *value* as JSON.
     """
     written = dumps(value)
     return 6 * len(str(value)) if written is None else len(written)

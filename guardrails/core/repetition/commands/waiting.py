@@ -107,7 +107,7 @@ def runs_code(tool: str, arguments: Any) -> bool:
 
 def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:
     """
-    The commands that *arguments* may hold, in themselves and in what they hold.
+    Returns the commands that *arguments* may hold, in themselves and in what they hold.
     """
     program: Any = None
     parameters: Any = None
@@ -153,7 +153,7 @@ def _runs_code(tool: str) -> bool:
 @lru_cache(maxsize=1024)
 def _service(tool: str) -> tuple[str, ...]:
     """
-    The program that *tool* is named for, if it is a known one: `mcp__k8s__kubectl`.
+    Returns the program that *tool* is named for, if it is a known one: `mcp__k8s__kubectl`.
     """
     name = re.split(r"[_./:]", tool)[-1].lower()
     return (name,) if name in SERVICES else ()
@@ -161,7 +161,7 @@ def _service(tool: str) -> tuple[str, ...]:
 
 def _told(value: Any) -> Iterator[Command]:
     """
-    The commands in the *value* of an argument that holds one, or several.
+    Returns the commands in the *value* of an argument that holds one, or several.
     """
     if type(value) is str:
         yield value[:HEAD]

@@ -137,7 +137,7 @@ class _Splitter:
 
     def _after_bodies(self, text: str, at: int) -> int:
         """
-        Where the lines of the here-documents that begin at *at* are over.
+        Returns where the lines of the here-documents that begin at *at* are over.
         """
         for name in self._here:
             end = re.compile(rf"^\t*{re.escape(name)}[ \t\r]*$", re.MULTILINE).search(text, at)

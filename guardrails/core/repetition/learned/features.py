@@ -133,7 +133,7 @@ def _dull(own: Sequence[Entry]) -> list[bool]:
 
 def _most_alike(sketch: int, own: Sequence[Entry]) -> tuple[int, int]:
     """
-    (place, level) of the newest of the calls whose arguments are the most alike.
+    Returns (place, level) of the newest of the calls whose arguments are the most alike.
     """
     best, place = (1 if own else 0), 0
     if sketch == NO_SKETCH:

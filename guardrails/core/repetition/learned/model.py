@@ -65,7 +65,7 @@ class Golden(NamedTuple):
 
 def _tables(terms: Iterable[Term]) -> list[_Table]:
     """
-    Each pair of factors as one table; a single one is its own partner, whatever its level.
+    Each pair of factors as one table; a single one is its own partner at any level.
     """
     tables = []
     for on, weights in terms:

@@ -114,7 +114,7 @@ def _made_over(packed: bytes, layout: _Layout) -> bytes:
 
 def _rest(rest: dict[str, Any], layout: _Layout, seqs: set[int]) -> dict[str, Any]:
     """
-    What follows the calls, with all totals; *rest* is changed. *seqs* are those of the calls.
+    Returns the part that follows the calls, with all totals; *rest* is changed. *seqs* are those of the calls.
     """
     totals = rest["t"]
     if len(totals) != layout.totals:
@@ -133,7 +133,7 @@ def _rest(rest: dict[str, Any], layout: _Layout, seqs: set[int]) -> dict[str, An
 
 def _opened(seqs: set[int], seq: int, n: int, call_id: str, *values: Any) -> list[Any]:
     """
-    An open admission of the first layout, which says what its entry in the window says too.
+    Returns an open admission of the first layout, which says what its entry in the window says too.
     """
     tool, sig, at_ms, *held = values
     return [seq, n, call_id, *held, None if seq in seqs else [tool, sig, at_ms]]

@@ -137,7 +137,7 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
 
 def _later(state: SessionState) -> Iterator[tuple[int, str, Any]]:
     """
-    What came after version `LEAST`: the version that first had it, key and value.
+    Returns the fields that came after version `LEAST`: the version that first had it, key and value.
     """
     yield 7, "g", {who: [*lease] for who, lease in state.leases.items()}
     yield 7, "j", [*(state.part or ())]
@@ -177,7 +177,7 @@ def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
 
 def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
     """
-    The two as JSON, and whether orjson cannot write it: names with lone surrogates.
+    Returns the two as JSON, and whether orjson cannot write it: names with lone surrogates.
     """
     try:
         return orjson.dumps(names), orjson.dumps(rest), False
@@ -243,7 +243,8 @@ def unpack(packed: bytes) -> SessionState:
 
 def _known(packed: bytes) -> bytes:
     """
-    *packed* as a version that `unpack` reads by itself. The first byte is all that another is sure to have in common.
+    Returns *packed* as a version that `unpack` reads by itself. The first byte is all that another is sure to have in
+    common.
     """
     version = packed[0]
     if version > VERSION:
