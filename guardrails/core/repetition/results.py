@@ -166,7 +166,7 @@ def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
 
 
 def _told(bare: bytes) -> Emptiness:
-    """ Returns the part that is said in words. """
+    """Returns the part that is said in words."""
     if len(bare) > MAX_SAID:
         return 0
     if b"no output" in bare or b"No Output" in bare:
