@@ -1,5 +1,5 @@
 """
-How much work a check would be: bounded before it is begun, since nothing can stop it on its way.
+The work that a check would be. It is bounded before the check begins, since nothing can stop it on its way.
 
 Checkers try all alternatives of a union, and all of those inside of each again. So a few nested objects that fit none are a
 million errors, each of which is built before the first is told.

@@ -151,7 +151,7 @@ class Engine:
         """
         Let *event* happen in *states*: the session's, those of its scopes if it is shared, and its family's root's.
 
-        *clocks* is what those of the scopes say, if each has its own.
+        *clocks* are the times of the scopes, if each has its own.
         """
         try:
             state = states[0]

@@ -214,7 +214,7 @@ class Content:
     @property
     def handle(self) -> str | None:
         """
-        By which the whole of a cut result is read; None: it is not kept, or nothing was cut.
+        The handle by which the whole of a cut result is read. None if it is not kept, or if nothing was cut.
         """
         return None if self.cut is None else self.cut.handle
 

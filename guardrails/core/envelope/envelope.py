@@ -153,7 +153,7 @@ class Envelope(Content):
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
         """
-        Say that the call has used up a limit, and what to do; *code* is what was limited, if nothing else says so.
+        Say that the call has used up a limit, and the next step. The limit is *code*, if nothing else says so.
         """
         self.limit_message = message
         self.code = self.code or code
@@ -161,7 +161,7 @@ class Envelope(Content):
 
     def attempted(self, attempts: int, again_ms: int | None = None) -> None:
         """
-        Say how often the library has made the call, and after how long it makes it again; None: it does not.
+        Say how often the library has made the call, and after how long it makes it again, None if it does not.
         """
         self.tried = Tried(attempts, again_ms)
 

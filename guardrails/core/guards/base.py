@@ -108,14 +108,14 @@ class Guard:
     @property
     def result_bytes(self) -> int | None:
         """
-        Bytes of serialised text that are kept of a result; None: all.
+        Bytes of serialised text that are kept of a result; None keeps all.
         """
         return None
 
     @property
     def limits(self) -> Limits | None:
         """
-        The limits of the session: what `extend` raises, a child shares and the envelope tells; None: it holds none.
+        The limits of the session that `extend` raises, a child shares and the envelope tells; None if it holds none.
         """
         return None
 
@@ -129,7 +129,7 @@ class Guard:
     @property
     def explores(self) -> float | None:
         """
-        The share of failures that it calls retryable only to learn from them; None: it does not.
+        The share of failures that it calls retryable only to learn from them; None without one.
         """
         return None
 

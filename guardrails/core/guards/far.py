@@ -1,5 +1,5 @@
 """
-Whether the limits of a session are so far that no call can be refused by them, nor use one up.
+A test for limits of a session so far away that no call can be refused by them, nor use one up.
 """
 
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 """
-How workers hold parts of what the sessions of a scope share.
+The settings by which workers hold parts of the limits that the sessions of a scope share.
 """
 
 from typing import Annotated, ClassVar, Literal

@@ -1,5 +1,5 @@
 """
-Which kind of error a text tells of, for failures that come as text: MCP results, shells, gateways.
+The kind of error that a text tells of, for failures that come as text: MCP results, shells, gateways.
 
 An ordered table of patterns; the first that is found decides. How well it does on 6,098 recorded errors of real agents
 is measured in `tests/test_error_text.py` (98 % agree with how they were labelled).

@@ -1,5 +1,5 @@
 """
-Which kind of error an exception is, without knowing the library that raised it.
+The kind of error that an exception is, without knowing the library that raised it.
 
 Clients are recognised by what they expose: a status, a code, a response, the names of their classes. Wrappers are
 looked through. Nothing an exception does while it is looked at can get out of here.

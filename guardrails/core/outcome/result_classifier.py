@@ -1,5 +1,5 @@
 """
-Which results of a tool are failures, declared as plain data that a policy file can hold.
+Declarations of the results of a tool that are failures: plain data that a policy file can hold.
 """
 
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ class FailureRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultClassifier:
     """
-    How to see that a result of a tool is a failure.
+    The signs by which a result of a tool is a failure.
 
     `status_field` is judged first, then `error_when` in order, then `text_matches`; the first sign decides. Fields are
     looked for in the result, in JSON that its text holds (up to 64 KB), and in MCP's `structuredContent`. Raises

@@ -1,5 +1,5 @@
 """
-How long the other side asked to wait, in milliseconds.
+The wait that the other side asked for, in milliseconds.
 
 Only unambiguous forms are read: `retry-after-ms`, `Retry-After` (seconds or an HTTP date, RFC 9110 section 10.2.3), a
 `retry_after` attribute in seconds. The reset of a rate limit counts if the limit is used up. It is seconds since 1970

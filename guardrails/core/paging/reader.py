@@ -50,7 +50,7 @@ _HOLDERS: Final = {
 @dataclass(slots=True)
 class Extent:
     """
-    How much of what was asked for a result holds.
+    The part of all matches that a result holds.
     """
 
     found: int | None = None

@@ -1,5 +1,5 @@
 """
-Where a result tells of its pages: at its top, in the places that are for it, in text that is JSON; never inside rows.
+The places in which a result tells of its pages: its top, places made for it, text that is JSON; never rows.
 """
 
 from typing import Any

@@ -1,5 +1,5 @@
 """
-Which sessions must be replayed together, and in which order.
+The sessions that must be replayed together, and their order.
 """
 
 from collections import deque

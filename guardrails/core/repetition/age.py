@@ -1,5 +1,5 @@
 """
-How long equal results speak: a file, an inbox, a price may change while nobody here works.
+The time for which equal results are evidence: a file, an inbox, a price may change while nobody here works.
 """
 
 from collections.abc import Iterable

@@ -99,8 +99,8 @@ def volatile(name: Any, value: Any) -> Kind | None:
 
 def parted(value: Any, kinds: Collection[Kind], depth: int = 3) -> tuple[Any, set[Kind]]:
     """
-    Returns *value* without its volatile fields of these *kinds*, and the kinds that were found. Of what is in a list
-    only the id of the one request stays out: other ids, and times, are of what is listed.
+    Returns *value* without its volatile fields of these *kinds*, and the kinds that were found. In a list only the id
+    of the one request is left out: other ids, and times, belong to the rows.
     """
     found: set[Kind] = set()
     if type(value) is list and depth and "request" in kinds:

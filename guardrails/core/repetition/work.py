@@ -1,5 +1,5 @@
 """
-Whether work was done that may be why a call ends otherwise the next time.
+The work that may be the reason why a call ends otherwise the next time.
 """
 
 from collections.abc import Iterable

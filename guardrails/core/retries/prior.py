@@ -37,7 +37,7 @@ HEADER_RATES: Final = (0.05, 0.85)
 
 class Belief(NamedTuple):
     """
-    How often a call works after an error, as shares of 1.
+    The shares of calls that work after an error, of 1.
     """
 
     waits: tuple[float, ...]

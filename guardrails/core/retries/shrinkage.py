@@ -165,7 +165,7 @@ class After(NamedTuple):
 @dataclass(frozen=True)
 class Corrections:
     """
-    How often calls with other arguments work after a failure.
+    The success of calls with other arguments after a failure.
     """
 
     counts: Mapping[tuple[str, str], Count]

@@ -141,7 +141,7 @@ class Part(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class Parked:
     """
-    That an admitted call waits for a person, was approved by one and not run yet, or was suspended.
+    The state of an admitted call that waits for a person, was approved by one and not run yet, or was suspended.
     """
 
     at_ms: int

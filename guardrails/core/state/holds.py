@@ -35,7 +35,7 @@ def hold(state: SessionState, key: str, held: Hold) -> None:
 
 def free(state: SessionState, key: str) -> None:
     """
-    Give back what is held under *key*, or what was charged for it when it lapsed.
+    Give back the amounts held under *key*, or those charged for it when it lapsed.
     """
     held = state.holds.pop(key, None)
     if held is None:

@@ -109,7 +109,7 @@ def set_meters(state: SessionState, values: Mapping[str, int]) -> None:
 
 def fork_meters(state: SessionState) -> dict[str, int]:
     """
-    Let what is counted from now on be undone by `put_back`, which takes what this gives back.
+    Let `put_back` undo all counts from now on; it takes the value that this returns.
     """
     before = state.meters
     state.meters = before.copy()
@@ -202,7 +202,7 @@ def reserve(state: SessionState, child: str, amounts: dict[str, int]) -> None:
 
 def release(state: SessionState, child: str, used: Mapping[str, int]) -> None:
     """
-    Give back what the session *child* held, and charge what it used.
+    Give back the amounts that the session *child* held, and charge those that it used.
     """
     if state.reserved.pop(child, None) is None:
         return

@@ -1,5 +1,5 @@
 """
-Whether a value is small enough to be written in one go, found out without writing it.
+A test whether a value is small enough to be written in one go, without writing it.
 """
 
 from typing import Any, Final

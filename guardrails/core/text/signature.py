@@ -1,5 +1,5 @@
 """
-Which calls and which results are the same: canonical arguments, and the hashes of calls and results.
+The sameness of calls and of results: canonical arguments, and the hashes of calls and results.
 
 The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC and NaN as null. Values that JSON can express
 in full are written by orjson, as they are or from a normalised copy. The rest goes the slow path of `tagged`, which

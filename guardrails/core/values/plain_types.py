@@ -46,7 +46,7 @@ def hints(kind: type) -> Mapping[str, Any]:
 
 class UnsureError(Exception):
     """
-    Whether a value fits its type is for pydantic to say.
+    Only pydantic can say whether a value fits its type.
     """
 
 

@@ -48,7 +48,7 @@ class Word:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirection:
     """
-    Where a handle of a command leads.
+    The target of a handle of a command.
     """
 
     handle: int

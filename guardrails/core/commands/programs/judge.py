@@ -1,5 +1,5 @@
 """
-Whether a command only reads and starts nothing, by the rules of its program.
+The judgement whether a command only reads and starts no other, by the rules of its program.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _MAX_NESTED: Final = 5
 
 class Refused(NamedTuple):
     """
-    Why a command is not known to read only, as a clause, and what to write in its place, "" if there is nothing.
+    The reason, as a clause, why a command is not known to read only; and the text to write in its place, or "".
     """
 
     reason: str
@@ -31,7 +31,7 @@ class Refused(NamedTuple):
 
 class Prepared(NamedTuple):
     """
-    How our own executor starts a command that reads only, so that no settings of a repository start anything either.
+    A command that reads only, as our own executor starts it, so that no settings of a repository start anything either.
     """
 
     words: tuple[str, ...]

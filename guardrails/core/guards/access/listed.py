@@ -17,7 +17,7 @@ _NAMED: Final = 20
 
 class Refusal(NamedTuple):
     """
-    Why a script is not allowed: what of it, as text, the reason as a clause, and what to do instead.
+    A refusal of a script: the part of it, as text, the reason as a clause, and the step to take instead.
     """
 
     shown: str

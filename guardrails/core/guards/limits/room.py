@@ -1,5 +1,5 @@
 """
-Whether there is room for one more below the limits of a session: a call, a model request, a child.
+The room for one more below the limits of a session: a call, a model request, a child.
 """
 
 from typing import Final

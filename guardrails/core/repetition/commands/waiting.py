@@ -1,5 +1,6 @@
 """
-Which calls are made again until something has happened, told from names and arguments; and whom finding nothing pleases.
+Calls that are made again until something has happened, told from names and arguments; and tools whose good news is to
+find nothing.
 """
 
 import re
