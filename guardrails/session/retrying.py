@@ -60,7 +60,7 @@ def retried(
     session: Retrying, decision: Decision, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
 ) -> Envelope:
     """
-    The one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
+    Returns the one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
     """
     seconds = _wait_s(envelope)
     if seconds is None or not _pause(session, seconds, envelope):
@@ -78,7 +78,7 @@ async def aretried(
     execute: Callable[..., Any],
 ) -> Envelope:
     """
-    The same, awaited.
+    Returns the same, awaited.
     """
     seconds = _wait_s(envelope)
     if seconds is None or not await _apause(session, seconds, envelope):

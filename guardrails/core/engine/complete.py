@@ -60,7 +60,7 @@ class Completion:
     run: str = ""
     """Which life of the session."""
     judged: Judged | None = None
-    """What a model was asked about a failure, and said."""
+    """The question to a model about a failure, and its answer."""
     changes: bool = True
     """The call may have changed something."""
     elapsed_ms: int = 0
@@ -79,9 +79,9 @@ class Completion:
         where: tuple[str, int, dict[str, Any] | None],
     ) -> Self:
         """
-        Of a call by *plan* that ended in *envelope*. *event* is its number, its time, whether it is late and its duration;
-        *codes* are those of the limit that it used up and of the retry budget that was empty; *where* is the life of the session,
-        how long that has lasted, and its marks.
+        Returns the event for a call by *plan* that ended in *envelope*. *event* is its number, its time, whether it is
+        late, and its duration. *codes* are those of the limit that it used up and of the retry budget that was empty.
+        *where* is the life of the session, its length so far, and its marks.
         """
         made = cls.__new__(cls)
         made.n, made.at_ms, made.late, made.duration_ms = event
@@ -101,9 +101,11 @@ class Completion:
 @dataclass(slots=True)
 class Settle(Event[tuple[Envelope, Completion]]):
     """
-    An admitted call is over: it is settled, and its envelope is made. What it cost is charged to the scopes too.
+    An admitted call is over: it is settled, and its envelope is made. The cost of the call is charged to the scopes
+    too.
 
-    *advised* is what was recorded of a failure that a model judged: a replay goes by it. So it does by *again_ms*, see `Completion`.
+    *advised* is the record of a failure that a model judged: a replay goes by it. A replay also goes by *again_ms*, see
+    `Completion`.
     """
 
     now_ms: int
@@ -232,7 +234,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
         duration: int,
     ) -> tuple[Cause | None, list[tuple[str, str]]]:
         """
-        Charge *scopes* too; the limit of one that is used up, and (guard, what it raised).
+        Charge *scopes* too. Returns the limit of one that is used up, and (guard, what it raised).
         """
         errors: list[tuple[str, str]] = []
         decision, outcome = self.decision, self.prepared.outcome
@@ -268,7 +270,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
 
 def _limit(chain: Chain, state: SessionState, now_ms: int) -> Cause | None:
     """
-    The limit that what a call really took has used up.
+    Returns the limit that what a call really took has used up.
     """
     # What no call can bring about is asked only once the session is over anyway.
     cause = first_cause(chain, chain.call_spenders if state.exhausted is None else chain.spenders, state, now_ms)

@@ -37,7 +37,7 @@ Scalar = str | int | float | bool
 
 def is_mcp_error(value: object) -> bool:
     """
-    Whether *value* is an MCP tool result, as a dict or as an SDK's object, that says `isError: true`.
+    Returns whether *value* is an MCP tool result, as a dict or as an SDK's object, that says `isError: true`.
     """
     if issubclass(type(value), dict):
         return value.get("isError") is True and isinstance(value.get("content"), list)  # type: ignore[attr-defined]
@@ -50,7 +50,8 @@ def is_mcp_error(value: object) -> bool:
 
 def mcp_text(value: object) -> str | None:
     """
-    The text blocks of an MCP tool result, or of the list of its blocks, joined; None if *value* is neither.
+    Returns the text blocks of an MCP tool result, or of the list of its blocks, joined. Returns None if *value* is
+    neither.
     """
     content = value.get("content") if isinstance(value, dict) else getattr(value, "content", value)
     if not isinstance(content, list) or isinstance(value, str):
@@ -68,8 +69,8 @@ def _block_text(block: object) -> object:
 
 def views_of(value: object, text: str | None) -> tuple[object, ...]:
     """
-    The structures in which fields are looked for, the innermost first: MCP's structured content, JSON that *text*
-    holds, *value* itself.
+    Returns the structures in which fields are looked for, the innermost first: MCP's structured content, JSON that
+    *text* holds, *value* itself.
     """
     views: list[object] = []
     for name in ("structuredContent", "structured_content"):
@@ -86,14 +87,14 @@ def views_of(value: object, text: str | None) -> tuple[object, ...]:
 
 def first_value_at(views: tuple[object, ...], path: str) -> object:
     """
-    What stands at *path* in the first of *views* that has it; MISSING where none has.
+    Returns the value at *path* in the first of *views* that has it; MISSING if no view has it.
     """
     return next((value for view in views if (value := value_at(view, path)) is not MISSING), MISSING)
 
 
 def value_at(value: object, path: str) -> object:
     """
-    What stands at a dotted *path*, list items by number; `""` is *value* itself.
+    Returns the value at a dotted *path*, list items by number; `""` is *value* itself.
     """
     for name in path.split(".") if path else ():
         if isinstance(value, Mapping) and name in value:
@@ -107,14 +108,14 @@ def value_at(value: object, path: str) -> object:
 
 def says_something(value: object) -> bool:
     """
-    Whether a field of an error is more than null, false, empty or 0.
+    Returns whether a field of an error is more than null, false, empty or 0.
     """
     return bool(value) if isinstance(value, str | int | float | list | tuple | dict) else value is not None
 
 
 def as_number(value: object) -> float | None:
     """
-    A number, also one that is written as text; None for anything else, booleans too.
+    Returns a number, also one that is written as text; None for anything else, booleans too.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if abs(value) < 1e18 else None
@@ -123,21 +124,21 @@ def as_number(value: object) -> float | None:
 
 def is_same(value: object, wanted: Scalar) -> bool:
     """
-    Whether *value* is *wanted*: 1 is 1.0 but not true.
+    Returns whether *value* is *wanted*: 1 is 1.0 but not true.
     """
     return isinstance(value, bool) is isinstance(wanted, bool) and bool(value == wanted)
 
 
 def is_found(pattern: str, text: str) -> bool:
     """
-    Whether *pattern* occurs in the head of *text*.
+    Returns whether *pattern* occurs in the head of *text*.
     """
     return finder(pattern)(text[:SCAN_CHARS])
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
     """
-    Raises ValueError where *schema* is no JSON Schema, or refers to another document.
+    Raises ValueError if *schema* is no JSON Schema, or refers to another document.
     """
     try:
         _checks(_text(schema))
@@ -147,7 +148,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 def fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
     """
-    Whether *value* fits *schema*; what cannot be checked does.
+    Returns whether *value* fits *schema*; a value that cannot be checked fits.
     """
     if isinstance(value, str) and len(value) > PARSE_CHARS:
         # It may be JSON, which was not read.
@@ -182,7 +183,7 @@ def _is_strict(value: object) -> bool:
 
 def is_other(value: object, given: object) -> bool:
     """
-    Whether *value* and the argument *given* are texts or numbers, and not the same. Texts of the same number are the same.
+    Returns whether *value* and the argument *given* are texts or numbers, and not the same. Texts of the same number are the same.
     """
     said, asked = _scalar(value), _scalar(given)
     return bool(said and asked) and said != asked and not _is_same_number(said, asked)

@@ -1,5 +1,6 @@
 """
-Self-correction: what calls with other arguments came to, counted, shrunk and judged like the retries of the same cells.
+Self-correction: the outcomes of calls with other arguments, counted, shrunk and judged like the retries of the same
+cells.
 """
 
 import math
@@ -48,21 +49,21 @@ class Corrected:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The same for another program.
+        Returns the same for another program.
         """
         return {**asdict(self), "gain": self.gain.document()}
 
 
 def as_labels(cells: Iterable[Cell]) -> list[Cell]:
     """
-    *cells* in which what is labelled is the correction, so that days and sessions are held out by those.
+    Returns *cells* labelled by the correction, so that days and sessions are held out by corrections.
     """
     return [cell._replace(n=cell.corrected_n, s=cell.corrected) for cell in cells if cell.corrected_n > 0]
 
 
 def corrections_of(spec: FeatureSpec, cells: Iterable[Cell]) -> Corrections:
     """
-    The estimates of *cells*, already decayed, and of the shipped beliefs.
+    Returns the estimates of *cells*, already decayed, and of the shipped beliefs.
     """
     cells = sorted(cells)
     counts: dict[tuple[str, str], Count] = {}
@@ -91,7 +92,7 @@ def corrections_of(spec: FeatureSpec, cells: Iterable[Cell]) -> Corrections:
 
 def told_of(corrections: Corrections, pairs: Iterable[tuple[str, str]]) -> Corrections:
     """
-    *corrections* of those *pairs* of tool and error type, and of all tools, only.
+    Returns *corrections* of those *pairs* of tool and error type, and of all tools, only.
     """
     kept = set(pairs)
     counts = {key: count for key, count in corrections.counts.items() if key in kept or key[0] == ANY}
@@ -108,10 +109,11 @@ def judged(
     trusted: Sequence[Cell],
 ) -> Corrected | None:
     """
-    Whether *new* may replace what *present* says of corrections, by the *held* cells (`as_labels`); None if there are none.
+    Returns whether the corrections of *new* may replace those of *present*, by the *held* cells (`as_labels`). Returns
+    None if there are none.
 
-    They must not do worse than one rate for all, that of the *fitted* cells, neither on the held-out days nor on the older
-    *trusted* ones, which newest days that are bad together cannot have changed. By themselves they replace a model only if
+    They must not do worse than one rate for all, the rate of the *fitted* cells. That holds for the held-out days and
+    for the older *trusted* ones, which bad newest days cannot have changed. By themselves they replace a model only if
     they save log loss beyond noise.
     """
     calls, worked = _total(held)
@@ -182,7 +184,7 @@ def _total(cells: Sequence[Cell]) -> tuple[float, float]:
 
 def by_error(corrections: Corrections) -> dict[str, float]:
     """
-    Calls with other arguments that were counted, by error type.
+    Returns calls with other arguments that were counted, by error type.
     """
     made: dict[str, float] = defaultdict(float)
     for (tool, error), count in corrections.counts.items():

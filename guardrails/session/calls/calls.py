@@ -87,13 +87,13 @@ class Calls(Passing):
 
     def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
-        Run `execute(tool, arguments)` if the chain lets it; the envelope says what happened.
+        Run `execute(tool, arguments)` if the chain lets it. The envelope says what happened.
 
-        *arguments* are a mapping, or the JSON text of a model; *execute* gets them coerced. *id* is the model's id of
-        the call; without one the call has an id of its own. Never raises for what the tool does, but for the control flow
-        of a host, see `scoped`.
+        Its *arguments* are a mapping, or the JSON text of a model. The function *execute* gets them coerced. The
+        model's id of the call is *id*; without it the call has an id of its own. Never raises the tool's exceptions,
+        except for the control flow of a host, see `scoped`.
 
-        Raises TypeError where *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
+        Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         result: object

@@ -33,7 +33,8 @@ def wrapped(
     session: "Declaring", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
 ) -> Callable[..., Any]:
     """
-    *function* as a tool *name* of *session*: same parameters, same kind. Those *hidden* pass by the chain, by keyword.
+    Returns *function* as a tool *name* of *session*: same parameters, same kind. The *hidden* parameters pass by the
+    chain, by keyword.
     """
     if returns not in ("json", "envelope", "value"):
         raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")
@@ -71,8 +72,8 @@ def scoped(
     passes: Iterable[type[BaseException]] = (),
 ) -> Called:
     """
-    The very *session* with more *specs* of arguments, with *tools*, if given, as all there are, and with more exceptions that
-    it *passes*.
+    Returns the very *session* with more *specs* of arguments, with *tools*, if given, as all there are, and with more
+    exceptions that it *passes*.
     """
     # Else each copy would go over to a changed policy by itself, and say so.
     session._fresh()  # noqa: SLF001
