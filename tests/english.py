@@ -149,7 +149,7 @@ def pages() -> list[Path]:
     """
     Returns all pages that users read.
     """
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def modules() -> list[Path]:

@@ -56,6 +56,7 @@ def profile(
 
 
 def _text(profiles: "list[Profile]") -> str:
+    from guardrails.offline.pages.markup import short
     from guardrails.offline.pages.numbers import NONE
     from guardrails.offline.pages.profiles import COLUMNS
 
@@ -67,7 +68,7 @@ def _text(profiles: "list[Profile]") -> str:
     rows = [["tool, error", *(column.name for column in COLUMNS)]]
     rows += [
         [
-            f"{one.tool} {one.error}",
+            f"{short(one.tool)} {one.error}",
             *("" if column.cell(one).text == NONE else column.cell(one).text for column in COLUMNS),
         ]
         for one in profiles

@@ -36,9 +36,9 @@ def repeats(
     """
     Learn from records which calls bring nothing new, for `loops: {model: FILE}`.
 
-    `--from default` takes the shipped model and fits how often that is so in your own records: all that a deployment needs.
-    Without it the whole model is learned, from two sources (files or folders) at least, and each is judged by a model that has
-    not seen it.
+    `--from default` takes the shipped model and fits how often that is so in your own records: all that a deployment
+    needs. Without it the whole model is learned, from at least two sources (files or folders). Each source is judged by
+    a model that has not seen it.
     """
     from guardrails.core.repetition.learned.model_format import parse, repeat_model, text_of
     from guardrails.offline.judge.files.inputs import inputs, nothing_found

@@ -24,7 +24,7 @@ def train(
     *,
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
-    engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="What counts the records.")] = "duckdb",
+    engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that counts the records.")] = "duckdb",
     master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
     cells: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where counted days are kept; FILE.cells by default.")
@@ -40,15 +40,15 @@ def train(
     ] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write the model also where it is not better.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write the model even if it is not better.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
     Learn from records which failures are worth retrying; the model is replaced only where the new one is better.
 
-    What was counted is kept by day beside the model: run it daily on the same folder, and only what is new is read.
-    Exit code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
+    The counts are kept by day beside the model: run it daily on the same folder, and only new records are read. Exit
+    code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
     features than training.
     """
     from guardrails.offline.learning.train import train as run

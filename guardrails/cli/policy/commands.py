@@ -102,7 +102,7 @@ def show(
     "guardrails policy deny-all --off",
 )
 def deny_all(
-    reason: Annotated[str | None, typer.Argument(help="What the models and the records are told.")] = None,
+    reason: Annotated[str | None, typer.Argument(help="The reason that the models and the records are told.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Let calls through again.")] = False,  # noqa: FBT002 (a flag)
 ) -> None:
     """

@@ -1,5 +1,5 @@
 """
-What the commands share in printing: JSON, text at the terminal's width, errors.
+Prints for all commands: JSON, text at the terminal's width, errors.
 """
 
 import json
@@ -27,7 +27,7 @@ LEAST_WIDTH: Final = 20
 
 def print_json(data: Any) -> None:
     """
-    *data* for another program. What the output's encoding cannot say, half a surrogate pair of some transcript say, is
+    *data* for another program. Characters that the output's encoding cannot say, such as half a surrogate pair, are
     escaped.
     """
     text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
@@ -104,7 +104,7 @@ def is_plain() -> bool:
 
 def heading(text: str) -> str:
     """
-    *text* in bold, where it is printed to a terminal.
+    Returns *text*, in bold if it is printed to a terminal.
     """
     told = printable(text)
     return told if is_plain() else typer.style(told, bold=True)

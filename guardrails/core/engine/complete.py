@@ -14,13 +14,14 @@ from guardrails.core.repetition.age import moved
 from guardrails.core.retries.context import Settled
 from guardrails.core.retries.context import time_left as named_left
 from guardrails.core.retries.serving import Advised, Judged, Retried
-from guardrails.core.state.admissions import follow, note_again, settle, settle_late
+from guardrails.core.state.admissions import follow, settle, settle_late
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.family import note_moved
 from guardrails.core.state.parking import resume
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
+from guardrails.core.state.turns import note_again
 
 from .chain import Chain
 from .decision import Decision
@@ -111,6 +112,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
     plan: Plan
     advised: Advised | None = None
     again_ms: int | None = UNKNOWN_MS
+    left_ms: int | None = None
+    """What the caller has left for further attempts; None: any time."""
 
     shared = True
 
@@ -200,6 +203,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
             wait_ms = self.again_ms
             if wait_ms == UNKNOWN_MS:
                 left, named = time_left(chain, state, scopes), outcome.retry_after_ms is not None
+                if self.left_ms is not None:
+                    left = self.left_ms if left is None else min(left, self.left_ms)
                 wait_ms = None if over else again_ms(plan, envelope, call, duration, left, named=named)
             envelope.attempted(call.attempt, wait_ms)
             if wait_ms is not None:

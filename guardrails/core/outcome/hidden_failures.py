@@ -90,6 +90,9 @@ def failure_in(
     if classifier is not None:
         views = views_of(value, text)
         sign = _sign(rules, views, text, arguments, whole=whole)
+        if sign is not None and sign.speaks:
+            # A result that says itself that it failed is told from one that only looks wrong.
+            sign = None if flagged else _plain_sign(views, text, "data", arguments) or sign
     elif flagged:
         views, sign = views_of(value, None), None
     else:

@@ -2,13 +2,16 @@
 Looking into a result: its text, its structures, what stands at a dotted path, and what that is held against.
 """
 
+import json
 import re
 
 from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import normalize
 
 import orjson
 
@@ -22,6 +25,8 @@ SCAN_CHARS: Final = 8192
 """A regular expression sees this much of a text."""
 PARSE_CHARS: Final = 65_536
 """A text result up to this long is read as JSON where fields of it are asked for."""
+NUMBER_CHARS: Final = 100
+"""A longer text is no number."""
 MISSING: Final = object()
 _BLOCKS: Final = 100
 _SCHEMAS: Final = 256
@@ -148,17 +153,49 @@ def fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
         # It may be JSON, which was not read.
         return True
     try:
-        return _checks(_text(schema))(value)
+        if not isinstance(value, str):
+            # A validator has no bound for the depth of a value, and the stack has.
+            orjson.dumps(value)
+        return _checks(_text(schema))(value) or not _is_strict(value)
     except Exception:  # noqa: BLE001  # what is no JSON: an object, an endless depth, a key that is no text
         return True
 
 
+def _is_strict(value: object) -> bool:
+    """
+    Whether *value* is JSON for every parser, or a text that is JSON for none; NaN, a byte order mark and half of a surrogate
+    pair are read by some.
+    """
+    if not isinstance(value, str):
+        json.dumps(value, allow_nan=False).encode()
+        return True
+    try:
+        json.loads(value.lstrip("\ufeff"))
+    except ValueError:
+        return True
+    try:
+        orjson.loads(value)
+    except ValueError:
+        return False
+    return True
+
+
 def is_other(value: object, given: object) -> bool:
     """
-    Whether *value* and the argument *given* are texts or numbers, and not the same.
+    Whether *value* and the argument *given* are texts or numbers, and not the same. Texts of the same number are the same.
     """
     said, asked = _scalar(value), _scalar(given)
-    return bool(said and asked) and said != asked
+    return bool(said and asked) and said != asked and not _is_same_number(said, asked)
+
+
+def _is_same_number(one: str, other: str) -> bool:
+    if len(one) > NUMBER_CHARS or len(other) > NUMBER_CHARS:
+        return False
+    try:
+        # Exact: ids of 19 digits are no floats.
+        return Decimal(one) == Decimal(other)
+    except ArithmeticError:
+        return False
 
 
 def _scalar(value: object) -> str:
@@ -166,7 +203,7 @@ def _scalar(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).strip().casefold()
+    return normalize("NFC", str(value)).strip().casefold()
 
 
 def _text(schema: Mapping[str, Any]) -> bytes:

@@ -15,7 +15,7 @@ from .holds import free_guess
 from .parking import drop, lapse, resume, unpark
 from .state import SessionState
 from .totals import exhaust, number
-from .turns import leave_turn
+from .turns import leave_turn, note_last
 
 
 REMEMBERED_REFUSALS: Final = 16
@@ -257,15 +257,6 @@ def note_retry(entry: Entry, tries: int, at_ms: int, *, explored: bool | None = 
         entry.explored = explored
 
 
-def note_again(state: SessionState, pending: Pending) -> None:
-    """
-    Keep that the library makes a call again, which was just settled and failed: the model hears of it once.
-    """
-    pending.entry.retried = True
-    if pending.seq > state.seq - state.streak:
-        state.streak_failures = max(0, state.streak_failures - 1)
-
-
 def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
     """
     Note a refused call: nothing is charged, the window does not age; the number of its event.
@@ -275,6 +266,8 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
         note_refused(state.failing, call, denial.code, state.seq)
         if denial.strike:
             _remember_refusal(state, call.sig)
+    else:
+        note_last(state, call.sig)
     if denial.ends_session and denial.scope is None:
         exhaust(state, denial)
     return number(state)

@@ -157,3 +157,23 @@ def _goes_on(state: SessionState, sig: int | None) -> bool:
     return age <= OVERLAP_MS and any(
         pending.entry.turn == mark and pending.parked is None for pending in state.pending.values()
     )
+
+
+def note_again(state: SessionState, pending: Pending) -> None:
+    """
+    Keep that the library makes a call again, which was just settled and failed: the model hears of it once.
+    """
+    pending.entry.retried = True
+    if pending.seq > state.seq - state.streak:
+        state.streak_failures = max(0, state.streak_failures - 1)
+
+
+def note_last(state: SessionState, sig: int | None) -> None:
+    """
+    Take `note_again` back: the model hears of the failure of *sig*, as no attempt follows it.
+    """
+    entry = next((entry for entry in reversed(state.window) if entry.sig == sig), None)
+    if entry is not None and entry.retried:
+        entry.retried = False
+        if entry.seq > state.seq - state.streak:
+            state.streak_failures += 1

@@ -115,6 +115,8 @@ class ToolCall:
     known."""
     attempt: int = 0
     """Which attempt at a call it is that the library makes again by itself, from 1; 0: whoever asks makes it again."""
+    given: Any = None
+    """Its arguments as they were passed, if the library may make it again."""
 
     @classmethod
     def signed(
@@ -136,6 +138,7 @@ class ToolCall:
         made.asked = asked
         made.places = made.sketch = made.news = made.waits = made.guess = None
         made.attempt = 0
+        made.given = None
         return made
 
     def note_sketch(self, sketch: int) -> int:
@@ -145,11 +148,11 @@ class ToolCall:
         self.sketch = sketch
         return sketch
 
-    def note_attempt(self, attempt: int) -> None:
+    def note_attempt(self, attempt: int, given: Any) -> None:
         """
-        Keep which *attempt* at a call it is, from 1.
+        Keep which *attempt* at a call it is, from 1, and the arguments that were *given* for it.
         """
-        self.attempt = attempt
+        self.attempt, self.given = attempt, given
 
     def note_guess(self, guess: tuple[int, int]) -> None:
         """

@@ -22,15 +22,17 @@ from .expressions import (
     HALF,
     PLACE,
     SHARE,
+    TOOL_BITS,
     code,
     family,
+    in_order,
     in_time,
     kind,
     levels,
     looking_back,
     named,
     numbered,
-    position,
+    place,
     run_edges,
 )
 
@@ -53,19 +55,25 @@ COLUMNS: Final = {
 }
 """Columns of the view `calls`, with their types as DuckDB names them."""
 OTHER: Final = ERROR_TYPES.index("other") + 1
-_BY_SESSION: Final = "PARTITION BY session ORDER BY n"
+_TIES: Final = ", ".join(f"{name} NULLS LAST" for name in ("started_ms", "ended_ms", "tool", "sig"))
+"""What decides between calls of one number, such as those that ended at one time: engines and runs would choose at random."""
+_BY_SESSION: Final = (
+    f"PARTITION BY session ORDER BY n, {_TIES}, what, own, retry_after_ms NULLS LAST, ctx_logged NULLS LAST"
+)
+_TOOL_BY_TOOL: Final = "PARTITION BY session ORDER BY mark"
+"""The calls of one tool after those of another: few large partitions cost less than many small ones."""
 _BY_TOOL: Final = "PARTITION BY session, tool ORDER BY mark"
-_BY_SIGNATURE: Final = "PARTITION BY session, sig ORDER BY mark"
+_BY_SIGNATURE: Final = f"PARTITION BY session, sig ORDER BY {in_order('mark')}"
 _SO_FAR: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
 def extraction(spec: FeatureSpec) -> str:
     """
-    The query whose rows are the cells of the view `calls`, unordered; its columns are the fields of `Cell`.
+    Returns the query whose rows are the cells of the view `calls`, unordered; its columns are the fields of `Cell`.
 
-    An error type outside the closed list counts as `other`. What costs time is four sorts, by what they carry more than by
-    their keys: tools go by number, and what fits is packed into one number (`PLACE`, `DAY`). The last two sorts are only of
-    the signatures that failed, and of the failures.
+    An error type outside the closed list counts as `other`. Four sorts cost the time, by the columns they carry more
+    than by their keys. Tools therefore go by number, and columns that fit are packed into one number (`PLACE`, `DAY`).
+    The last two sorts are only of the signatures that failed, and of the failures.
     """
     # Nothing of it is data: see above.
     return f"""WITH tools AS (
@@ -90,7 +98,7 @@ def extraction(spec: FeatureSpec) -> str:
   FROM settled
 ), marked AS (
   SELECT session, tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
-    CAST(pos AS BIGINT) * {PLACE} + what AS mark,
+    (CAST(tool AS BIGINT) << {TOOL_BITS}) + CAST(pos AS BIGINT) * {PLACE} + what AS mark,
     worked - (what >> 8) AS worked_before,
     CASE WHEN own > 0 THEN own + {levels(spec, ("prev",))} ELSE 0 END AS own
   FROM placed
@@ -102,7 +110,8 @@ def extraction(spec: FeatureSpec) -> str:
   SELECT session, tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged, mark, worked_before,
     CAST(tool_row AS INTEGER) AS tool_row,
     CASE WHEN own > 0 AND {_near(spec, "next")} THEN next_mark END AS next_mark,
-    CASE WHEN own > 0 THEN own + CASE WHEN ({family(kind("before_1"))}) = ({family(kind("mark"))}) THEN 0 ELSE 1 END
+    CASE WHEN own > 0 THEN own + CASE WHEN before_1 >> {TOOL_BITS} = tool
+      AND ({family(kind("before_1"))}) = ({family(kind("mark"))}) THEN 0 ELSE 1 END
       + 2 * (share >> 10) + {levels(spec, ("fail_share", "tool_run"))} ELSE 0 END AS own
   FROM by_tool
 ), by_signature AS (
@@ -170,19 +179,20 @@ def _refused(spec: FeatureSpec) -> str:
     """
     Calls that did not run because their arguments did not fit, with what came after them.
     """
+    order = f"ORDER BY n, {_TIES}, error_type NULLS LAST"
     return f"""refused AS (
   SELECT day, fold, tool, next_error,
     {in_time(spec, "next", "pos", "next_pos")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig) AS changed
   FROM (
     SELECT *,
-      lead(sig) OVER (PARTITION BY session, tool ORDER BY n) AS next_sig,
-      lead(error_type) OVER (PARTITION BY session, tool ORDER BY n) AS next_error,
-      lead(started_ms) OVER (PARTITION BY session, tool ORDER BY n) AS next_started,
-      lead(pos) OVER (PARTITION BY session, tool ORDER BY n) AS next_pos
+      lead(sig) OVER (PARTITION BY session, tool {order}) AS next_sig,
+      lead(error_type) OVER (PARTITION BY session, tool {order}) AS next_error,
+      lead(started_ms) OVER (PARTITION BY session, tool {order}) AS next_started,
+      lead(pos) OVER (PARTITION BY session, tool {order}) AS next_pos
     FROM (
       SELECT session, n, day, fold, tool, sig, error_type, started_ms, ended_ms,
         CAST(sum(CASE WHEN error_type = '{INVALID}' THEN 0 ELSE 1 END)
-          OVER (PARTITION BY session ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS INTEGER) AS pos
+          OVER (PARTITION BY session {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS INTEGER) AS pos
       FROM calls
       WHERE session IN (SELECT session FROM calls WHERE error_type = '{INVALID}')
     ) AS placed
@@ -192,17 +202,19 @@ def _refused(spec: FeatureSpec) -> str:
 
 
 def _near(spec: FeatureSpec, which: str) -> str:
-    return in_time(spec, which, position("mark"), position(f"{which}_mark"))
+    # The same call again has the same tool; should a signature be of several, it is the order that counts.
+    far = place if which == "next" else lambda mark: place(in_order(mark))
+    return in_time(spec, which, far("mark"), far(f"{which}_mark"))
 
 
 def _tool_columns(spec: FeatureSpec) -> list[str]:
-    window = f"OVER ({_BY_TOOL})"
+    window = f"OVER ({_TOOL_BY_TOOL})"
     # Calls and failures in one sum; the frame holds the call itself, since an empty one would have no sum.
     one = f"{SHARE} + CASE WHEN {kind('mark')} > 0 THEN 1 ELSE 0 END"
     return [
         *(f"lag(mark, {back}) {window} AS before_{back}" for back in sorted({1, *(e + 1 for e in run_edges(spec))})),
         f"row_number() {window} AS tool_row",
-        f"CAST(sum({one}) OVER ({_BY_TOOL} {looking_back(spec)}) - ({one}) AS INTEGER) AS share",
+        f"CAST(sum({one}) OVER ({_TOOL_BY_TOOL} {looking_back(spec)}) - ({one}) AS INTEGER) AS share",
         f"lead(mark) {window} AS next_mark",
         f"lead(started_ms) {window} AS next_started",
     ]

@@ -1,7 +1,7 @@
 """
 The suggestions as a policy file: a layer over the policy that they are for.
 
-A `tools:` list replaces the one of the file that it extends, so the rules of that one stand below the new ones, which
+A `tools:` list replaces the one of the file that it extends. So the rules of that file stand below the new ones, which
 match first.
 """
 
@@ -25,8 +25,8 @@ def overrides(
     suggestions: Sequence[Suggestion], base: str, rules: Sequence[Mapping[str, Any]], seen: str, replay: str
 ) -> str:
     """
-    The text of the file. *base* is what it extends, *rules* the `tools:` of that; *seen* says what the figures are of,
-    *replay* is the command that judges the file on the same records.
+    Returns the text of the file. It extends *base*, whose `tools:` are *rules*. The figures are described by *seen*,
+    and *replay* is the command that judges the file on the same records.
     """
     lines = [
         f"# Suggested by `guardrails report --suggest` from {visible(seen)}.",
@@ -53,7 +53,7 @@ def overrides(
 
 def written(value: Any) -> str:
     """
-    A setting in YAML.
+    Returns a setting in YAML.
     """
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {written(inner)}" for key, inner in value.items()) + "}"

@@ -6,6 +6,7 @@ import random
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hypothesis import given, settings
@@ -52,6 +53,25 @@ def test_both_computers_agree_on_every_failure(spec: FeatureSpec) -> None:
     rng = random.Random(5)
     sessions = [session(rng, rng.randrange(1, 60)) for _ in range(150)]
     assert by_sql(spec, table(sessions)) == by_python(spec, sessions)
+
+
+def test_the_order_of_the_rows_decides_nothing_where_calls_tie() -> None:
+    rng = random.Random(7)
+    calls = table([session(rng, 40) for _ in range(60)])
+    at = calls.column_names.index("n")
+    ties = calls.set_column(at, "n", pa.array([n // 5 for n in calls["n"].to_pylist()], pa.int64()))
+    rows = list(range(ties.num_rows))
+    found = by_sql(SHIPPED, ties)
+    for _ in range(4):
+        rng.shuffle(rows)
+        assert by_sql(SHIPPED, ties.take(rows)) == found
+
+
+def test_a_signature_of_several_tools_is_followed_in_the_order_of_its_calls() -> None:
+    one = CallRow("b", 1, "timeout", 0, 10, 10, None, False, None)
+    other = CallRow("a", 1, None, 20, 30, 30, None, False, "agent")
+    ((*_, n, s, _, _),) = by_sql(SHIPPED, table([[one, other]])).values()
+    assert (n, s) == (1, 1)
 
 
 @pytest.mark.slow
