@@ -122,7 +122,8 @@ def _listed() -> Iterator[str]:
             said = one.when if kind == "denial" else one.means
             yield paragraph(f"{one.code.ljust(room)}{_plain(said)}", indent="  ", hanging=" " * (room + 2))
         yield ""
-    yield "guardrails explain CODE tells more of each. A code of a scope begins with its name: user.budget.max_calls."
+    yield "guardrails explain CODE tells more of each."
+    yield "A code of a scope begins with its name: user.budget.max_calls."
 
 
 def _told(one: "Explained", scope: str | None) -> Iterator[str]:

@@ -2,7 +2,11 @@
 A kept state as the commands show it: a line of a list, or all of it. Arguments that wait for a person are not shown.
 """
 
-from collections.abc import Iterator
+import os
+import shutil
+import sys
+
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from guardrails.cli.text.printing import heading, printable, table
@@ -52,9 +56,16 @@ def list_text(lines: list[dict[str, Any]]) -> str:
     *lines* as a table.
     """
     rows = [_HEADINGS, *map(_cells, lines)]
+    if (sys.stdout.isatty() or "COLUMNS" in os.environ) and _too_wide(rows):
+        return table(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     told = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join((heading(told[0]), *told[1:]))
+
+
+def _too_wide(rows: Sequence[Sequence[str]]) -> bool:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return sum(widths) + 2 * (len(widths) - 1) > shutil.get_terminal_size().columns
 
 
 def _cells(line: dict[str, Any]) -> tuple[str, ...]:

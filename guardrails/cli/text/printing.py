@@ -3,6 +3,7 @@ Prints for all commands: JSON, text at the terminal's width, errors.
 """
 
 import json
+import os
 import shutil
 import sys
 import textwrap
@@ -21,6 +22,7 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
 MAX_WIDTH: Final = 100
+LEAST_WIDTH: Final = 20
 
 
 def print_json(data: Any) -> None:
@@ -90,14 +92,22 @@ def width() -> int:
     """
     Characters to a line.
     """
-    return min(MAX_WIDTH, shutil.get_terminal_size().columns)
+    return max(LEAST_WIDTH, min(MAX_WIDTH, shutil.get_terminal_size().columns))
+
+
+def is_plain() -> bool:
+    """
+    Whether only text may be printed, by the environment: no colours, nothing bold, no line that changes.
+    """
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def heading(text: str) -> str:
     """
     Returns *text*, in bold if it is printed to a terminal.
     """
-    return typer.style(printable(text), bold=True)
+    told = printable(text)
+    return told if is_plain() else typer.style(told, bold=True)
 
 
 def paragraph(text: str, *, indent: str = "", hanging: str | None = None) -> str:
@@ -115,17 +125,53 @@ def paragraph(text: str, *, indent: str = "", hanging: str | None = None) -> str
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """
-    *rows* in columns, the first row their headings, the first column as wide as it needs; long cells are wrapped.
+    *rows* in columns, the first row their headings; long cells are wrapped. On a terminal that is too narrow for the
+    columns each row is a paragraph, with its cells by their headings.
     """
-    first = max(len(row[0]) for row in rows)
-    others = len(rows[0]) - 1
-    room = (width() - first) // others - 2
-    widths = [first, *([max(room, 8)] * others)]
-    lines = []
+    told = [[printable(cell) for cell in row] for row in rows]
+    for gap, wrapped in ((2, False), (1, False), (2, True), (1, True)):
+        widths = _widths(told, gap, wrapped=wrapped)
+        if widths is not None:
+            return "\n".join(_lines(told, widths, " " * gap))
+    return "\n".join(_stacked(told))
+
+
+def _widths(rows: Sequence[Sequence[str]], gap: int, *, wrapped: bool) -> list[int] | None:
+    """
+    The widths of columns, none of which breaks a word. Returns None if the terminal is too narrow, or cells would be *wrapped* and must not be.
+    """
+    natural = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    words = [
+        max((len(word) for cell in column for word in cell.split()), default=0) for column in zip(*rows, strict=True)
+    ]
+    others = len(natural) - 1
+    even = max((width() - natural[0]) // others - 2, 8) if others else 0
+    if natural[0] + others * (even + 2) <= width() and max(words[1:], default=0) <= even:
+        return [natural[0], *[even] * others]
+    # As much as each needs, and of what is missing the widest give first.
+    while sum(natural) + gap * others > width():
+        widest = max(range(len(natural)), key=lambda at: natural[at] if natural[at] > words[at] else -1)
+        if not wrapped or natural[widest] <= words[widest]:
+            return None
+        natural[widest] -= 1
+    return natural
+
+
+def _lines(rows: Sequence[Sequence[str]], widths: Sequence[int], gap: str) -> Iterator[str]:
     for n, row in enumerate(rows):
-        cells = [textwrap.wrap(printable(cell), w) or [""] for cell, w in zip(row, widths, strict=True)]
+        cells = [textwrap.wrap(cell, max(w, 1)) or [""] for cell, w in zip(row, widths, strict=True)]
         for i in range(max(map(len, cells))):
             parts = [(cell[i] if i < len(cell) else "").ljust(w) for cell, w in zip(cells, widths, strict=True)]
-            line = "  ".join(parts).rstrip()
-            lines.append(heading(line) if n == 0 else line)
-    return "\n".join(lines)
+            line = gap.join(parts).rstrip()
+            yield heading(line) if n == 0 else line
+
+
+def _stacked(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    names, *others = rows
+    for n, row in enumerate(others):
+        if n:
+            yield ""
+        yield heading(paragraph(f"{names[0]}: {row[0]}" if names[0] else row[0], hanging="  "))
+        for name, cell in zip(names[1:], row[1:], strict=True):
+            if cell:
+                yield paragraph(f"{name}: {cell}", indent="  ", hanging="    ")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .printing import printable
+from .printing import is_plain, printable
 from .ticker import Ticker
 
 
@@ -23,7 +23,7 @@ def telling(*, quiet: bool) -> "Iterator[Callable[[Progress], object] | None]":
     """
     if quiet:
         yield None
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and not is_plain():
         from rich.console import Console
 
         with Console(stderr=True).status("reading", spinner="line") as status:

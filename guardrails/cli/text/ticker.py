@@ -9,6 +9,8 @@ from typing import Final
 
 import typer
 
+from .printing import is_plain
+
 
 EVERY_S: Final = 5.0
 """Seconds between two plain lines."""
@@ -30,7 +32,7 @@ class Ticker:
         Whether it is time for a line; then the next one is due later.
         """
         now = time.monotonic()
-        if self._quiet or now - self._told < (CHANGES_S if sys.stderr.isatty() else EVERY_S):
+        if self._quiet or now - self._told < (CHANGES_S if sys.stderr.isatty() and not is_plain() else EVERY_S):
             return False
         self._told = now
         return True
@@ -39,5 +41,5 @@ class Ticker:
         """
         Print *line*, on a terminal in place of the latest.
         """
-        terminal = sys.stderr.isatty()
+        terminal = sys.stderr.isatty() and not is_plain()
         typer.echo(f"\r\x1b[K{line}" if terminal else line, err=True, nl=not terminal)
