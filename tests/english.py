@@ -38,7 +38,7 @@ BANNED: Final[dict[str, str]] = {
 """Constructions that have to be decoded, and what to write."""
 
 _FENCE: Final = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.DOTALL | re.MULTILINE)
-_END: Final = re.compile(r"(?<=[.!?])[\"')`*_]*\s+(?=[\"'(`*_\[]*[A-Z0-9`])")
+_END: Final = re.compile(r"(?<=[.!?])[\"')`*_]*\s+(?=[\"'(`*_\[]*[A-Z0-9`]|\*[a-z]\w*\*)")
 _ABBREVIATED: Final = re.compile(r"\b(e\.g|i\.e|vs|etc|cf|No|Fig)\.$")
 _CODE: Final = re.compile(r"`[^`]*`")
 _LINK: Final = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -149,7 +149,7 @@ def pages() -> list[Path]:
     """
     Returns all pages that users read.
     """
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def modules() -> list[Path]:

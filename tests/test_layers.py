@@ -38,7 +38,7 @@ def test_the_tests_stand_as_the_modules_do() -> None:
     tests = Path(__file__).parent
     homes = {str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
     apart = {"clis", "docs", "faults", "golden", "hard", "hosts", "mutants", "notebooks", "retry_simulator"}
-    apart |= {"peers", "rollout", "sandbox", "shellfuzz", "soak", "transcripts"}
+    apart |= {"peers", "release", "rollout", "sandbox", "shellfuzz", "soak", "transcripts"}
     strays = {
         str(path.parent.relative_to(tests))
         for path in tests.rglob("test_*.py")

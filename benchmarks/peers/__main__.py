@@ -63,9 +63,11 @@ def asked(name: str, python: Path) -> dict[str, Any] | str:
     """
     Returns what the package came to; a text says why nothing is known.
     """
-    said = f"from importlib.metadata import version; print(version({name!r}))"
+    # What is installed of this tree may say the version that it had then.
+    ours = "from guardrails import __version__; print(__version__)"
+    said = ours if name == OURS else f"from importlib.metadata import version; print(version({name!r}))"
     try:
-        shown = subprocess.run([str(python), "-c", said], capture_output=True, text=True, check=True)  # noqa: S603
+        shown = subprocess.run([str(python), "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
         done = subprocess.run(  # noqa: S603
             [str(python), "-m", "benchmarks.peers.one", name],
             cwd=ROOT,

@@ -14,6 +14,8 @@ OF_THE_PROJECT = {
     "README.md": "project/readme.md",
     "CHANGELOG.md": "project/changelog.md",
     "SECURITY.md": "project/security.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "examples/README.md": "project/examples.md",
 }
 """Pages from outside of docs/, and where the site has them."""
 

@@ -95,8 +95,8 @@ def place(path: Path) -> str | None:
     """
     if path.is_dir():
         path = path / "README.md"
-    if path.parent == ROOT and path.name in OF_THE_PROJECT:
-        return OF_THE_PROJECT[path.name]
+    if path.is_relative_to(ROOT) and path.relative_to(ROOT).as_posix() in OF_THE_PROJECT:
+        return OF_THE_PROJECT[path.relative_to(ROOT).as_posix()]
     if not path.is_relative_to(DOCS):
         return None
     name = path.relative_to(DOCS).as_posix()

@@ -40,7 +40,7 @@ GO_ON: Final = "Go on with the task: its limits were raised."
 
 class Prepared(NamedTuple):
     """
-    What is needed before a conversation is touched: so that no mistake leaves one behind.
+    The parts that are needed before a conversation is touched, so that no mistake leaves one behind.
     """
 
     settings: Settings
@@ -53,7 +53,7 @@ def working_in(workspace: str) -> Iterator[None]:
     """
     Make the folder *workspace* the process's own for a while: that is where tools work and where a policy's `.` is.
 
-    Raises AgentError where there is none.
+    Raises AgentError if there is no folder *workspace*.
     """
     before = Path.cwd()
     try:
@@ -140,7 +140,7 @@ class Agent:
 
     def status(self) -> str:
         """
-        What is used and what is left.
+        Returns the used part of the budget, and the part that is left.
         """
         session = self.session
         return status_line(session.progress, session.cost_usd, session.unpriced, self.view.denied)
@@ -164,10 +164,10 @@ class Agent:
 
     def take_up(self, task: str | None, *, extended: bool) -> None:
         """
-        Answer what a killed process left open, and say to the model what is to be done now. Where that is nothing, `run`
-        gives the answer that there is.
+        Answer what a killed process left open, and say to the model what is to be done now. If nothing is to be done,
+        `run` gives the answer that there is.
 
-        Raises AgentError where there is more to be done and the session is exhausted.
+        Raises AgentError if there is more to be done and the session is exhausted.
         """
         self.repaired = self.chat.repair(self.session)
         for call in self.repaired:

@@ -54,8 +54,8 @@ class Asking:
         on_text: Callable[[str], object] | None = None,
     ) -> LoopResult:
         """
-        What `run` comes to. A server that does not stream is asked for whole responses; one that says that the conversation is
-        too long is asked with less of it.
+        Returns the result of `run`. A server that does not stream is asked for whole responses. A server that says that
+        the conversation is too long is asked with less of it.
         """
         iterations = 0
         while True:
@@ -100,7 +100,7 @@ class Asking:
 
 def _of_the_endpoint(error: Exception) -> bool:
     """
-    Whether *error* is the client's, or what the loop made of a reply: no tool's and no store's.
+    Returns whether *error* is the client's, or what the loop made of a reply: no tool's and no store's.
     """
     openai = sys.modules.get("openai")
     return isinstance(error, ResponseFailed) or (openai is not None and isinstance(error, openai.APIError))

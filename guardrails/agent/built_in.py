@@ -26,7 +26,7 @@ def built_in_tools(
     """
     Those for the workspace of *settings*; sub-agents are run by *agent* and share the budget of *session*.
 
-    Raises AgentError where there is no such folder, or the system cannot hold tools to one.
+    Raises AgentError if there is no such folder, or the system cannot hold tools to one.
     """
     search = None if settings.search is None else SearchEndpoint(url=settings.search)
     try:
@@ -45,7 +45,8 @@ def built_in_tools(
 
 def confined(settings: Settings) -> tuple[str, str | None]:
     """
-    What the commands of *settings* run in, for a person, and why they are refused; None: they are not.
+    Returns the sandbox that the commands of *settings* run in, for a person. The second value is the reason why they
+    are refused, None if they are not.
     """
     try:
         name = Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network).sandbox

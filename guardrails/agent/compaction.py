@@ -49,15 +49,15 @@ _CUT: Final = "This result was cut, since it does not fit into the conversation.
 
 def too_long(error: BaseException) -> bool:
     """
-    Whether *error* is a server's word for a request that is longer than its model reads.
+    Returns whether *error* is a server's word for a request that is longer than its model reads.
     """
     return _TOO_LONG.search(f"{getattr(error, 'code', '')} {error} {getattr(error, 'body', '')}") is not None
 
 
 class Compaction:
     """
-    The `compact` of a loop on *wire*: from three quarters of *context* tokens on (None: what *model* is known to read), old
-    results go, then old turns, then the end of results that were not read yet. Each call keeps a result.
+    The `compact` of a loop on *wire*, from three quarters of *context* tokens on (None: the number that *model* is
+    known to read). Old results go first, then old turns, then the end of unread results. Each call keeps a result.
 
     Sizes are those that responses tell (`told`), and by bytes in between. *say* is told of each cut.
     """

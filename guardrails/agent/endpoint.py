@@ -83,7 +83,8 @@ def made(openai: Any, failure: type[GuardrailsError], **settings: Any) -> "OpenA
 
 def key_for(base_url: str | None, failure: type[GuardrailsError], option: str) -> str | None:
     """
-    What OPENAI_API_KEY holds. Raises *failure* if it holds nothing and the endpoint is OpenAI's; *option* names another.
+    Returns the value of OPENAI_API_KEY. Raises *failure* if it holds nothing and the endpoint is OpenAI's; *option*
+    names another.
     """
     key = os.environ.get("OPENAI_API_KEY")
     if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):

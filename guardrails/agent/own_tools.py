@@ -21,7 +21,7 @@ def load_tools(file: str) -> Registry:
     """
     The tools of a Python *file*: its `registry`, else the functions in its list `tools`, else its public functions.
 
-    Raises AgentError where it cannot be run or defines none.
+    Raises AgentError if it cannot be run or defines no tools.
     """
     module = _run(file)
     own = getattr(module, "registry", None)

@@ -49,7 +49,7 @@ def mcp_tools(
     The tools of the MCP servers that *file* (TOML or JSON) configures, while the block runs; none without a file. *sandbox* as
     `McpTools` takes it.
 
-    A server that cannot be reached is told to *say*, and tried again when it is called. Raises AgentError where the file
+    A server that cannot be reached is told to *say*, and tried again when it is called. Raises AgentError if the file
     cannot be read, MissingExtra without the extra, PolicyError for mistakes in it.
     """
     if file is None:

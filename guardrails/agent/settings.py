@@ -1,5 +1,5 @@
 """
-What an agent is run with, and how a resumed one finds it again.
+The settings that an agent is run with, and the way a resumed one finds them again.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ class Settings:
     @classmethod
     def kept(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
         """
-        What was kept, with what is *given* now in its place. Raises AgentError where no model is named.
+        Returns the settings that were kept; those *given* now replace them. Raises AgentError if no model is named.
         """
         known = {field.name for field in fields(cls)}
         merged = {**settings, **{name: value for name, value in given.items() if value is not None}}
@@ -71,7 +71,7 @@ class Settings:
 
     def scope_ids(self) -> dict[str, str]:
         """
-        Whose the conversation is, by scope. Raises AgentError where that is not said as `NAME=ID`.
+        Whose the conversation is, by scope. Raises AgentError if an owner is not said as `NAME=ID`.
         """
         ids = {}
         for given in self.scopes:

@@ -1,5 +1,6 @@
 """
-What a person sees while an agent works: its calls, what was refused, what is left. On stderr, so that stdout is the answer.
+Shows a person the work of an agent: its calls, its refusals, and the rest of its budget. On stderr, so that stdout is
+the answer.
 """
 
 import json
@@ -26,8 +27,8 @@ class View:
     """
     Lines as things happen; on a terminal there is a line below them that says what is used and left.
 
-    The model's text is shown as it comes: on *words*, a terminal, else on the *stream* if that is one. *events* gets all that
-    happens as an object for JSON. A stderr that is gone stops nothing.
+    The model's text is shown as it comes: on *words*, a terminal, else on the *stream* if there is one. Each event goes
+    to *events* as an object for JSON. A stderr that is gone stops nothing.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class View:
 
     def showed(self, answer: str) -> bool:
         """
-        Whether *answer* stands where answers go, since it was shown as it came.
+        Returns whether *answer* stands where answers go, since it was shown as it came.
         """
         return self._on_answer and self._words.showed(answer)
 
@@ -171,7 +172,7 @@ class View:
 
 def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied: int) -> str:
     """
-    What is used and what is left: `3 calls (17 left), $0.0012 ($0.9988 left), 1 denied`.
+    Returns the used part of a budget and its rest: `3 calls (17 left), $0.0012 ($0.9988 left), 1 denied`.
     """
     calls = progress.get("calls_used", 0)
     parts = [_used(f"{calls} call{'' if calls == 1 else 's'}", progress.get("calls_left"))]

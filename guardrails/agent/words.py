@@ -18,14 +18,14 @@ class Words:
     @property
     def shown(self) -> bool:
         """
-        Whether there is anybody to read it.
+        Returns whether there is anybody to read it.
         """
         return self._stream is not None
 
     @property
     def fresh(self) -> bool:
         """
-        Whether nothing stands on its line yet.
+        Returns whether nothing stands on its line yet.
         """
         return not self._midline
 
@@ -38,13 +38,13 @@ class Words:
 
     def showed(self, text: str) -> bool:
         """
-        Whether *text* is what was shown since the latest `end`.
+        Returns whether *text* is what was shown since the latest `end`.
         """
         return self.shown and bool(text.strip()) and self._said.strip() == text.strip()
 
     def end(self) -> None:
         """
-        What is shown next stands on a line of its own.
+        End the line: the next text stands on a line of its own.
         """
         if self._midline:
             self._write("\n")

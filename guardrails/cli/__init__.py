@@ -12,13 +12,16 @@ import typer
 
 from typer.main import get_command as made
 
-from .group import Group
+from guardrails.processes.streams import let_go_of_stdout
+
+from .front.group import Commands as Made
+from .front.group import Group, examples
 
 
 __all__ = ["app"]
 
 COMMANDS: Final = (
-    *("demo", "run", "doctor", "replay", "report", "explain", "train", "repeats", "profile", "policy", "store"),
+    *("demo", "init", "run", "doctor", "replay", "report", "explain", "train", "repeats", "profile", "policy", "store"),
 )
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
 DOORS: Final = {
@@ -32,6 +35,22 @@ class Commands(Group):
     """
     All commands. A module is imported when its command is asked for: the help of one command is quick too.
     """
+
+    def invoke(self, ctx: Any) -> Any:
+        """
+        Run a command; Ctrl-C and output that cannot be written end it in one line.
+        """
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            from .text.printing import INTERRUPTED, fail
+
+            fail("interrupted", INTERRUPTED)
+        except OSError as error:
+            from .text.printing import fail, said_of
+
+            let_go_of_stdout()
+            fail(said_of(error))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*COMMANDS, *DOORS]
@@ -51,29 +70,23 @@ def _door(name: str) -> Any:
     def start(ctx: typer.Context) -> None:
         raise typer.Exit(import_module(module).main(ctx.args))
 
-    door = typer.Typer(add_completion=False, rich_markup_mode=None)
+    from .front.completion import Door
+
+    door = Made()
     context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    door.command(name, help=says, context_settings=context)(start)
+    door.command(name, cls=Door, help=says, context_settings=context)(start)
     return made(door)
 
 
 def _made(name: str) -> Any:
     found = getattr(import_module(f"guardrails.cli.{name}"), name)
     if not isinstance(found, typer.Typer):
-        found, function = typer.Typer(add_completion=False, rich_markup_mode=None), found
+        found, function = Made(), found
         found.command(name)(function)
     return made(found)
 
 
-# rich would double the time that `--help` takes, and its tracebacks show the values of local variables.
-app = typer.Typer(
-    name="guardrails",
-    cls=Commands,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = Made(name="guardrails", cls=Commands, no_args_is_help=True, add_completion=True)
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
@@ -85,9 +98,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
 
 
 @app.callback()
+@examples("guardrails demo", "guardrails init sessions/ -o policy.yaml", "guardrails replay policy.yaml sessions/")
 def guardrails(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,  # noqa: FBT002
 ) -> None:
     """
     Guards for the tool calls of an LLM agent.
+
+    `guardrails COMMAND --help` has more of each. Exit codes: 0 done, 1 something was found, 2 a use that cannot work,
+    130 interrupted.
     """

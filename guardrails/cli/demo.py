@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.printing import fail, print_json
 
 from .policies import load_policy
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from guardrails.sinks import JsonLines, Sink
 
 
+@examples(
+    "guardrails demo",
+    "guardrails demo --policy strict --json",
+    "guardrails demo --transcript chat.json --policy policy.yaml",
+)
 def demo(
     *,
     transcripts: Annotated[
@@ -25,9 +32,11 @@ def demo(
         typer.Option("--transcript", metavar="FILE", help="Play this recorded OpenAI chat instead; may be repeated."),
     ] = None,
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE...]", help="Further recorded chats, after --transcript.")
+        list[str] | None, typer.Argument(metavar="FILE", help="Further recorded chats, after --transcript.")
     ] = None,
-    policy: Annotated[str, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards.")] = "default",
+    policy: Annotated[
+        str, typer.Option(metavar="NAME_OR_FILE", autocompletion=policies, help="The policy that guards.")
+    ] = "default",
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the records of the guarded run.")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="A real endpoint; its key is in OPENAI_API_KEY.")

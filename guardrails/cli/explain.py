@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from guardrails.cli.front.completion import codes
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.printing import fail, heading, paragraph, print_json, printable
 
 
@@ -31,9 +33,13 @@ _RULES: Final = (
 )
 
 
+@examples("guardrails explain", "guardrails explain budget.max_calls", "guardrails explain duplicates.repeat --json")
 def explain(
     code: Annotated[
-        str | None, typer.Argument(metavar="CODE", help="A code, an error type or a status; none: list them all.")
+        str | None,
+        typer.Argument(
+            metavar="CODE", autocompletion=codes, help="A code, an error type or a status; none: list them all."
+        ),
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -1,5 +1,5 @@
 """
-What the policy commands print: the mistakes of a file, the schema, a chain.
+Prints for the policy commands: the mistakes of a file, the schema, a chain.
 """
 
 import json
@@ -31,7 +31,7 @@ Own = Annotated[
 @dataclass(frozen=True, slots=True)
 class Checked:
     """
-    What was found in one policy file.
+    The findings in one policy file.
     """
 
     file: str
@@ -56,7 +56,7 @@ class Checked:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The same for another program, each mistake with its place where it has one.
+        Returns the findings for another program, each mistake with its place if it has one.
         """
         return {
             "file": self.file,
@@ -76,7 +76,7 @@ def _placed(mistake: str) -> dict[str, Any]:
 
 def own_guards(files: Iterable[str]) -> "tuple[type[Guard], ...]":
     """
-    The guards that Python *files* define; ends the command where one cannot be used.
+    Returns the guards that Python *files* define; ends the command if one cannot be used.
     """
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.own_guards import load_guards
@@ -116,7 +116,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
 
 def load_policy(name: str, own: "tuple[type[Guard], ...]" = ()) -> "Policy":
     """
-    The policy *name*, which may have a person's *own* guards; ends the command where it cannot be used.
+    Returns the policy *name*, which may have a person's *own* guards; ends the command if it cannot be used.
     """
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.file import find

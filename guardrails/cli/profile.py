@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.outputs import tell_of_written, write_whole
 from guardrails.cli.text.printing import fail, paragraph, print_json, table
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from guardrails.core.retries.profiles import Profile
 
 
+@examples("guardrails profile model.json", "guardrails profile model.json --tool search_flights")
 def profile(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `train` has written.")],
     tool: Annotated[str | None, typer.Option(metavar="NAME", help="This tool only.")] = None,
@@ -54,6 +56,7 @@ def profile(
 
 
 def _text(profiles: "list[Profile]") -> str:
+    from guardrails.offline.pages.markup import short
     from guardrails.offline.pages.numbers import NONE
     from guardrails.offline.pages.profiles import COLUMNS
 
@@ -65,7 +68,7 @@ def _text(profiles: "list[Profile]") -> str:
     rows = [["tool, error", *(column.name for column in COLUMNS)]]
     rows += [
         [
-            f"{one.tool} {one.error}",
+            f"{short(one.tool)} {one.error}",
             *("" if column.cell(one).text == NONE else column.cell(one).text for column in COLUMNS),
         ]
         for one in profiles

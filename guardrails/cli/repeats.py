@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.printing import fail, failures_told, print_json, table, tell_of_nothing
 from guardrails.cli.text.ticker import Ticker
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from guardrails.offline.learning.repeats.rows import Row
 
 
+@examples(
+    "guardrails repeats records/ --from default -o repeats.json",
+    "guardrails repeats web/ code/ -o repeats.json --base code/",
+)
 def repeats(
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
@@ -31,9 +36,9 @@ def repeats(
     """
     Learn from records which calls bring nothing new, for `loops: {model: FILE}`.
 
-    `--from default` takes the shipped model and fits how often that is so in your own records: all that a deployment needs.
-    Without it the whole model is learned, from two sources (files or folders) at least, and each is judged by a model that has
-    not seen it.
+    `--from default` takes the shipped model and fits how often that is so in your own records: all that a deployment
+    needs. Without it the whole model is learned, from at least two sources (files or folders). Each source is judged by
+    a model that has not seen it.
     """
     from guardrails.core.repetition.learned.model_format import parse, repeat_model, text_of
     from guardrails.offline.judge.files.inputs import inputs, nothing_found

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from guardrails.cli.text.outputs import tell_of_written, without_outputs, write_whole
-from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, tell_of_nothing
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import examples
+from guardrails.cli.text.outputs import tell_of_written, without_outputs
+from guardrails.cli.text.printing import FOUND, INTERRUPTED, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
 
@@ -19,18 +21,24 @@ if TYPE_CHECKING:
     from guardrails.offline.judge.result import Judgement
     from guardrails.policy.policy import Policy
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
-
+@examples(
+    "guardrails replay default sessions/",
+    "guardrails replay policy.yaml sessions/ --compare default --html page.html",
+    "guardrails replay policy.yaml records.jsonl --exact",
+)
 def replay(
     *,
-    policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one.")],
+    policy: Annotated[
+        str,
+        typer.Argument(metavar="POLICY", autocompletion=policies, help="A policy file, or the name of a shipped one."),
+    ],
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Transcripts and folders of them; - is standard input.")
     ],
     compare: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="A second policy, shown beside the first.")
+        str | None,
+        typer.Option(metavar="POLICY", autocompletion=policies, help="A second policy, shown beside the first."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     decisions: Annotated[
@@ -54,8 +62,8 @@ def replay(
     """
     Judge a policy on recorded calls: what it would have stopped, and how often it would have been wrong.
 
-    Reads OpenAI chats and Responses items, sessions of Claude Code, Codex, Copilot and Gemini CLI, tau2 simulations,
-    OpenTelemetry spans, JSON lines of calls and our own records; plain, gzip'd or zstd-compressed.
+    Reads OpenAI chats, Responses items, OpenTelemetry spans, JSON lines of calls and our own records. Reads sessions of
+    Claude Code, Codex, Copilot and Gemini CLI, and tau2 simulations too. Files may be plain, gzip'd or zstd-compressed.
     """
     from guardrails.offline.judge.files.inputs import inputs
     from guardrails.offline.judge.files.run import Work
@@ -118,6 +126,7 @@ def _show(
         typer.echo(judged_text(made[0]) if len(made) == 1 else compared_text(*made))
     # After the figures: a full disk does not cost those too.
     if html is not None:
+        from guardrails.cli.text.outputs import write_whole
         from guardrails.offline.judge.page.html import page
 
         write_whole(html, page(*made))

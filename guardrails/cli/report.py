@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.outputs import tell_of_written, without_outputs, write_whole
-from guardrails.cli.text.printing import fail, failures_told, print_json, tell_of_nothing
+from guardrails.cli.text.printing import INTERRUPTED, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
-from .replay import INTERRUPTED
 
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
 
 
+@examples(
+    "guardrails report records.jsonl",
+    "guardrails report sessions/ --html report.html",
+    "guardrails report sessions/ --suggest -o overrides.yaml",
+)
 def report(
     *,
     records: Annotated[
@@ -30,7 +36,12 @@ def report(
         typer.Argument(metavar="RECORDS...", help="Records, transcripts, folders of them; - is standard input."),
     ],
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="Says which tools poll or change nothing; what `--suggest` extends.")
+        str,
+        typer.Option(
+            metavar="POLICY",
+            autocompletion=policies,
+            help="Says which tools poll or change nothing; what `--suggest` extends.",
+        ),
     ] = "default",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

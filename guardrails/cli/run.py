@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from guardrails.cli.front.completion import SANDBOXES, WIRES, policies, sandboxes, wires
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.ending import Ending, ends, written
 from guardrails.cli.text.printing import failures_told, print_json, printable
 from guardrails.cli.text.run import list_text, list_to_dict, parsed_amounts, state_file
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
     from guardrails.agent.view import View
 
 
+@examples(
+    "guardrails run 'Which tests fail, and why?' --model gpt-5-mini",
+    "guardrails run --list",
+    "guardrails run --resume ID --extend max_calls=20",
+)
 def run(
     *,
     task: Annotated[str | None, typer.Argument(help="What the agent is to do; `-` reads it from stdin.")] = None,
@@ -30,9 +37,12 @@ def run(
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model.")] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards (`agent`).")
+        str | None,
+        typer.Option(metavar="NAME_OR_FILE", autocompletion=policies, help="The policy that guards (`agent`)."),
     ] = None,
-    wire: Annotated[str | None, typer.Option(metavar="chat|responses", help="The API to speak (`chat`).")] = None,
+    wire: Annotated[
+        str | None, typer.Option(metavar="chat|responses", autocompletion=wires, help="The API to speak (`chat`).")
+    ] = None,
     workspace: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder that the tools work in (this one).")
     ] = None,
@@ -48,7 +58,9 @@ def run(
     sandbox: Annotated[
         str | None,
         typer.Option(
-            metavar="auto|bwrap|landlock|none", help="What commands run in (`auto`); see `guardrails doctor`."
+            metavar="auto|bwrap|landlock|none",
+            autocompletion=sandboxes,
+            help="What commands run in (`auto`); see `guardrails doctor`.",
         ),
     ] = None,
     network: Annotated[
@@ -143,9 +155,9 @@ def _list(file: Path, *, as_json: bool) -> None:
 
 
 def _check(given: dict[str, Any], *, task: str | None, resume: str | None, raised: bool) -> None:
-    if given["wire"] not in (None, "chat", "responses"):
+    if given["wire"] not in (None, *WIRES):
         raise typer.BadParameter(f"`--wire` is chat or responses, not `{given['wire']}`")
-    if given["sandbox"] not in (None, "auto", "bwrap", "landlock", "none"):
+    if given["sandbox"] not in (None, *SANDBOXES):
         raise typer.BadParameter(f"`--sandbox` is auto, bwrap, landlock or none, not `{given['sandbox']}`")
     if given["workspace"] is not None and not Path(given["workspace"]).is_dir():
         raise typer.BadParameter(f"`--workspace`: there is no folder `{given['workspace']}`")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, printable
 from guardrails.cli.text.ticker import Ticker
 
@@ -17,11 +19,12 @@ if TYPE_CHECKING:
     from guardrails.offline.learning.train import Trained
 
 
+@examples("guardrails train records/ -o model.json", "guardrails train records/ -o model.json --dry-run --json")
 def train(
     *,
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
-    engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="What counts the records.")] = "duckdb",
+    engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that counts the records.")] = "duckdb",
     master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
     cells: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where counted days are kept; FILE.cells by default.")
@@ -30,19 +33,22 @@ def train(
         str | None, typer.Option(metavar="COLUMN", help="Parquet folders COLUMN=... hold whole sessions.")
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="Judge decisions by the costs that its `retryable` names.")
+        str | None,
+        typer.Option(
+            metavar="POLICY", autocompletion=policies, help="Judge decisions by the costs that its `retryable` names."
+        ),
     ] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write the model also where it is not better.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write the model even if it is not better.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
     Learn from records which failures are worth retrying; the model is replaced only where the new one is better.
 
-    What was counted is kept by day beside the model: run it daily on the same folder, and only what is new is read.
-    Exit code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
+    The counts are kept by day beside the model: run it daily on the same folder, and only new records are read. Exit
+    code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
     features than training.
     """
     from guardrails.offline.learning.train import train as run

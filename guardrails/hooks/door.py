@@ -56,7 +56,7 @@ def main(argv: "list[str]", *, resident: bool = True) -> int:
 
 def _is_traced() -> bool:
     """
-    Whether this very process exports spans, as no other one would.
+    Returns whether this very process exports spans, as no other one would.
     """
     import sys
 

@@ -1,5 +1,5 @@
 """
-What is said to an event of a client: one logic for all of them, one event at a time, in any process.
+Answers an event of a client: one logic for all clients, one event at a time, in any process.
 
     session = policy.session(session_name(event["session_id"]), store=SqliteStore("sessions.db"))
     print(json.dumps(answer(session, event)))
@@ -52,10 +52,10 @@ def answer(
     """
     The answer of a hook to *event*, as *client* writes both; `{}`: no opinion.
 
-    *session* is that of the event's `session_id`. With *envelopes* every text that a tool of an MCP server returns reads as
-    an envelope; without, results are changed only where there is something to say. With *asks* a person is asked in the
-    client's own way about calls that wait for one. If it *stops*, a run whose model goes on calling at a limit is ended, with the
-    session's digest. A store that fails raises nothing: the policy's `on_error` says what runs.
+    *session* is that of the event's `session_id`. With *envelopes* every text that a tool of an MCP server returns
+    reads as an envelope. Without, results are changed only if there is a note to add. With *asks* a person is asked in
+    the client's own way about calls that wait for one. If it *stops*, a run whose model goes on calling at a limit is
+    ended, with the session's digest. A store that fails raises nothing: the policy's `on_error` says what runs.
     """
     if not isinstance(event, (Mapping, Told)):
         return {}
@@ -232,7 +232,7 @@ def _prompted(session: "Session", told: Told) -> None:
 
 def _is_raised(session: "Session") -> bool:
     """
-    Whether a limit has ended *session* that its policy has raised since, so that something is left of it.
+    Returns whether a limit has ended *session* that its policy has raised since, so that something is left of it.
     """
     name = _RAISED.get(session.exhausted_by or "")
     if name is None:

@@ -1,6 +1,6 @@
 """
-What a client does not say in so many words: that calls are over whose end was never told, what responses of its model used,
-and whose calls those of a hidden sub-agent are.
+Notices facts that a client does not tell: calls that ended untold, the usage of responses, and the owner of a hidden
+sub-agent's calls.
 """
 
 from contextlib import suppress
@@ -46,8 +46,8 @@ def hidden_agent(session: "Session", told: Told, client: Client) -> str | None:
 
 def close_lost(own: "Session", told: Told, client: Client) -> None:
     """
-    Give up the calls of *own* that *told* shows to be over, though nobody will tell how they ended: a person said no, they were
-    interrupted, or the client tells no failures. They would be refused for running if they are made again.
+    Give up the calls of *own* that *told* shows to be over, though nobody will tell their end. A person said no, they
+    were interrupted, or the client tells no failures. They would be refused for running if they are made again.
     """
 
     def look(state: SessionState, _: int) -> "list[Pending]":

@@ -1,5 +1,5 @@
 """
-What the command `guardrails hook` is told. It imports os only: a hook's process pays for each module with every call.
+The options of the command `guardrails hook`. It imports os only: a hook's process pays for each module with every call.
 """
 
 import os

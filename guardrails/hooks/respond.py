@@ -58,12 +58,12 @@ def respond(
     data: bytes, options: Options, *, once: str = "", trace: str = "", clock: Callable[[], float] = time.time
 ) -> bytes:
     """
-    What a hook that reads *data* writes: one JSON object, without a newline. Never raises. *once* names the event: who asks
-    again by the same name, as no answer came, tells no other. *trace* is the W3C `traceparent` of the span that it is in.
-    *clock* tells the seconds since 1970.
+    Returns the answer of a hook that reads *data*: one JSON object, without a newline. Never raises. The event's name
+    is *once*: a client that got no answer asks again by it, and no second event is told. The W3C `traceparent` of the
+    span around the event is *trace*. The *clock* tells the seconds since 1970.
 
-    What fails here is answered as the policy's `on_error` says: `{}`, or before a call its refusal. With `observe` it is `{}`
-    whatever happens.
+    A failure here is answered as the policy's `on_error` says: `{}`, or before a call its refusal. With `observe` every
+    failure is answered with `{}`.
     """
     try:
         said = _respond(data, options, once, trace, clock)

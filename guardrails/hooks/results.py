@@ -1,5 +1,5 @@
 """
-What a tool gave back: as an outcome, and with what its envelope has to say, in the tool's own shape.
+Reads a tool's result as an outcome, and writes it with its envelope's notes in the tool's own shape.
 """
 
 import json
@@ -44,9 +44,10 @@ def read_response(given: Any) -> Any:
 
 def rewritten(given: Any, envelope: Envelope, *, envelopes: bool) -> tuple[Any, str | None]:
     """
-    What the model is to read in the place of *given*, None if it stays, and what it is to read beside it, None if nothing.
+    Returns the result that the model reads in place of *given*, None if it stays. The second value is the text that the
+    model reads beside it, or None.
 
-    Blocks of an MCP server stay blocks. What a built-in tool gave back has a schema: of it only texts are cut.
+    Blocks of an MCP server stay blocks. The result of a built-in tool has a schema: only its texts are cut.
     """
     blocks = _blocks(given)
     said = beside(envelope)
@@ -64,7 +65,8 @@ def rewritten(given: Any, envelope: Envelope, *, envelopes: bool) -> tuple[Any, 
 
 def beside(envelope: Envelope) -> str | None:
     """
-    What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing that matters.
+    Returns the notes of *envelope* beside its value, as JSON: a used-up limit, a hint, a cut. None: nothing that
+    matters.
     """
     said = {name: value for name, value in envelope.to_dict().items() if name not in _REPEATED}
     if envelope.ok and said.keys() - {"is_complete"} <= _SILENT and said.get("is_complete") is not False:
@@ -74,8 +76,8 @@ def beside(envelope: Envelope) -> str | None:
 
 def shortened(given: Any, envelope: Envelope) -> str | None:
     """
-    The text that is read in the place of the result *given*, with all that *envelope* has to say: for clients that take nothing
-    but a text. Returns None if nothing was cut.
+    Returns the text that is read in place of the result *given*, with all notes of *envelope*. It is for clients that
+    take only a text. Returns None if nothing was cut.
     """
     if envelope.cut is None or envelope.rendered is None:
         return None

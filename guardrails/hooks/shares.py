@@ -27,7 +27,7 @@ AGENT: Final = "agent:"
 @dataclass(slots=True)
 class Known:
     """
-    What this process has seen of a session.
+    The part of a session that this process has seen.
     """
 
     children: "dict[str, Session]" = field(default_factory=dict)

@@ -1,5 +1,5 @@
 """
-What any client tells its hooks, and what is to be said to it.
+The words of all clients: the events that they tell their hooks, and the answers to them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ ENDS: Final = frozenset({"turn", "prompt", "stopped", "started", "agent_stopped"
 @dataclass(slots=True, kw_only=True)
 class Told:
     """
-    One event. What it does not say is None, or empty.
+    One event. A field that it does not say is None, or empty.
     """
 
     kind: Kind
@@ -69,7 +69,7 @@ class Told:
 
 class Used(NamedTuple):
     """
-    What one response of a model used.
+    The usage of one response of a model.
     """
 
     key: str
@@ -82,7 +82,7 @@ class Used(NamedTuple):
 @dataclass(slots=True)
 class Said:
     """
-    What is to be said: of a call, the *envelope* of its refusal or of its result.
+    The answer to an event: for a call, the *envelope* of its refusal or of its result.
     """
 
     envelope: Envelope | None = None
@@ -123,7 +123,7 @@ class Client(Protocol):
     @staticmethod
     def tool_of(name: str) -> Tool | None:
         """
-        What is known of one of its tools. Returns None if that is nothing.
+        Returns the declaration of one of its tools. Returns None if that is nothing.
         """
         ...
 
@@ -158,7 +158,7 @@ class Client(Protocol):
     @staticmethod
     def ended(line: bytes, call_id: str) -> bool:
         """
-        Whether a *line* of its transcript says how the call ended.
+        Returns whether a *line* of its transcript says how the call ended.
         """
         ...
 

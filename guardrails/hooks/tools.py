@@ -1,8 +1,9 @@
 """
-What is known of the tools that the clients bring along. A policy's `tools:` rules stand above it, key by key.
+The declarations of the tools that the clients bring along. A policy's `tools:` rules stand above it, key by key.
 
-Tools that only look, and that are not known by their names as in the policy `default`; those that take paths and commands;
-arguments that only tell a person what a call is for, in other words each time. What is not here changes something.
+They are tools that only look and that the policy `default` does not know by name, and tools that take paths and
+commands. Some arguments only tell a person the purpose of a call, in other words each time; they are here too. A tool
+that is not here changes something.
 """
 
 from collections.abc import Iterable, Mapping

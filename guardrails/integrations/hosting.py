@@ -1,5 +1,6 @@
 """
-What the adapters of hosts share: one loop of a host by its requests and responses, and what an envelope says beside its value.
+The parts that adapters of hosts share: one loop of a host by its requests and responses, and an envelope's notes beside
+its value.
 """
 
 import json
@@ -43,8 +44,8 @@ class Asking:
     """
     One loop of a host, request by request: `ask`, then `take` or `failed`. A store that fails loses no conversation.
 
-    *first* says whether the next request is the first of its loop; None: it is the first that this object is asked about.
-    *user* says whether a message of the user's begins the loop, and not another agent.
+    *first* says whether the next request is the first of its loop; with None the first request of this object is.
+    The flag *user* says whether a message of the user begins the loop, and not another agent.
     """
 
     def __init__(self, session: "Session", *, first: bool | None = None, user: bool = True) -> None:
@@ -119,7 +120,7 @@ class Asking:
 
     def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
         """
-        What a call reads that is not run since the final answer was asked for.
+        Returns the refusal that a call reads after the final answer was asked for.
         """
         unknown = Envelope("limit_reached", code=self.final.code, message=NO_DIGEST)
         return self._known(lambda: self.final.refusal(tool, arguments, id=id), unknown)
@@ -127,14 +128,14 @@ class Asking:
     @property
     def digest(self) -> str:
         """
-        What was called and what came back: the answer where the model gives none.
+        The calls and their results as text: the answer if the model gives none.
         """
         return digest_of(self.session)
 
     @property
     def answer(self) -> str | None:
         """
-        What the loop ends with: the model's answer, or the session's digest. None while it goes on.
+        The answer that ends the loop: the model's, or the session's digest. None while it goes on.
         """
         return self.digest if self.final.ended == "digest" else self.final.text
 
@@ -152,8 +153,8 @@ _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 
 def calling(session: "Session", tool: Tool, passes: Iterable[type[BaseException]] = ()) -> "Session":
     """
-    *session* as a call of *tool* asks it, with the exceptions that it *passes*: another agent of the session may have another
-    tool of that name, at the same time.
+    Returns *session* for a call of *tool*, with the exceptions that it *passes*. Another agent of the session may have
+    another tool of that name at the same time.
     """
     session.declare(tool)
     spec = tool.arguments()
@@ -215,7 +216,8 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
 
 def remark(envelope: Envelope) -> str | None:
     """
-    What *envelope* says beside its value, as JSON: a limit that is used up, a nudge, a cut. None: nothing but success.
+    Returns the notes of *envelope* beside its value, as JSON: a used-up limit, a nudge, a cut. None: nothing but
+    success.
 
     For results that keep the host's own form, such as images and structured content.
     """
@@ -225,8 +227,8 @@ def remark(envelope: Envelope) -> str | None:
 
 def lines(pieces: Iterable[Any]) -> str:
     """
-    The *pieces* of a result as a session reads it, a line each: one result, not a list of results, and of an image no more
-    than its kind and what tells it from others.
+    Returns the *pieces* of a result as a session reads them, one a line: one result, not a list of results. An image is
+    its kind and a mark that tells it from others.
     """
     return "\n".join(map(_line, pieces))
 

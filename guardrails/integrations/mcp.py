@@ -31,7 +31,7 @@ MAX_PAGES: Final = 100
 
 class GuardrailsMiddleware:
     """
-    Guards each `tools/call` of a server, an MCPServer or a low-level Server, whoever wrote its tools:
+    Guards each `tools/call` of a server, an MCPServer or a low-level Server, with tools from any source:
 
         server.middleware.append(GuardrailsMiddleware(Policy.load("default")))
 

@@ -1,6 +1,6 @@
 """
-What a client of an MCP server reads of a guarded call: the one shape of a refusal and a failure, and what is added to a
-success that has something to be said of. All of it as on the wire, so that it needs no SDK.
+The answers that a client of an MCP server reads of guarded calls: one shape for refusals and failures, and the note
+beside a success. All of it as on the wire, so that it needs no SDK.
 """
 
 import json
@@ -30,8 +30,9 @@ UNKNOWN: Final[dict[str, Any]] = {"not": {}}
 
 def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """
-    The answer of a call that did not run, or whose *result* is a failure: `isError`, one line for a person and the envelope as
-    JSON, and no structured content, which clients would check. Images and other blocks that are no text stay.
+    Returns the answer of a call that did not run, or whose *result* is a failure. It has `isError`, one line for a
+    person and the envelope as JSON. It has no structured content, which clients would check. Images and other blocks
+    that are no text stay.
     """
     text = envelope.to_json()
     given = {} if result is None else result
@@ -44,7 +45,7 @@ def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict
 
 def says_nothing(envelope: Envelope, value: Any) -> bool:
     """
-    Whether *envelope* has nothing to say beside *value*, as which the session knows the content of a success.
+    Returns whether *envelope* has nothing to say beside *value*, as which the session knows the content of a success.
     """
     return not said_of(envelope) and not (envelope.ok and not _is_own(envelope.value, value))
 
@@ -53,10 +54,12 @@ def answered(
     envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     """
-    The *result* that a server gave, whose content the session knows as *value*, with what *envelope* says of it; the very
-    *result* if that is nothing. *schema* is the tool's `outputSchema`, for which structured content stays valid.
+    Returns the *result* that a server gave, with the notes of *envelope*; the very *result* if there are none. The
+    session knows its content as *value*. The tool's `outputSchema` is *schema*, for which structured content stays
+    valid.
 
-    Raises ValueError where a guard put another value in place of the structured content, and that does not fit *schema*.
+    Raises ValueError if a guard put another value in place of the structured content, and the value does not fit
+    *schema*.
     """
     said = said_of(envelope)
     shaped = envelope.ok and not _is_own(envelope.value, value)
@@ -87,7 +90,7 @@ def answered(
 
 def is_text(block: Any) -> bool:
     """
-    Whether all that a *block* of content says is text, which the envelope has.
+    Returns whether all that a *block* of content says is text, which the envelope has.
     """
     if not isinstance(block, Mapping):
         return False
@@ -98,14 +101,15 @@ def is_text(block: Any) -> bool:
 
 def wrapped_value(structured: Any) -> Any:
     """
-    What is no object stands in *structured* content as the SDKs wrap it; the schema that says so is the server's.
+    Returns the value that SDKs wrapped in *structured* content because it is no object; the schema that says so is the
+    server's.
     """
     return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
 
 
 def _is_own(shown: Any, value: Any) -> bool:
     """
-    Whether what is *shown* is the tool's own *value*, or what that says as an envelope.
+    Returns whether what is *shown* is the tool's own *value*, or what that says as an envelope.
     """
     if shown is value:
         return True
@@ -123,7 +127,7 @@ def _shown(envelope: Envelope, structured: Any, *, shaped: bool) -> Any:
 
 def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
     """
-    Whether *structured* is valid by *schema*; False also if the schema is none.
+    Returns whether *structured* is valid by *schema*; False also if the schema is none.
     """
     if schema is None:
         return True

@@ -43,19 +43,21 @@ MAX_RUNS: Final = 10_000
 
 class Answer(BaseModel):
     """
-    What a tool answers when it succeeds; its JSON Schema is the tool's `outputSchema`.
+    The answer of a tool that succeeded; its JSON Schema is the tool's `outputSchema`.
     """
 
     model_config = ConfigDict(extra="allow")
 
     status: Literal["success"]
-    result: Any = Field(default=None, description="What was found or done, where it is no list.")
-    results: list[Any] | None = Field(default=None, description="What was found, where it is a list.")
-    query_summary: Any = Field(default=None, description="What was asked.")
+    result: Any = Field(default=None, description="The thing that was found or done, if it is no list.")
+    results: list[Any] | None = Field(default=None, description="The things that were found, if they are a list.")
+    query_summary: Any = Field(default=None, description="The question that was asked.")
     total_matches: int | None = Field(default=None, description="How many there are, also where fewer are shown.")
     is_complete: bool | None = Field(default=None, description="Whether nothing is missing from the answer.")
-    next_action_hint: str | None = Field(default=None, description="What to do next, or how to get the rest.")
-    progress: dict[str, Any] | None = Field(default=None, description="What is used of the budget, and what is left.")
+    next_action_hint: str | None = Field(default=None, description="The next step to take, or the way to get the rest.")
+    progress: dict[str, Any] | None = Field(
+        default=None, description="The used part of the budget, and the part that is left."
+    )
     limit_reached: bool | None = Field(default=None, description="Whether this call used up a limit.")
     limit_message: str | None = None
 
@@ -69,10 +71,10 @@ class AnsweringTools:
         @tool(read_only=True)
         def search_hotels(city: str) -> list[dict]: ...
 
-    A success is an `Answer`, which the tool's `outputSchema` describes; a failure or a refusal says `isError` with one
-    line for a person and the envelope as JSON below it, and in `_meta` under `ENVELOPE`; so does a call whose arguments do
-    not fit, which is a `validation_error`. Budgets and duplicates go by the
-    run that a client names in `_meta` under `RUN`, else all calls of the process are one run.
+    A success is an `Answer`, which the tool's `outputSchema` describes. A failure or a refusal says `isError` with one
+    line for a person and the envelope as JSON below it, and in `_meta` under `ENVELOPE`. A call whose arguments do not
+    fit is a failure too, a `validation_error`. Budgets and duplicates go by the run that a client names in `_meta`
+    under `RUN`, else all calls of the process are one run.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class AnsweringTools:
     def __call__(self, function: Any = None, **declarations: Unpack[Declarations]) -> Any:
         """
         Register *function*; *declarations* are the fields of `Tool` (`read_only`, `timeout`, `cost_usd`, ...). It is
-        returned as it is. Raises PolicyError where a declaration is not valid.
+        returned as it is. Raises PolicyError if a declaration is not valid.
         """
         if function is None:
             return lambda later: self(later, **declarations)
@@ -120,7 +122,7 @@ class AnsweringTools:
 
     def session(self, run: str, *, continuing: bool = False) -> Session:
         """
-        The session of a *run*. Raises SessionError where that is no name of a session.
+        The session of a *run*. Raises SessionError if *run* is no name of a session.
         """
         key = run, continuing
         session = self._sessions.get(key)

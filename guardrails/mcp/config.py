@@ -66,7 +66,7 @@ def read_servers(path: str | Path, *, any_name: bool = False) -> list[McpServer]
     """
     The servers in a TOML or JSON file, as `servers_of` reads them; *any_name*: of no use in names of tools, so of any form.
 
-    Raises PolicyError with all mistakes, OSError where the file cannot be read.
+    Raises PolicyError with all mistakes, OSError if the file cannot be read.
     """
     path = Path(path)
     with path.open("rb") as file:
@@ -84,8 +84,8 @@ def servers_of(document: Any, *, any_name: bool = False) -> list[McpServer]:
     """
     The servers under `[tools.mcp_servers.NAME]`, or under `mcp_servers` or `mcpServers` as other clients keep them.
 
-    With `command` (and `args`) a server is started and spoken to over stdio, else `url` is where it listens; an entry
-    with neither is skipped, which the log says. Raises PolicyError with all mistakes.
+    With `command` (and `args`) a server is started and spoken to over stdio, else it listens at `url`. An entry with
+    neither is skipped, which the log says. Raises PolicyError with all mistakes.
     """
     found = _table(document)
     mistakes = [

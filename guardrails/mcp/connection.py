@@ -81,9 +81,9 @@ class Connection:
 
     async def start(self) -> None:
         """
-        Connect and list the tools, where that is not so already or under way; `problem` says why it did not work.
+        Connect and list the tools, unless that is done already or under way; `problem` says why it did not work.
 
-        An attempt goes on in the background when whoever waits for it is cancelled.
+        An attempt goes on in the background when the caller that waits for it is cancelled.
         """
         life = self._life
         if life is None or life.lost.is_set():
@@ -97,7 +97,7 @@ class Connection:
 
     async def call(self, tool: str, arguments: Any) -> CallToolResult:
         """
-        Call *tool* by the server's own name. Raises McpServerGone where no answer can come, MCPError where the server
+        Call *tool* by the server's own name. Raises McpServerGone if no answer can come, MCPError if the server
         refuses, TimeoutError after the server's `timeout`.
         """
         async with asyncio.timeout(self.server.timeout):
@@ -124,7 +124,7 @@ class Connection:
 
     async def close(self) -> None:
         """
-        End the connection, and the server where it was started here.
+        End the connection, and the server if it was started here.
         """
         for life in self._tasks.values():
             life.lost.set()

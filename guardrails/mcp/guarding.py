@@ -61,7 +61,7 @@ class Guarding:
 
     async def known(self, name: str, listing: Callable[[], Awaitable[Iterable[McpTool]]]) -> McpTool | None:
         """
-        What is declared of the tool *name*; *listing* is asked once for one that is not known. None: nothing.
+        Returns the declaration of the tool *name*; *listing* is asked once for an unknown one. None: nothing.
         """
         if name not in self._tools:
             try:
@@ -81,7 +81,8 @@ class Guarding:
         told: tuple[type[Exception], ...] = (),
     ) -> Any:
         """
-        What a server answers that was *asked* for a call of *run*; see `call`. A stranger's session is over with it.
+        Returns a server's answer that was *asked* for a call of *run*; see `call`. A stranger's session is over with
+        it.
         """
         declared = await self.known(asked.name, listing)
         continuing = asked.input_responses is not None or asked.request_state is not None
@@ -106,9 +107,9 @@ class Guarding:
         told: tuple[type[Exception], ...] = (),
     ) -> Any:
         """
-        The result of `send(arguments)`, if *session* lets the tool *name* run, with what its envelope has to say; else the
-        refusal. What is no tool result, such as a question to the client, is returned as it is. *continuing*: the call carries
-        what was asked for, and is the very call that asked.
+        The result of `send(arguments)`, if *session* lets the tool *name* run, with what its envelope has to say; else
+        the refusal. An answer that is no tool result, such as a question to the client, is returned unchanged. With
+        *continuing* the call carries the answer to that question, and is the very call that asked.
 
         Raises what *send* raises, as the host's own failures have forms of their own; those *told* become results.
         """
@@ -144,7 +145,7 @@ class _Made:
 
     def by(self, send: Send) -> Callable[[str, Any], Awaitable[Any]]:
         """
-        What a session runs.
+        Returns the function that a session runs.
         """
 
         async def execute(name: str, arguments: Any) -> Any:
@@ -175,13 +176,13 @@ class _Made:
     @property
     def was_made(self) -> bool:
         """
-        Whether the host has said what came of it.
+        Returns whether the host has said what came of it.
         """
         return self._error is not None or self._result is not None
 
     def own(self) -> Any:
         """
-        What the host would be given without guards.
+        Returns the value that the host would be given without guards.
         """
         if self._error is not None:
             raise self._error
@@ -189,7 +190,7 @@ class _Made:
 
     def told(self, envelope: Envelope) -> Any:
         """
-        What the host is given.
+        Returns the value that the host is given.
         """
         if self._error is not None and not isinstance(self._error, self._told):
             raise self._error
@@ -208,7 +209,7 @@ class _Made:
 
 def observes(session: Session) -> bool:
     """
-    Whether the policy only watches, so that nothing is to change.
+    Returns whether the policy only watches, so that nothing is to change.
     """
     chain = session.policy.chain
     return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)

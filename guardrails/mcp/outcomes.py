@@ -1,5 +1,5 @@
 """
-What an MCP server answered to a call, as what became of it; all of it as on the wire, so that it needs no SDK.
+Reads an MCP server's answer to a call as an outcome. All of it is read as on the wire, so that it needs no SDK.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from guardrails.policy.registry import checked_arguments, missing
 
 def hints_of(annotations: Mapping[str, Any] | None) -> dict[str, Any]:
     """
-    What a server's *annotations* declare of a tool, as fields of `Tool`.
+    Returns the fields of `Tool` that a server's *annotations* declare.
     """
     hints = annotations or {}
     declared: dict[str, Any] = dict(from_annotations(hints))
@@ -37,7 +37,7 @@ def outcome_of(
     listed: Iterable[str] = (),
 ) -> Any:
     """
-    What came of a call of the tool *name*: its value, a `Failed`, or an envelope that says what is wrong with its *arguments*.
+    Returns the outcome of a call of the tool *name*: its value, a `Failed`, or an envelope about wrong *arguments*.
 
     *schema* is the tool's `inputSchema`, None if the tool is not known; *listed* are the tools that are.
     """
@@ -84,7 +84,7 @@ def explained(
 
 def is_question(result: Any) -> bool:
     """
-    Whether *result* asks the client for input: an object of an SDK, or what is on the wire.
+    Returns whether *result* asks the client for input: an object of an SDK, or what is on the wire.
     """
     kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
     return kind == "input_required" or hasattr(result, "input_required")

@@ -9,8 +9,8 @@ from guardrails.core.text.jsonable import dumps
 
 def pruned(value: Any, room: int) -> Any:
     """
-    *value*, JSON-like, in about *room* bytes of JSON: of texts and lists what stands first, of objects all members as far as
-    there is room for their names.
+    Returns the JSON-like *value* in about *room* bytes of JSON. Texts and lists keep their beginning; objects keep all
+    members as far as there is room for their names.
 
     No mark says what was cut: one would not be of the form of what it stands beside.
     """

@@ -1,5 +1,5 @@
 """
-What an MCP server answers, as values and declarations of this library.
+Reads an MCP server's answers as values and declarations of this library.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 def value_of(result: CallToolResult) -> Any:
     """
-    What a call gave back, as `read_mcp` reads it; one that failed is a mapping with `isError` and `content`.
+    Returns the value of a call, as `read_mcp` reads it; a failed call is a mapping with `isError` and `content`.
     """
     value = read_mcp(result)
     if not isinstance(value, Failed):
@@ -43,7 +43,7 @@ def value_of(result: CallToolResult) -> Any:
 
 def hints_of(one: McpTool) -> dict[str, Any]:
     """
-    What a server's annotations declare of a tool, as fields of `Tool`.
+    Returns the fields of `Tool` that a server's annotations declare.
     """
     return outcomes.hints_of(None if one.annotations is None else one.annotations.model_dump(by_alias=True))
 
@@ -67,11 +67,11 @@ def tools_of(
     server: str, offered: Iterable[McpTool], timeout: float, held: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, tuple[str, Tool]]:
     """
-    The tools that *server* offers by the name a model calls them by, each with the server's own name. *held* says why some
-    are held, by the server's name.
+    Returns the tools that *server* offers by the name a model calls them by, each with the server's own name. The
+    reasons why some are held are *held*, by the server's name.
 
-    The first is `{server}__{tool}`, with `_` for what no API takes; one that is too long, or would be another's, ends in a
-    hash of the server's own name. A tool whose schema is none is left out, which the log says.
+    A model's name is `{server}__{tool}`, with `_` for characters that no API takes. A name that is too long or taken
+    ends in a hash of the server's own name. A tool whose schema is none is left out, which the log says.
     """
     found: dict[str, tuple[str, Tool]] = {}
     for one in offered:

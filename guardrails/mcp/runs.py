@@ -34,7 +34,7 @@ MAX_HELD: Final = 1_000
 
 class Run(NamedTuple):
     """
-    What tells the calls of one conversation from others; the *name* of a stranger's is None.
+    The key that tells the calls of one conversation from others; the *name* of a stranger's is None.
     """
 
     name: str | None
@@ -93,8 +93,9 @@ def is_stuck(session: Session) -> bool:
 
 def run_of(meta: Mapping[str, Any] | None, token: "AccessToken | None", *, request: Any = None) -> Run:
     """
-    The run that a call belongs to: the one that its client names in *meta*, apart for each who is authenticated by a *token*;
-    else all of theirs are one; else those of the transport's session, or of the process if the client has it for itself.
+    Returns the run that a call belongs to. It is the run that its client names in *meta*, apart for each *token* that
+    authenticates. Without a name, all calls of a token are one run. Without either it is the transport's session, or
+    the process if the client has it for itself.
 
     Strangers over HTTP (*request*) who name none are not one conversation: the results of one are none of another's.
     """

@@ -1,8 +1,8 @@
 """
 A server that is started here, spoken to over its standard input and output, with bounds on what it may say.
 
-A line that is no message is passed over, as servers greet their terminal; one that is longer than `MAX_LINE_BYTES`, or the
-end of the output, ends the connection, so that whoever waits for an answer is told at once.
+A line that is no message is passed over, as servers greet their terminal. A line longer than `MAX_LINE_BYTES`, or the
+end of the output, ends the connection. All who wait for an answer are then told at once.
 """
 
 import asyncio
@@ -51,10 +51,10 @@ LIMITS: Final = Limits(memory_bytes=8 * GIB, cpu_s=None, processes=1_024, file_b
 @asynccontextmanager
 async def stdio_server(server: McpServer, lost: asyncio.Event, sandbox: Name | None = None) -> AsyncIterator[Transport]:
     """
-    Start *server* in a process group of its own, which is ended with everything in it when this is left; *lost* is set
-    once it says nothing more. *sandbox* as `McpTools` takes it.
+    Start *server* in a process group of its own, which is ended with everything in it at the end of the block. The
+    event *lost* is set once the server says nothing more. The *sandbox* is as `McpTools` takes it.
 
-    Raises OSError where it cannot be started, SandboxUnavailable where it cannot be confined as its entry asks.
+    Raises OSError if it cannot be started, SandboxUnavailable if it cannot be confined as its entry asks.
     """
     # What it is confined by may be tried first, which takes a while.
     started = await asyncio.to_thread(started_of, server, environment(server.env), sandbox)
@@ -85,8 +85,8 @@ async def stdio_server(server: McpServer, lost: asyncio.Event, sandbox: Name | N
 
 def started_of(server: McpServer, environment: dict[str, str], sandbox: Name | None) -> Started:
     """
-    *server*, which sees all of *environment*, ready to be started. *sandbox* is that of an agent's commands; None: of code, in
-    which a server without a word about it has not even limits.
+    Returns *server*, which sees all of *environment*, ready to be started. The *sandbox* is that of an agent's
+    commands. None is a server that code starts; unless its entry asks, it has not even limits.
 
     Raises OSError if there is no such program, SandboxUnavailable if what its entry asks for does not work here.
     """
@@ -115,7 +115,7 @@ def started_of(server: McpServer, environment: dict[str, str], sandbox: Name | N
 
 def environment(added: Mapping[str, str]) -> dict[str, str]:
     """
-    What a server gets to see: a few variables of ours (PATH, HOME, ...) and those that were *added* for it.
+    Returns the variables that a server sees: a few of ours (PATH, HOME, ...) and those that were *added* for it.
     """
     return {**get_default_environment(), **added}
 

@@ -30,16 +30,16 @@ class McpTools:
         async with McpTools(read_servers("agent.toml")) as mcp:
             envelope = await session.acall("time__get_current_time", {"timezone": "UTC"}, mcp.registry.aexecute)
 
-    A server that cannot be reached, dies, hangs or talks nonsense makes no exception here: what it fails to answer is an
-    error envelope, `problems` says what is wrong, and the next call tries to reach it again. Tools that a server adds or
-    drops while it runs come and go in the registry; a name that something else has registered stays that thing's own.
+    A server that cannot be reached, dies, hangs or talks nonsense makes no exception here. Its missing answer is an
+    error envelope, `problems` says what is wrong, and the next call tries to reach it again. Tools that a server adds
+    or drops while it runs come and go in the registry. A name that another tool has registered stays with that tool.
 
-    A tool whose description or schema changes after it was first seen is held: it is shown as it was, and the guards refuse
-    its calls until `allow`. *pins* is the file of what was seen (`pins_file()` is this user's), None keeps it in this
-    process, and False holds no tool.
+    A tool whose description or schema changes after it was first seen is held. It is shown as it was, and the guards
+    refuse its calls until `allow`. The file of first descriptions is *pins* (`pins_file()` is this user's). None keeps
+    them in this process, and False holds no tool.
 
-    With a *sandbox* but `none`, servers that are started here have limits. What the entry of one says of `network` and
-    `sandbox` holds without it too; one that cannot be confined so is not started, and `problems` says why.
+    With a *sandbox* but `none`, servers that are started here have limits. A server's own `network` and `sandbox`
+    entries hold without it too. A server that cannot be confined so is not started, and `problems` says why.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class McpTools:
     @property
     def problems(self) -> dict[str, str]:
         """
-        What is wrong now with which server.
+        The present problem of each server that has one.
         """
         return {one.server.name: one.problem for one in self._connections if one.problem is not None}
 

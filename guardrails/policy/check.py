@@ -1,5 +1,5 @@
 """
-What is written in code, held to the same rules as a policy file.
+Holds settings written in code to the same rules as a policy file.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _OWN: Final[frozenset[type]] = frozenset({*GUARDS, Lease, Price, Tool})
 
 def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
     """
-    The guards that are valid; what is wrong with the others goes into *mistakes*.
+    Returns the guards that are valid. Faults of the others go into *mistakes*.
     """
     valid: list[Guard] = []
     for guard in guards:
@@ -49,7 +49,7 @@ def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
 
 def wrong_together(guards: Iterable[Guard]) -> list[str]:
     """
-    What is wrong with settings of *guards* that are each valid by themselves.
+    Returns the mistakes in settings of *guards* that are each valid by themselves.
     """
     found = []
     for guard in guards:
@@ -64,7 +64,7 @@ def wrong_together(guards: Iterable[Guard]) -> list[str]:
 
 def unprepared(guards: Iterable[Guard]) -> list[str]:
     """
-    What *guards* could not read of what their settings name.
+    Returns a problem for each file that *guards* name in their settings and could not read.
     """
     found = []
     for guard in guards:
@@ -77,7 +77,7 @@ def unprepared(guards: Iterable[Guard]) -> list[str]:
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> list[Tool]:
     """
-    The tools that are valid; what is wrong with the others goes into *mistakes*.
+    Returns the tools that are valid. Faults of the others go into *mistakes*.
     """
     valid: list[Tool] = []
     for given in tools:
@@ -95,7 +95,7 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str
 
 def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: tuple[type[Guard], ...] = GUARDS) -> list[Rule]:
     """
-    The rules that are valid; what is wrong with the others goes into *mistakes*. *kinds* are the guards that they may set.
+    Returns the rules that are valid. Faults of the others go into *mistakes*. *kinds* are the guards that they may set.
     """
     valid: list[Rule] = []
     for place, rule in enumerate(rules):
@@ -165,7 +165,7 @@ def _wrong_schema(parameters: Any, where: str) -> list[str]:
 
 def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: list[str]) -> dict[str, Price]:
     """
-    The prices that are valid; what is wrong with the others goes into *mistakes*.
+    Returns the prices that are valid. Faults of the others go into *mistakes*.
     """
     valid: dict[str, Price] = {}
     for model, given in prices.items():
@@ -181,7 +181,8 @@ def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: 
 
 def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guard], scope: str = "") -> list[str]:
     """
-    What is wrong with a policy's own wording of what *guards* and those of the library say, in a *scope* or without.
+    Returns the mistakes in a policy's own wording of the messages of *guards* and of the library, in a *scope* or
+    without.
     """
     if not messages:
         return []

@@ -14,7 +14,8 @@ SHIPPED: Final = Path(__file__).parents[1] / "core" / "retries" / "features.json
 
 def load_spec(path: Path) -> FeatureSpec:
     """
-    The specification in the file *path*. Raises OSError, and FeatureSpecError where it is not valid.
+    Returns the specification in the file *path*. Raises OSError, and FeatureSpecError if the specification is not
+    valid.
     """
     return FeatureSpec.parse(path.read_bytes())
 
@@ -22,6 +23,6 @@ def load_spec(path: Path) -> FeatureSpec:
 @cache
 def shipped_spec() -> FeatureSpec:
     """
-    The specification that the library records and trains by unless told otherwise.
+    Returns the specification that the library records and trains by unless told otherwise.
     """
     return load_spec(SHIPPED)

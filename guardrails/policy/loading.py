@@ -22,8 +22,9 @@ from .settings import settings
 
 def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
     """
-    The arguments for `Policy` that a file, or a shipped policy, stands for, and as `sources` the files that were read. *guards* are a person's own: those made are
-    added, of classes the file says whether they stand, and how.
+    Returns the arguments for `Policy` that a file, or a shipped policy, stands for. The key `sources` lists the files
+    that were read. The *guards* are a person's own: instances are added, and for classes the file says whether and how
+    they stand.
 
     Raises PolicyError with every mistake.
     """
@@ -40,7 +41,7 @@ def checked_document(
     source: str | PathLike[str], own: tuple[type[Guard], ...] = (), made: Iterable[Guard] = ()
 ) -> tuple[Document, dict[str, Any], dict[str, Any]]:
     """
-    A file with all that it extends, its checked data, and the arguments for `Policy` that these stand for.
+    Returns a file with all that it extends, its checked data, and the arguments for `Policy` that these stand for.
 
     *own* are the classes of a person's own guards, *made* those that stand beside the file's. Raises PolicyError with
     every mistake.

@@ -26,7 +26,7 @@ Signature = tuple[int, int, int]
 
 def read_model(path: str | os.PathLike[str]) -> RetryModel:
     """
-    The model in a file. Raises OSError, and ModelError saying what is wrong with it.
+    Returns the model in a file. Raises OSError, and ModelError with the mistake in it.
     """
     return _read(path)[0]
 
@@ -34,7 +34,7 @@ def read_model(path: str | os.PathLike[str]) -> RetryModel:
 @cache
 def cold_model() -> RetryModel:
     """
-    The model that is shipped.
+    Returns the model that is shipped.
     """
     return read_model(COLD)
 
@@ -42,11 +42,11 @@ def cold_model() -> RetryModel:
 class ModelFiles:
     """
     The models in *paths*, kept up to date in *models*. Safe in any number of threads: one looks, the others go on with
-    what is there.
+    the model that is there.
 
-    A file that is not there stands for the shipped model. One that is no good is told of in the log, once for each
-    version of it, and what was loaded before stays. A file is read whole and its hash checked, so that one that is
-    just being written is never served in part.
+    A file that is not there stands for the shipped model. A file that is not valid is logged, once for each version of
+    it, and the model that was loaded before stays. A file is read whole and its hash checked, so that one that is just
+    being written is never served in part.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:

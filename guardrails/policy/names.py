@@ -1,5 +1,5 @@
 """
-What the policy `default` knows of tools by their names, for policies that are made in code.
+The knowledge that the policy `default` has of tools by their names, for policies that are made in code.
 """
 
 from typing import Final

@@ -13,9 +13,9 @@ from guardrails.core.values.errors import PolicyError
 
 def load_guards(file: str) -> tuple[type[Guard], ...]:
     """
-    The guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
+    Returns the guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
 
-    Raises PolicyError where it cannot be run or defines none.
+    Raises PolicyError if it cannot be run or defines no guard.
     """
     path = Path(file)
     if not path.is_file():

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 class Covered(NamedTuple):
     """
-    How much of a tool a policy knows; what `Policy.coverage` says of each.
+    The part of a tool that a policy knows, as `Policy.coverage` tells it.
     """
 
     tool: str
@@ -68,12 +68,12 @@ class Policy(Live):
     """
     Guards in order, tools, prices and the form of the envelope; sessions are made of it.
 
-    *guards* stand in the library's order, a person's own before `truncate`, which bounds what all others say.
-    *tools* are `Tool`s or plain functions. *fields* names the optional envelope fields to write (None: all). *prices*
-    maps a model's name or glob to a `Price`. *messages* maps a code to a wording of one's own:
-    `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like; where a number it
-    uses is not there, the library's own words stand. *scopes* maps the name of a scope, such as `user`, to the guards that
-    hold for all of its sessions together: `Budget`, `Rate`, `RetryBudget`, a person's own. *kinds* are guards of one's own that
+    The *guards* stand in the library's order, a person's own before `truncate`, which bounds the messages of all
+    others. The *tools* are `Tool`s or plain functions. The optional envelope fields are *fields* (None: all). The
+    mapping *prices* gives a `Price` for a model's name or glob. The mapping *messages* gives a code a wording of one's
+    own: `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like. If a number it
+    uses is missing, the library's own words stand. The mapping *scopes* gives a scope, such as `user`, the guards of
+    all its sessions together: `Budget`, `Rate`, `RetryBudget`, a person's own. The *kinds* are guards of one's own that
     only *rules* set. Raises PolicyError listing everything that is wrong.
     """
 
@@ -153,8 +153,8 @@ class Policy(Live):
     @classmethod
     def of_checked(cls, name: str, guards: list[Guard], **settings: Any) -> Self:
         """
-        The policy of settings of a file that were checked before, in order, without scopes; what guards read is read again.
-        Raises GuardrailsError.
+        Returns the policy of settings of a file that were checked before, in order, without scopes. Files that guards
+        read are read again. Raises GuardrailsError.
         """
         prices, envelope = settings.pop("prices"), settings.pop("envelope", "nested")
         kept = optional_fields(settings.pop("fields", None))
@@ -175,10 +175,10 @@ class Policy(Live):
         reload: float | None = LOOK_S,
     ) -> Self:
         """
-        The policy of a file, or of a name that is shipped: `default`, `strict`, `observe`.
-        *guards* are added to those of the file; of a class the file says whether it stands there, and how, by a key of its
-        name. If the file changes, or one that it extends, its sessions go by it from their next call on: it is looked at
-        every *reload* seconds at most, None: never. Raises PolicyError with every mistake as file:line:column.
+        Returns the policy of a file, or of a name that is shipped: `default`, `strict`, `observe`. The *guards* are
+        added to those of the file. For a class, a key of its name in the file says whether it stands there, and how. If
+        the file changes, or one that it extends, its sessions go by it from their next call on. It is looked at every
+        *reload* seconds at most, never if that is None. Raises PolicyError with every mistake as file:line:column.
         """
         from .live.loading import loaded
 
@@ -187,7 +187,7 @@ class Policy(Live):
     @staticmethod
     def schema(guards: Iterable[type[Guard]] = ()) -> dict[str, Any]:
         """
-        The JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
+        Returns the JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
         """
         from guardrails.policy.file import json_schema
         from guardrails.policy.file.document import adapter, other_names
@@ -210,14 +210,15 @@ class Policy(Live):
         telemetry: "Telemetry | None" = None,
     ) -> "Session":
         """
-        The session *name*: the calls that share a budget.
+        Returns the session *name*: the calls that share a budget.
 
-        In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
-        the same *store* is the same session: it goes on where it was, also after it was closed, until its `forget`.
-        *records* is a sink, or the path of a file of JSON lines. *scopes* says whose session it is, for each scope of
-        the policy: `{"user": "u1"}`. *approver* is asked by `call` and `acall` about a call that waits for a person; without one
-        the call waits until `session.approve` or `session.refuse`. *telemetry* tells of its calls, as
-        `guardrails.integrations.otel` does; *sleep*(seconds) waits before a retry of the library's own. Raises PolicyError where a tool is not valid, SessionError where the name or a scope is not.
+        Without these arguments it is in memory, without records and by the real clock. The same name on the same
+        *store* is the same session: it goes on until its `forget`, even if it was closed. The argument *records* is a
+        sink, or the path of a file of JSON lines. The owners of the session, for each scope of the policy, are
+        *scopes*: `{"user": "u1"}`. The *approver* is asked by `call` and `acall` about a call that waits for a person.
+        Without an approver the call waits until `session.approve` or `session.refuse`. The object *telemetry* tells of
+        its calls. The function *sleep*(seconds) waits before a retry of the library's own. Raises PolicyError if a tool
+        is not valid, SessionError if the name or a scope is not.
         """
         from guardrails.session.session import Session
 
@@ -262,9 +263,9 @@ class Policy(Live):
         provider: str | None = None,
     ) -> list[Covered] | list[CoveredModel]:
         """
-        What of *tools* is declared, priced and guarded; the honest answer to "is everything covered?". A tool that is not
-        priced is free, whatever a cost limit says. Of *models* (of *provider*, as for `Session.charge`), which have a price
-        today.
+        Returns the cover of each of *tools*: declared, priced and guarded. It is the honest answer to "is everything
+        covered?". A tool without a price is free, whether or not there is a cost limit. For *models* (of *provider*, as
+        for `Session.charge`), returns which have a price today.
         """
         if models is not None:
             return [self._covered_model(model, provider) for model in models]

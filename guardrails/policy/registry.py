@@ -1,5 +1,5 @@
 """
-The tools of an agent by name: what the model is told of each, and what runs when it is called.
+The tools of an agent by name: the schema that the model is told of each, and the function that a call runs.
 """
 
 import inspect
@@ -62,10 +62,10 @@ class Registered:
 
 class Registry:
     """
-    Tools by name; whoever registers a name again replaces it. Safe in any number of threads.
+    Tools by name. A name that is registered again replaces the earlier tool. Safe in any number of threads.
 
-    *tools* are functions, to begin with. A loop over a registry sees at its next request what was registered or removed
-    meanwhile.
+    *tools* are functions, to begin with. A loop over a registry sees tools that were registered or removed meanwhile at
+    its next request.
 
         registry = Registry()
 
@@ -96,14 +96,14 @@ class Registry:
         self, function: Any = None, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
     ) -> Any:
         """
-        Offer *function*, by a call or as a decorator; it is returned as it is.
+        Offer *function*, by a call or as a decorator. Returns it unchanged.
 
         Name, description and parameters are those of its signature and docstring, unless *declarations* (the fields of
         `Tool`: `name`, `description`, `timeout`, `stable`, ...) and *parameters* say otherwise. With a pydantic model
-        or a JSON Schema as *parameters* it gets them by keyword, or, where its one parameter is annotated with the
-        model, as an instance.
+        or a JSON Schema as *parameters* the function gets them by keyword. If its one parameter is annotated with the
+        model, it gets an instance.
 
-        Raises TypeError for a name that no model can call, PolicyError where a declaration or the parameters are not
+        Raises TypeError for a name that no model can call, PolicyError if a declaration or the parameters are not
         valid.
         """
         if function is None:
@@ -135,7 +135,7 @@ class Registry:
 
     def remove(self, name: str) -> bool:
         """
-        Offer *name* no longer; whether it was there.
+        Offer *name* no longer. Returns whether it was there.
         """
         with self._lock:
             entries = dict(self._entries)
@@ -146,7 +146,8 @@ class Registry:
     @property
     def entries(self) -> Mapping[str, Registered]:
         """
-        What is registered now, by name and sorted; another object after each change, never changed itself.
+        The tools that are registered now, by name and sorted. Each change makes another object, and none is ever
+        changed itself.
         """
         return self._entries
 
@@ -159,22 +160,23 @@ class Registry:
 
     def schemas(self, wire: Wire = "chat") -> list[dict[str, Any]]:
         """
-        What a model is told, sorted by name: the `tools` of chat.completions, or of Responses.
+        Returns the tools as a model is told of them, sorted by name: the `tools` of chat.completions, or of Responses.
         """
         return [entry.tool.openai(wire) for entry in self._entries.values()]
 
     def execute(self, tool: str, arguments: Any) -> Any:
         """
-        Check *arguments*, a mapping or JSON text, and run *tool*; its result, or an `Envelope` that says why not: there
-        is no such tool (`tool_missing`), or they do not fit. No guard is asked: for that, give this to `session.call`.
+        Check *arguments*, a mapping or JSON text, and run *tool*. Returns its result, or an `Envelope` that says why it
+        did not run. Either there is no such tool (`tool_missing`), or the arguments do not fit. No guard is asked: for
+        that, give this to `session.call`.
 
-        Raises what the tool raises, TypeError where it is asynchronous.
+        Raises the tool's own exceptions, TypeError if the tool is asynchronous.
         """
         return self._started(tool, arguments, asynchronous=False)
 
     async def aexecute(self, tool: str, arguments: Any) -> Any:
         """
-        The same, awaited, for tools of both kinds.
+        Returns the same, awaited, for tools of both kinds.
         """
         made = self._started(tool, arguments, asynchronous=True)
         return await made if inspect.isawaitable(made) else made
@@ -216,7 +218,7 @@ class Registry:
 
 def checked_arguments(tool: Tool, arguments: Any) -> Any:
     """
-    *arguments*, a mapping or JSON text, as *tool* takes them, or the envelope that says why they do not fit.
+    Returns *arguments*, a mapping or JSON text, as *tool* takes them, or the envelope that says why they do not fit.
     """
     call = tool_call(tool.name, arguments, "-", tool.arguments())
     denial = Validation().check(call, SessionState(), Facts(0, tool))
@@ -225,18 +227,18 @@ def checked_arguments(tool: Tool, arguments: Any) -> Any:
 
 def checked_name(name: str) -> None:
     """
-    Raise TypeError where no model can call *name*.
+    Raise TypeError if no model can call *name*.
     """
     if _NAME.fullmatch(name) is None:
         raise TypeError(
-            f"`{name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`; "
-            f"define it with `def`, or give it a `name`"
+            f"`{name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`. "
+            f"Define it with `def`, or give it a `name`"
         )
 
 
 def missing(tool: str, known: Iterable[str]) -> Envelope:
     """
-    What a model reads that calls a *tool* which is not among those *known*.
+    Returns the envelope that a model reads if it calls a *tool* that is not among those *known*.
     """
     call = ToolCall(tool, {}, "", None, None)
     denial = ToolFilter().check(call, SessionState(), Facts(0, Tool(name=tool), known=frozenset(known)))

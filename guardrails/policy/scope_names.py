@@ -1,5 +1,5 @@
 """
-How the scopes of a policy may be named.
+The names that scopes of a policy may have.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for
 
 def scope_name(name: str) -> str:
     """
-    *name*, where it may name a scope; codes begin with it. Raises ValueError.
+    Returns *name* if it may name a scope: codes begin with it. Raises ValueError.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(

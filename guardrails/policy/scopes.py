@@ -32,9 +32,9 @@ def scope_chains(
     **settings: Any,
 ) -> dict[str, Chain]:
     """
-    The guards of each scope, ready to decide; what is wrong with them goes into *mistakes*.
+    Returns the guards of each scope, ready to decide. Their faults go into *mistakes*.
 
-    Of a policy's *rules* those hold that say in which mode a tool is guarded; *messages* are by scope.
+    Of a policy's *rules* only those hold that set the mode in which a tool is guarded. The *messages* are by scope.
     """
     modes = [replace(rule, declared={}, guards={}) for rule in rules if rule.mode or rule.on_error]
     made = {}
@@ -92,7 +92,8 @@ def split_messages(
     messages: Messages, scopes: Iterable[str]
 ) -> tuple[dict[str, Mapping[str, str]], dict[str, Messages]]:
     """
-    The wordings of a policy's own codes, and those of each scope's codes (`user.budget.max_calls`), without its name.
+    Returns the wordings of a policy's own codes, and the wordings of each scope's codes (`user.budget.max_calls`),
+    without the scope's name.
     """
     names = frozenset(scopes)
     own: dict[str, Mapping[str, str]] = {}
@@ -108,9 +109,9 @@ def split_messages(
 
 def chosen(chains: Mapping[str, Chain], given: Mapping[str, str] | None) -> tuple[tuple[str, str, Chain], ...]:
     """
-    (name, id, chain) of each scope, for a session of which *given* says whose it is.
+    Returns (name, id, chain) of each scope, for a session of which *given* says whose it is.
 
-    Raises SessionError where a scope is not said, not known or not validly named.
+    Raises SessionError if a scope is not said, not known or not validly named.
     """
     ids = dict(given or {})
     for name in ids:

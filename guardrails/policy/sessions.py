@@ -33,7 +33,7 @@ MAX_KEPT: Final = 1_000
 
 class SessionOptions(TypedDict, total=False):
     """
-    What `Policy.session` takes beside a name, for those who make sessions by names of their own.
+    The options of `Policy.session` beside a name, for hosts that name sessions by themselves.
     """
 
     tools: "Iterable[Tool | Callable[..., Any]]"
@@ -49,8 +49,8 @@ class SessionOptions(TypedDict, total=False):
 
 class Sessions:
     """
-    Finds the session of a host's thread or run. *guarded* is a session, which is then that of all of them, or the policy
-    whose sessions they are; *options* are those of `Policy.session`.
+    Finds the session of a host's thread or run. The session of all of them is *guarded*, or it is the policy whose
+    sessions they are. The *options* are those of `Policy.session`.
     """
 
     def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
@@ -69,10 +69,11 @@ class Sessions:
 
     def of(self, name: object = None, *, run: bool = False) -> "Session":
         """
-        The session of the thread or run *name*: any text, number or UUID. None: a new one, of a run without a name.
+        Returns the session of the thread or run *name*: any text, number or UUID. None: a new one, of a run without a
+        name.
 
-        Nobody says the name of a *run* again once it is over: its state is forgotten if nobody holds its session and 1,000
-        others were asked for since, where `end` was not said.
+        The name of a *run* is never said again once it is over. If `end` was not said, its state is forgotten once
+        nobody holds its session and 1,000 others were asked for since.
         """
         from guardrails.session.session import Session
 
@@ -104,7 +105,8 @@ class Sessions:
 
     def end(self, session: "Session") -> None:
         """
-        Forget *session*, which nobody can name again, if it was made here. What it answered is not lost if its store fails.
+        Forget *session*, which nobody can name again, if it was made here. The answers of the session are not lost if
+        its store fails.
         """
         with self._lock:
             made = self._kept.pop(session.id, None) is not None or session.id in self._loose
@@ -116,7 +118,7 @@ class Sessions:
 
     def close(self) -> None:
         """
-        Flush the records, and forget what nobody can name again.
+        Flush the records, and forget the sessions that nobody can name again.
         """
         with self._lock:
             kept = list(self._kept.values())

@@ -18,7 +18,7 @@ KEYS: Final = frozenset((*_AS_WRITTEN, "prices", "scopes", "tools"))
 
 def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
     """
-    A checked document as arguments for `Policy`.
+    Returns a checked document as arguments for `Policy`.
     """
     shared: Kinds = (*kinds, Lease)
     made: dict[str, Any] = {"guards": [cls(**_plain(_named(cls, data[cls.name]))) for cls in kinds if cls.name in data]}

@@ -43,7 +43,8 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
 
 def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str, str]:
     """
-    What a confined process sees of *environment*: the names of `LISTED`, and with *network* `OF_NETWORK`.
+    Returns the variables of *environment* that a confined process sees: the names of `LISTED`, and with *network*
+    `OF_NETWORK`.
 
     HOME and TMPDIR are not in it: in a sandbox they are others.
     """

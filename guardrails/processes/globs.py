@@ -1,7 +1,8 @@
 """
 Names of files that fit a pattern, as a shell finds them: standard library only.
 
-`*`, `?` and `[...]` stand for no `/`, and for no dot at the beginning of a name. What is found is in the order of its bytes.
+`*`, `?` and `[...]` stand for no `/`, and for no dot at the beginning of a name. The names are in the order of their
+bytes.
 """
 
 import os
@@ -34,7 +35,7 @@ class _Set(NamedTuple):
 
     def has(self, char: str) -> bool:
         """
-        Whether it stands for *char*.
+        Returns whether it stands for *char*.
         """
         return any(first <= char <= last for first, last in self.ranges) is not self.negated
 
@@ -59,7 +60,7 @@ def expanded(parts: Parts) -> list[str]:
 
 def encoded(text: str) -> bytes:
     """
-    *text* as programs get it, whatever the locale says.
+    Returns *text* as programs get it, in any locale.
     """
     return text.encode("utf-8", "surrogateescape")
 
@@ -134,7 +135,7 @@ def _is_folder(entry: "os.DirEntry[bytes]") -> bool:
 
 def _fits(items: list[_Item], name: str) -> bool:
     """
-    Whether *name* is what *items* say, in steps of at most the product of their lengths.
+    Returns whether *name* is what *items* say, in steps of at most the product of their lengths.
     """
     at = here = 0
     after: tuple[int, int] | None = None

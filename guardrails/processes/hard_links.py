@@ -1,8 +1,8 @@
 """
 Files with a second name: one outside the workspace may be a key of its owner that a hard link brought in.
 
-A handle does not say where the other names are, so they are looked for, in bounded time. What package managers and version
-control link from their stores is no file of a person.
+A handle does not say where the other names are, so they are looked for, in bounded time. A file that package managers
+and version control link from their stores is no file of a person.
 """
 
 import os
@@ -25,7 +25,7 @@ MAX_DEPTH: Final = 32
 
 def has_names_elsewhere(handle: int, place: Place, workspace: int) -> bool:
     """
-    Whether the open file at *place* has names that are not found in the folder *workspace* (its handle).
+    Returns whether the open file at *place* has names that are not found in the folder *workspace* (its handle).
     """
     found = os.fstat(handle)
     if found.st_nlink <= 1 or not STORES.isdisjoint(place.above):

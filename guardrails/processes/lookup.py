@@ -19,7 +19,7 @@ def located(name: str, environment: dict[str, str]) -> str | None:
 
 def is_program(path: str) -> bool:
     """
-    Whether *path* is a file that may be run.
+    Returns whether *path* is a file that may be run.
     """
     place = encoded(path)
     return os.path.isfile(place) and os.access(place, os.X_OK)

@@ -1,9 +1,10 @@
 """
-Files below one open folder, reached in a way that no symbolic link leads out of it, whoever swaps it when.
+Files below one open folder, reached in a way that no symbolic link leads out of it, even if a link is swapped
+meanwhile.
 
-Every component of a path is opened relative to the handle of the one before and never through a link; links are read and
-followed here, so that those inside the folder work. `..` goes back to the handle that was held, never up the file system.
-Standard library only: what starts programs reads it before anything else.
+Every component of a path is opened relative to the handle of the one before and never through a link. Links are read
+and followed here, so that those inside the folder work. `..` goes back to the handle that was held, never up the file
+system. Standard library only: what starts programs reads it before anything else.
 """
 
 import errno
@@ -42,7 +43,7 @@ _OF_KERNEL: Final = frozenset(
 
 class BadPlaceError(ValueError):
     """
-    What cannot be a file of the folder, with the reason: it leads out, or is something else.
+    Raised for a path that cannot be a file of the folder, with the reason: it leads out, or is no file.
     """
 
 

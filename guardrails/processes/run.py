@@ -53,7 +53,7 @@ class Bounded:
 
     def text(self) -> str:
         """
-        What is kept, with a line that says how much is not.
+        Returns the kept output, with a line that says how much is missing.
         """
         tail = self.tail[-(self.limit // 2) :]
         left_out = self.total - len(self.head) - len(tail)
@@ -80,7 +80,7 @@ class Ended:
 
 def run_started(started: Started, *, timeout: float, limit: int) -> Ended:
     """
-    Run what a sandbox *started*, as `run_to_end` does. Raises OSError where it cannot be started.
+    Run what a sandbox *started*, as `run_to_end` does. Raises OSError if it cannot be started.
     """
     return run_to_end(
         started.arguments,
@@ -102,10 +102,10 @@ def run_to_end(
     whole: bool = False,
 ) -> Ended:
     """
-    Run *arguments* in *folder*, for at most *timeout* seconds; of its output at most *limit* bytes are kept, however much
-    there is. All processes of its group end with it, on Linux also
-    those that left the group, unless they cleared their environment. With *whole* its first process ends all others
-    once its own children are killed. Raises OSError where it cannot be started.
+    Run *arguments* in *folder*, for at most *timeout* seconds; of its output at most *limit* bytes are kept, however
+    much there is. All processes of its group end with it, on Linux also those that left the group, unless they cleared
+    their environment. With *whole* its first process ends all others once its own children are killed. Raises OSError
+    if it cannot be started.
     """
     started = time.monotonic()
     output = Bounded(limit)
@@ -160,7 +160,7 @@ def end_children(pid: int) -> None:
 
 def _read_until_exit(process: "subprocess.Popen[bytes]", output: Bounded, deadline: float) -> bool:
     """
-    Read on until the process has ended; False where it has not by *deadline* (monotonic seconds).
+    Read on until the process has ended; False if it has not by *deadline* (monotonic seconds).
     """
     pipe = process.stdout
     if pipe is None:

@@ -1,5 +1,5 @@
 """
-How a program is started: what a sandbox makes of a command, for whoever starts processes.
+The start of a program: the command that a sandbox makes of another, for every module that starts processes.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 """
-What a person says of calls that wait for one: asked in place, or answered later, by another process too.
+The answers of a person about calls that wait for one: given in place, or later, by another process too.
 """
 
 import inspect
@@ -57,7 +57,7 @@ Approver = Callable[[ParkedCall], Any]
 
 class Approvals(Ledger):
     """
-    The calls of a session that wait for a person. What a model says never approves one.
+    The calls of a session that wait for a person. A model never approves a call by its words.
     """
 
     _approver: Approver | None
@@ -68,7 +68,7 @@ class Approvals(Ledger):
 
     def pending(self) -> list[ParkedCall]:
         """
-        The calls that wait for an answer, oldest first.
+        Returns the calls that wait for an answer, oldest first.
         """
 
         def look(state: SessionState, now: int) -> list[ParkedCall]:
@@ -79,8 +79,8 @@ class Approvals(Ledger):
 
     def approve(self, which: str | ParkedCall, *, by: str = "") -> None:
         """
-        Let the call *which*, an id or an item of `pending()`, run once: the next time that it is made, with the very same
-        arguments. *by* is for the record.
+        Let the call *which*, an id or an item of `pending()`, run once: the next time that it is made, with the very
+        same arguments. The name *by* is for the record.
 
         Raises SessionError if no such call waits, its time is over, or several have the id.
         """
@@ -88,7 +88,8 @@ class Approvals(Ledger):
 
     def refuse(self, which: str | ParkedCall, *, reason: str = "", by: str = "") -> None:
         """
-        Never run the call *which*; the model is told the *reason* when it makes it again. What it held comes back.
+        Never run the call *which*; the model is told the *reason* when it makes it again. The amounts that it held come
+        back.
 
         Raises as `approve` does.
         """
@@ -96,8 +97,9 @@ class Approvals(Ledger):
 
     def forget(self) -> None:
         """
-        Drop the session's state: the same name starts afresh. What is held for calls that wait for a person comes back first.
-        The states of its children that were closed in this process go too: nothing else would ever drop them.
+        Drop the session's state: the same name starts afresh. The amounts held for calls that wait for a person come
+        back first. The states of its children that were closed in this process go too: no other call would ever drop
+        them.
         """
         if len(self._all_keys) > 1:
             self._end_waiting()

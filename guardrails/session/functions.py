@@ -1,5 +1,5 @@
 """
-Python functions behind a session, and what a type checker knows of them.
+Puts Python functions behind a session, with types for a type checker.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
@@ -132,16 +132,17 @@ class Functions(Turns):
         hidden: Collection[str] = (),
     ) -> Callable[..., Any]:
         """
-        *function* behind the chain: same parameters, same kind (sync or async).
+        Returns *function* behind the chain: same parameters, same kind (sync or async).
 
-        It returns JSON text for a model, the `Envelope`, or the tool's own value (a generator's items as a list); then a
-        refused call raises `CallDenied`, one out of time TimeoutError, one whose result says it failed `CallFailed`, and
-        what the tool raised is raised again. Its signature says so, so that a framework may read it.
+        It returns JSON text for a model, the `Envelope`, or the tool's own value (a generator's items as a list). With
+        the tool's own value, a refused call raises `CallDenied`, and a call out of time raises TimeoutError. A call
+        whose result says it failed raises `CallFailed`, and the tool's own exceptions are raised again. The signature
+        says so, for frameworks that read it.
 
-        Its arguments are checked by its signature, or by the policy's parameters where there are any. Parameters *hidden*
-        are the caller's: passed by keyword, checked, signed and recorded by nobody, and absent from the signature.
+        Its arguments are checked by its signature, or by the policy's parameters if there are any. Parameters *hidden*
+        are the caller's: passed by keyword, never checked, signed or recorded, and absent from the signature.
 
-        Raises PolicyError where the signature cannot be read, SessionError where another function has the *name*.
+        Raises PolicyError if the signature cannot be read, SessionError if another function has the *name*.
         """
         from .calls.wrapping import wrapped
 

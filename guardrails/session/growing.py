@@ -1,5 +1,5 @@
 """
-A child with a share of what its parent has left: when that is used up, it takes another.
+Gives a child a share of its parent's remaining limits: when that is used up, it takes another.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,9 @@ LIMITS: Final = {
 
 def grow(child: Ledger, code: str | None) -> bool:
     """
-    Take the share of *child* once more from what its parent has left of the limit that *code* names; whether it did. The last
-    call, turn or token stays the parent's, which has an answer to give. A parent with a share of its own grows first.
+    Take the share of *child* once more from its parent's rest of the limit that *code* names. Returns whether it did.
+    The last call, turn or token stays the parent's, which has an answer to give. A parent with a share of its own grows
+    first.
     """
     limit, share, parent = LIMITS.get(code or ""), child._share, child._parent  # noqa: SLF001  of one family
     if limit is None or share is None or parent is None:
@@ -53,7 +54,7 @@ def grow(child: Ledger, code: str | None) -> bool:
 
 def take(child: Ledger, amounts: Mapping[str, int]) -> None:
     """
-    Reserve *amounts* more for *child* from its parent, if it has one. Raises SessionError where less is left.
+    Reserve *amounts* more for *child* from its parent, if it has one. Raises SessionError if less is left.
     """
     parent = child._parent  # noqa: SLF001
     if parent is not None:

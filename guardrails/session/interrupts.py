@@ -1,9 +1,9 @@
 """
-State and record are one step: what a signal's handler raises in the middle tears them apart nowhere.
+State and record are one step: an exception that a signal's handler raises in the middle never tears them apart.
 
-Such a handler runs between any two instructions of the main thread. A step that it interrupts is kept as a whole, and then
-recorded all the same, or not at all. Only in memory is there a third way: the step broke off in the middle of the states.
-They are mended then, and a record says where they stand.
+A handler of signals runs between any two instructions of the main thread. A step that it interrupts is kept as a whole,
+and then recorded all the same, or not at all. Only in memory is there a third way: the step broke off in the middle of
+the states. They are mended then, and a record says where they stand.
 """
 
 from binascii import b2a_base64
@@ -56,7 +56,7 @@ class Calling(Protocol):
 
 class Step(NamedTuple):
     """
-    An event on its way into a store: what applies it, to the states of which keys.
+    An event on its way into a store: the function that applies it, and the keys of its states.
     """
 
     engine: Engine
@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 def surely(work: Callable[[], T]) -> T:
     """
-    The result of *work*, which is begun again where a signal interrupts it: to do it twice must be no harm.
+    Returns the result of *work*, which is begun again if a signal interrupts it: to do it twice must be no harm.
     """
     for _ in range(TIMES - 1):
         try:
@@ -82,10 +82,10 @@ def recovered(
     ledger: Recorded, step: Step, error: BaseException, hand: Callable[[Recorder, Any], object], made: object = None
 ) -> bool:
     """
-    Let what *step* did be recorded by *hand* though *error* came out of it; whether it happened and stays so. *made* is what it
-    gave back, where only its record was interrupted.
+    Let *hand* record the changes of *step*, although *error* came out of it. Returns whether the step happened and
+    stays so. Its result is *made*, if only its record was interrupted.
 
-    One that broke off in the middle is told of by where its states stand then.
+    A step that broke off in the middle is recorded by the states in which it left the sessions.
     """
     event = step.event
     if made is None and not was_kept(error):
@@ -110,7 +110,7 @@ def recovered(
 
 def tell_rest(ledger: Recorded) -> None:
     """
-    Record what could not be recorded when it was interrupted.
+    Record the events that could not be recorded when they were interrupted.
     """
     while ledger._untold:  # noqa: SLF001
         record = ledger._untold.pop()  # noqa: SLF001
@@ -122,7 +122,7 @@ def tell_rest(ledger: Recorded) -> None:
 
 def end(calls: Calling, decision: Decision, plan: Plan, error: BaseException) -> None:
     """
-    Settle an admitted call that is still open, as *error* broke off what would have settled it.
+    Settle an admitted call that is still open, as *error* broke off the work that would have settled it.
     """
     if not decision.n or decision.envelope is not None or (calls._passes and isinstance(error, calls._passes)):  # noqa: SLF001
         return
@@ -137,7 +137,7 @@ def end(calls: Calling, decision: Decision, plan: Plan, error: BaseException) ->
 
 def let_go(calls: Calling, decision: Decision) -> None:
     """
-    Let the call of *decision* hold nothing: it was claimed, and what broke off kept it from being run.
+    Let the call of *decision* hold nothing: it was claimed, and an interruption kept it from being run.
     """
     _surely_try(calls, lambda: calls._let_go(decision))  # noqa: SLF001
 

@@ -43,9 +43,10 @@ LATEST_S: Final = 9e12
 
 def undecided(session_id: str, ask: Ask, error: Exception, failed: str) -> Decision:
     """
-    What follows for a call if the state or the time cannot be known: *error* is what the *failed* part raised.
+    Returns the decision on a call if the state or the time cannot be known. The *failed* part raised *error*.
 
-    A state that cannot be read stays so: to run calls without its limits would never end, whatever `on_error` says.
+    A state that cannot be read stays so. Such calls are refused under every `on_error`, since calls without its limits
+    would never end.
     """
     denial = ask.stop or (unreadable(error) if isinstance(error, StateUnreadable) else None)
     if denial is None and ask.plan.deny_on_error:
@@ -55,13 +56,14 @@ def undecided(session_id: str, ask: Ask, error: Exception, failed: str) -> Decis
 
 class Ledger:
     """
-    Where a session keeps what it has used, and how it is told of.
+    Keeps the amounts that a session has used, and tells of them.
 
     A store that fails is a guard that fails, decided by the policy's `on_error`. Under `deny` a call is refused, and
-    whatever else asks for the state raises what the store raised. Under `allow` the session goes on with what is known,
-    which is nothing: calls run uncharged, what would change the state is not counted, and what is asked of it is
-    answered as of a new session; the log says so each time. Limits are never moved unseen: `extend` and `child` raise
-    under both, and whatever asks for a state that this version cannot read. A clock that fails loses nothing: the time stands still, and only calls are refused under `deny`.
+    every other question about the state raises the store's error. Under `allow` the session goes on as if new: calls
+    run uncharged, and changes of the state are not counted. Questions about the state are answered as for a new
+    session. The log says so each time. Limits are never moved unseen: `extend` and `child` raise under both. So does
+    every question about a state that this version cannot read. A clock that fails loses nothing: the time stands still,
+    and only calls are refused under `deny`.
     """
 
     _parent: "Ledger | None" = None
@@ -105,9 +107,9 @@ class Ledger:
 
     async def off_loop(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """
-        The result of `function(*args, **kwargs)`, such as `session.charge`, without holding up the event loop: of a thread if
-        the store may wait for a file, else right here. It is done to its end if the task is cancelled meanwhile; a call that
-        it has claimed is let go then.
+        Returns the result of `function(*args, **kwargs)`, for example `session.charge`, without holding up the event
+        loop. It runs in a thread if the store may wait for a file, else right here. It is done to its end even if the
+        task is cancelled meanwhile. A call that it has claimed is then let go.
         """
         if not self._blocks:
             return function(*args, **kwargs)
@@ -126,7 +128,7 @@ class Ledger:
     @property
     def cost_usd(self) -> float:
         """
-        What the session has cost so far, open estimates left out.
+        The cost of the session so far, without open estimates.
         """
         return self._read(lambda state, now: state.cost) / 1_000_000
 

@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 async def away(store: object, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """
-    The result of *work*, done in the thread of *store*: one for each, as it takes one step at a time, and no step waits for
-    threads that tools keep.
+    Returns the result of *work*, done in the thread of *store*. Each store has one thread, as it takes one step at a
+    time. No step then waits for threads that tools keep.
 
-    It is done to its end also if this task is cancelled meanwhile: *undo* then gets what it came to, there too, and the
-    cancellation is raised on.
+    It is done to its end even if this task is cancelled meanwhile. The function *undo* then gets its result, in that
+    thread too, and the cancellation is raised on.
     """
     begun = _Work(work, undo)
     try:
@@ -64,7 +64,7 @@ class _Work(Generic[T]):
 
     def abandon(self) -> None:
         """
-        Undo what is done, or will be.
+        Undo the work that is done, or will be.
         """
         self._abandoned = True
         if self._undo is None:

@@ -1,5 +1,5 @@
 """
-What a session hands to its sink: each event as a small thing that becomes a line off the hot path.
+Hands records from a session to its sink: each event as a small object that becomes a line off the hot path.
 """
 
 import itertools
@@ -49,7 +49,7 @@ _SUCCESS: Final = Outcome()
 
 class Recorder:
     """
-    The records of the session *session_id*, handed to *sink*; what a sink raises is counted and said once.
+    The records of the session *session_id*, handed to *sink*. Exceptions of a sink are counted and logged once.
     """
 
     __slots__ = ("_session_id", "lost", "sink")
@@ -62,13 +62,14 @@ class Recorder:
 
     def once(self) -> "Recorder":
         """
-        The same for what was interrupted while it was handed over: what waits in the sink already is not handed over again.
+        Returns the same for a record whose hand-over was interrupted. If it waits in the sink already it is not handed
+        over again.
         """
         return Recorder(self._session_id, _Once(self.sink))
 
     def decided(self, decision: Decision, plan: Plan) -> None:
         """
-        Hand over what a decision brought about.
+        Hand over the event of a decision.
         """
         session_id, run, call = self._session_id, decision.run, decision.call
         for n, pending in decision.expired:
@@ -180,7 +181,7 @@ _prefix = os.urandom(4).hex()
 
 def new_id() -> str:
     """
-    An id for a call that comes without one, which no other call of any process has.
+    Returns an id for a call that comes without one, which no other call of any process has.
     """
     return f"{_prefix}-{next(_numbers)}"
 
@@ -196,7 +197,7 @@ if hasattr(os, "register_at_fork"):
 
 def life() -> str:
     """
-    The id of a life of a session: its name may live again, and counts from 1 then.
+    Returns the id of a life of a session: its name may live again, and counts from 1 then.
     """
     return os.urandom(8).hex()
 

@@ -6,25 +6,25 @@ Each attempt is a call of its own, decided and completed as any; nothing is open
 
 import inspect
 import random
+import sys
 import threading
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from copy import copy
-from typing import Any, Final, Protocol, TypeVar
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Protocol
 
 from guardrails.core.arguments import Arguments
+from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.retries import JITTER
-from guardrails.core.engine.plan import Plan
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.logs import log
+from guardrails.core.values.types import ToolCall
 
 from .calls.running import seconds_left
 
 
-C = TypeVar("C", bound="Retrying")
 ROUNDING_S: Final = 0.002
 """Times are whole milliseconds: a wait is never shorter than what was advised."""
 CLOSED: Final = "The session was closed before the call was made again, so it was not."
@@ -36,7 +36,7 @@ class Retrying(Protocol):
     """
 
     id: str
-    _attempt: int
+    _attempts: dict[tuple[str, int | None], int]
     _specs: dict[str, Arguments]
     _sleep: Callable[[float], object] | None
     _waits: set[Callable[[], object]]
@@ -57,68 +57,90 @@ class Awaiting(Retrying, Protocol):
 
 
 def retried(
-    session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
+    session: Retrying, decision: Decision, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
 ) -> Envelope:
     """
-    The one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
+    Returns the one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
     """
-    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    seconds = _wait_s(envelope)
     if seconds is None or not _pause(session, seconds, envelope):
         return envelope
     call = decision.call
-    return _answered(envelope, _next(session).call(call.tool, arguments, execute, id=call.id))
+    with _following(session, call):
+        return _answered(envelope, session.call(call.tool, arguments, execute, id=call.id))
 
 
 async def aretried(
     session: Awaiting,
     decision: Decision,
-    plan: Plan,
     envelope: Envelope,
     arguments: Any,
     execute: Callable[..., Any],
 ) -> Envelope:
     """
-    The same, awaited.
+    Returns the same, awaited.
     """
-    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    seconds = _wait_s(envelope)
     if seconds is None or not await _apause(session, seconds, envelope):
         return envelope
     call = decision.call
-    return _answered(envelope, await _next(session).acall(call.tool, arguments, execute, id=call.id))
+    with _following(session, call):
+        return _answered(envelope, await session.acall(call.tool, arguments, execute, id=call.id))
 
 
-def _wait_s(session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any) -> float | None:
+def would_block(session: Retrying) -> bool:
     """
-    How many seconds *session* waits before it makes the call of *decision* again, which failed as *envelope* tells. Returns None
-    if it does not.
+    Whether a wait of *session* in this thread would hold up an event loop, and all of its tasks.
+    """
+    asyncio = sys.modules.get("asyncio")
+    # The public way to ask raises where there is none.
+    return session._sleep is None and asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001
+
+
+def bounded(session: Retrying, over: Settle) -> None:
+    """
+    Say in *over*, of a call that failed, what only its caller can know of a further attempt.
+    """
+    call, plan = over.decision.call, over.plan
+    spec = plan.arguments or session._specs.get(call.tool)  # noqa: SLF001  one front door in two files
+    # A tool may change the arguments that it is given: that would be another call.
+    if tool_call(call.tool, call.given, call.id, spec, plan.tool.labels).sig != call.sig:
+        over.again_ms = None
+    left = seconds_left()
+    over.left_ms = None if left is None else int(left * 1000)
+
+
+def _wait_s(envelope: Envelope) -> float | None:
+    """
+    How many seconds to wait before the call is made again that failed as *envelope* tells. Returns None if it is not.
     """
     wait_ms = None if envelope.tried is None else envelope.tried.again_ms
     if wait_ms is None:
         return None
-    seconds = wait_ms / 1000 * (1 + JITTER * random.random()) + ROUNDING_S  # noqa: S311  no secret
-    left = seconds_left()
-    if left is not None and seconds >= left:
-        return None
-    call = decision.call
-    spec = plan.arguments or session._specs.get(call.tool)  # noqa: SLF001  one front door in two files
-    # A tool may change the arguments that it is given: that would be another call.
-    same = tool_call(call.tool, arguments, call.id, spec, plan.tool.labels).sig == call.sig
-    return seconds if same else None
+    return wait_ms / 1000 * (1 + JITTER * random.random()) + ROUNDING_S  # noqa: S311  no secret
 
 
-def _next(session: C) -> C:
+@contextmanager
+def _following(session: Retrying, call: ToolCall) -> Iterator[None]:
     """
-    *session* as it makes the next attempt.
+    The next attempt at *call*. What its tool calls meanwhile by the same session is none.
     """
-    following = copy(session)
-    following._attempt = session._attempt + 1  # noqa: SLF001
-    return following
+    attempts, key = session._attempts, (call.id, call.sig)  # noqa: SLF001
+    attempts[key] = call.attempt + 1
+    try:
+        yield
+    finally:
+        attempts.pop(key, None)
 
 
 def _answered(failed: Envelope, following: Envelope) -> Envelope:
     """
-    The one envelope of two attempts: the later one's, or that of the one that *failed* if no further one was let run.
+    The one envelope of two attempts: the later one's, or that of the one that *failed* if no further one was let run. What
+    another call of the same has brought meanwhile is an answer too.
     """
+    if following.previous_result is not None:
+        following.attempted(failed.attempts)
+        return following
     if following.ok or following.error_type is not None:
         if following.tried is None:
             following.attempted(failed.attempts + 1)
@@ -149,10 +171,17 @@ async def _apause(session: Retrying, seconds: float, envelope: Envelope) -> bool
     import asyncio
 
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
-    with _open(session, lambda: loop.call_soon_threadsafe(woken.set)):
+
+    def wake() -> None:
+        # A loop that was closed while tasks waited waits no more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(woken.set)
+
+    with _open(session, wake):
         if session._sleep is None:  # noqa: SLF001
-            await asyncio.wait({waiter := asyncio.ensure_future(woken.wait())}, timeout=seconds)
-            waiter.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await woken.wait()
         else:
             slept = session._sleep(seconds)  # noqa: SLF001
             if inspect.isawaitable(slept):

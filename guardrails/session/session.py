@@ -44,13 +44,13 @@ class Session(Functions):
         passes: Iterable[type[BaseException]] = (),
     ) -> "Session":
         """
-        This very session as one function or one loop calls it: *specs* check the arguments of tools whose parameters the
-        policy does not declare, and *tools*, if given, are all there are.
+        Returns this very session as one function or one loop calls it. The *specs* check the arguments of tools whose
+        parameters the policy does not declare. If *tools* are given, no others exist.
 
-        Exceptions of the types *passes* are the control flow of a host: interrupts, deferrals, hand-offs. If a tool raises
-        one, `call`, `acall` and `wrap` raise it on. The call stays admitted, holds what it holds, and is taken up if the
-        same call is made again: charged once, within a day, by any process. Cancellation and Ctrl-C never are such.
-        Raises TypeError for what is no type of exceptions.
+        Exceptions of the types *passes* are the control flow of a host: interrupts, deferrals, hand-offs. If a tool
+        raises one, `call`, `acall` and `wrap` raise it on. The call stays admitted and keeps its amounts. It is taken
+        up if the same call is made again: charged once, within a day, by any process. Cancellation and Ctrl-C are never
+        control flow of a host. Raises TypeError if an item is no type of exceptions.
         """
         from .calls.wrapping import scoped
 
@@ -58,8 +58,9 @@ class Session(Functions):
 
     def result_reader(self) -> Callable[..., Any]:
         """
-        The tool `read_result(handle, offset, limit)`, by which a model reads on in results that were cut, page by page. Give
-        it to the model with the other tools: from now on such results are kept whole, up to `truncate.keep` bytes.
+        Returns the tool `read_result(handle, offset, limit)`, by which a model reads on in results that were cut, page
+        by page. Give it to the model with the other tools: from now on such results are kept whole, up to
+        `truncate.keep` bytes.
 
         They are in the memory of this process, for the session, its parent and its children together.
         """
@@ -71,10 +72,11 @@ class Session(Functions):
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
     ) -> ToolChoice:
         """
-        What to send as `tool_choice`; None: leave the key out.
+        Returns the value to send as `tool_choice`. Returns None if the key is to be left out.
 
-        `none` once the session is exhausted. A choice that forces a tool holds for the *first* request of a loop
-        (unless said, the session's first). *strategy* `(call_count, turn_count) -> tool_choice` decides turn by turn.
+        It is `none` once the session is exhausted. A choice that forces a tool holds for the *first* request of a loop
+        (unless said, the session's first). The function *strategy* `(call_count, turn_count) -> tool_choice` decides
+        turn by turn.
         """
         exhausted, calls, turns, turn = self._look(
             lambda state, now, scopes: (self._cause(state, now, scopes), state.calls, state.turns, state.turn)
@@ -90,8 +92,8 @@ class Session(Functions):
 
     def final_answer(self) -> FinalAnswer:
         """
-        The end of one loop as a part of it: when tools are to be off, what a response means then, and what to answer
-        with if the model does not.
+        Returns the end of one loop as a part of it. It says when tools are to be off, what a response means then, and
+        what to answer with if the model does not.
         """
         return FinalAnswer(self)
 
@@ -105,7 +107,7 @@ class Session(Functions):
     @property
     def exhausted_by(self) -> str | None:
         """
-        The code of what exhausted the session first; None while it goes on.
+        The code of the limit that exhausted the session first. None while it goes on.
         """
         cause = self._look(self._cause)
         return None if cause is None else cause[0]
@@ -113,7 +115,7 @@ class Session(Functions):
     @property
     def limit_message(self) -> str | None:
         """
-        What the model is told of it.
+        The message about it that the model is told.
         """
         cause = self._look(self._cause)
         return None if cause is None else cause[1]
@@ -121,14 +123,14 @@ class Session(Functions):
     @property
     def progress(self) -> dict[str, Any]:
         """
-        What is used and what is left; USD and seconds.
+        The used and the remaining amounts, in USD and seconds.
         """
         return self._look(partial(progress, self._chain))
 
     def digest(self) -> str:
         """
-        What was called and what came back, in a few lines: the answer where the model gives none, and what to put back
-        into a conversation that was cut.
+        Returns a few lines about the calls and their results. They are the answer if the model gives none, and can be
+        put back into a conversation that was cut.
         """
         find = self.policy.results.find
 
@@ -144,12 +146,12 @@ class Session(Functions):
 
     def extend(self, *, scope: str | None = None, **amounts: Unpack[Amounts]) -> None:
         """
-        Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far; it goes on.
+        Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far. It goes on.
 
-        Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. With the
-        name of a *scope* it is that one's limits, for all of its sessions. `max_tool_iterations`, or `max_steps`, is what
-        every loop may do beyond its own limit, one under way too; `max_turns` is raised with it where the policy sets one.
-        Raises SessionError for a limit that the policy does not set, or where the parent has less left.
+        Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. With
+        the name of a *scope* the limits of that scope are raised, for all of its sessions. `max_tool_iterations`, or
+        `max_steps`, raises the limit of every loop, also of one under way. It raises `max_turns` too, if the policy
+        sets that. Raises SessionError for a limit that the policy does not set, or if the parent has less left.
         """
         wanted = units.internal(amounts)
         if scope is not None:
@@ -164,11 +166,11 @@ class Session(Functions):
 
     def go_on(self) -> bool:
         """
-        Say that the user has sent a further message; whether a session that had ended goes on.
+        Say that the user has sent a further message. Returns whether a session that had ended goes on.
 
-        If calls or turns have ended it, as many of them are left now as `go_on` of the policy's `budget` says. If refusals
-        have, they are forgiven. What was seen so far is no evidence any more, since a user does things too. Nothing else is
-        raised or forgiven, nothing of a child.
+        If calls or turns have ended it, as many of them are left now as `go_on` of the policy's `budget` says. If
+        refusals have, they are forgiven. Earlier calls are no evidence any more, since a user does things too. No other
+        limit is raised, and nothing of a child.
         """
         if self._parent is not None:
             return False
@@ -193,15 +195,16 @@ class Session(Functions):
 
     def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> "Session":
         """
-        A session that reserves from this one: *amounts* of its limits, and a *share* of what is left of those not named: all,
-        or a part above 0, and again when that is used up. Time is for all of them at once.
+        Returns a session that reserves *amounts* of this one's limits. Of limits that are not named it reserves a
+        *share* of what is left: all, or a part above 0. It reserves again when that is used up. Time is for all of them
+        at once.
 
         Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
         are each session's own.
 
-        What it does not use comes back when it is closed (use `with`); its name is then used up. Raises SessionError
-        where more is asked for than is left. With *again* one that runs already, of another process maybe, is taken up without
-        an event.
+        Unused amounts come back when the child is closed (use `with`); its name is then used up. Raises SessionError if
+        more is asked for than is left. With *again* a child that runs already, perhaps in another process, is taken up
+        without an event.
         """
         wanted = units.internal(amounts)
         if not 0 < share <= 1:
@@ -250,10 +253,10 @@ class Session(Functions):
 
     def close(self) -> None:
         """
-        Flush the records; a child gives back what it did not use and is over. Retries of its own that wait are not made.
+        Flush the records. A child gives back its unused amounts and is over. Retries of its own that wait are not made.
 
-        Any other session's state stays: the same name goes on where it was, until `forget` drops it. A service that
-        names each of its sessions anew calls `forget` after `close`, or its store grows by each.
+        The state of a session that is no child stays, so that the same name goes on, until `forget` drops it. A service
+        that names each of its sessions anew calls `forget` after `close`, or its store grows by each.
         """
         for wake in tuple(self._waits):
             wake()

@@ -1,5 +1,5 @@
 """
-What a session may be told of by, such as OpenTelemetry; nothing of it is imported here.
+The interface that tells others of a session, for example OpenTelemetry. Nothing of it is imported here.
 """
 
 from collections.abc import Callable
@@ -17,20 +17,20 @@ class Telemetry(Protocol):
     @property
     def session(self) -> Callable[..., Any]:
         """
-        Makes a session that tells of its calls, of what `Session` is made of.
+        Makes a session that tells of its calls, from the arguments of `Session`.
         """
 
     def within(self, carrier: object) -> AbstractContextManager[None]:
         """
-        A block that belongs to the trace which the *carrier* names, a mapping from elsewhere.
+        Returns a block that belongs to the trace which the *carrier* names, a mapping from elsewhere.
         """
 
     def running(self, session: str, carrier: object = None) -> AbstractContextManager[None]:
         """
-        A block that is the run of an agent, whose session has the id *session*; *carrier* is as for `within`.
+        Returns a block that is the run of an agent, whose session has the id *session*; *carrier* is as for `within`.
         """
 
     def carrier(self, decision: Decision | None = None) -> dict[str, str]:
         """
-        What names the open call of *decision* to another process, or what runs at present.
+        Returns the headers that name the open call of *decision* to another process, or the work that runs at present.
         """

@@ -23,7 +23,7 @@ class Models(Protocol):
 
     def refresh(self, now_ms: int) -> None:
         """
-        Load again what has changed on disk.
+        Load again the files that have changed on disk.
         """
 
 
@@ -58,7 +58,7 @@ class Terms(Protocol):
     @property
     def digest(self) -> str | None:
         """
-        What stands for the contents of its files. Returns None if they are not looked at.
+        The digest of the contents of its files. None if they are not looked at.
         """
 
     def look(self) -> None:
@@ -69,7 +69,7 @@ class Terms(Protocol):
 
 def laid_on(chain: Chain, laid: Iterable[Lay]) -> Chain:
     """
-    *chain* with all that is *laid* on it, in order.
+    Returns *chain* with all that is *laid* on it, in order.
     """
     for lay in laid:
         chain = lay(chain)

@@ -1,14 +1,14 @@
 """
 Write records off the hot path, one JSON line each, and read them back.
 
-`put` appends to a queue in memory and returns; one daemon thread per sink turns records into lines and appends them to
+`put` appends to a queue in memory and returns. One daemon thread per sink turns records into lines and appends them to
 the file in batches. A batch is whole lines, written under `flock`, so several processes may share one file (a regular
 file on a local POSIX file system).
 
-What is lost, and when: nothing on a clean exit. After `kill -9` (or SIGTERM without a handler, or `os._exit`) what is not in the
-file yet: at most `max_lines` records (1,000), and the batch being written. Whoever puts more waits until the writer has caught
-up; while the file is faulty, records wait up to 64 MiB instead. Lines are handed to the operating system, not forced to the
-disk, unless the sink is `durable`: a power failure may take more.
+A clean exit loses nothing. After `kill -9` (or SIGTERM without a handler, or `os._exit`) the records that are not in
+the file yet are lost. Those are at most `max_lines` records (1,000), and the batch being written. A caller that puts
+more waits until the writer has caught up. While the file is faulty, records wait up to 64 MiB instead. Lines are handed
+to the operating system, not forced to the disk, unless the sink is `durable`: a power failure may take more.
 """
 
 from .base import Entry, MemorySink, OnRecord, Record, Sink

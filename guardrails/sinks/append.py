@@ -30,7 +30,7 @@ WAIT_S: Final = 1.0
 
 def open_to_append(path: Path) -> int:
     """
-    A descriptor of the file *path*, which is made where it is missing, for its owner only, and so is its folder.
+    Returns a descriptor of the file *path*. A missing file is made, for its owner only, and so is its folder.
 
     Does not block. Raises OSError.
     """
@@ -49,8 +49,8 @@ def append(
     fd: int, lines: bytes, path: Path | None = None, rotation: Rotation | None = None, *, durable: bool = False
 ) -> tuple[int, OSError | None]:
     """
-    Append *lines*; how many bytes of them are in the file for good (whole lines, unless it is a pipe), and the fault. If *durable*,
-    they are on the disk.
+    Append *lines*. Returns how many bytes of them are in the file for good (whole lines, unless it is a pipe), and the
+    fault. If *durable*, they are on the disk.
 
     Raises Moved if *fd* is not the file *path* any more, as another process has renamed it, or as *rotation* says it is due.
     """

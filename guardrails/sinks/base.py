@@ -1,5 +1,5 @@
 """
-What every sink does, and the sinks that pass a record on at once.
+The interface of every sink, and the sinks that pass a record on at once.
 """
 
 import logging
@@ -22,7 +22,7 @@ RecordName = tuple[Any, Any, Any]
 
 def name_of(record: Record) -> RecordName:
     """
-    What tells *record* from every other one.
+    Returns the name that tells *record* from every other one.
     """
     return record.get("session_id"), record.get("run"), record.get("n")
 
@@ -30,7 +30,7 @@ def name_of(record: Record) -> RecordName:
 @runtime_checkable
 class Sink(Protocol):
     """
-    Where records go. Every record that was put is counted once: written, dropped (no room, or closed) or failed.
+    Takes records. Every record that was put is counted once: written, dropped (no room, or closed) or failed.
     """
 
     @property
@@ -44,23 +44,24 @@ class Sink(Protocol):
         """
         Hand *record* over, about *size_hint* bytes of it; called on the hot path, never raises.
 
-        The record, and what a function will make it from, belong to the sink from here on and must not be changed.
+        The record, and the values from which a function will make it, belong to the sink from here on and must not be
+        changed.
         """
 
     def flush(self, timeout: float | None = None) -> bool:
         """
-        Wait up to *timeout* seconds until all that was put is written; False where it is not.
+        Wait up to *timeout* seconds until all records that were put are written. Returns False if they are not.
         """
 
     def close(self) -> None:
         """
-        Flush; what is put later is dropped. A second close does nothing.
+        Flush. Records that are put later are dropped. A second close does nothing.
         """
 
 
 class OnRecord:
     """
-    Call *on_record* with each record, at once and in the caller's thread; what it raises is counted and said once.
+    Call *on_record* with each record, at once and in the caller's thread. Its exceptions are counted and logged once.
     """
 
     def __init__(self, on_record: Callable[[Record], object]) -> None:

@@ -1,5 +1,5 @@
 """
-A queue that a thread empties: it starts with what comes, writes batch by batch, and ends where nothing comes.
+A queue that a thread empties. The thread starts with the first item, writes batch by batch, and ends if none comes.
 """
 
 import sys
@@ -55,7 +55,7 @@ class Emptying:
 
     def flush(self, timeout: float | None = None) -> bool:
         """
-        Wait up to *timeout* seconds until all that was put is in the file; False where it is not.
+        Wait up to *timeout* seconds until all records that were put are in the file. Returns False if they are not.
 
         A fault ends the wait at once. In the writer's own thread (a finaliser may run there) the answer is False.
         """

@@ -1,5 +1,5 @@
 """
-Erase what a line must not show: arguments and results as a whole, and values by dotted path.
+Erases the values that a line must not show: arguments and results as a whole, and values by dotted path.
 
 A path leads through the tags of the canonical form (see `tagged`) as if they were not there.
 """
@@ -34,7 +34,7 @@ _HEX: Final = re.compile(r"(?:[0-9a-f]{2})*")
 
 def withheld(key: str, mode: str) -> frozenset[str]:
     """
-    The keys of a record that are left out where only *mode* stays of *key*. Raises ValueError for another mode.
+    Returns the keys of a record that are left out if only *mode* stays of *key*. Raises ValueError for another mode.
     """
     if mode not in get_args(Arguments):
         raise ValueError(f"what stays of `{key}` must be full, hash or off, not `{mode}`")
@@ -44,7 +44,7 @@ def withheld(key: str, mode: str) -> frozenset[str]:
 
 def parse_path(text: str) -> ErasePath:
     """
-    *text*, segments between dots, as what `to_line` erases by. Raises ValueError for an empty segment.
+    Returns *text*, segments between dots, as a path by which `to_line` erases. Raises ValueError for an empty segment.
     """
     segments = text.casefold().split(".")
     if not all(segments):
@@ -64,16 +64,16 @@ def _segment(text: str) -> Callable[[str], object] | None:
 
 def leads_to(key: str, paths: tuple[ErasePath, ...]) -> bool:
     """
-    Whether one of *paths* leads to or into the value of *key*.
+    Returns whether one of *paths* leads to or into the value of *key*.
     """
     return any(path[0] is None or path[0](key) for path in paths)
 
 
 def erase_paths(shown: Record, paths: tuple[ErasePath, ...]) -> Iterator[Erased]:
     """
-    Take out of *shown* what *paths* lead to.
+    Take out of *shown* the values that *paths* lead to.
 
-    Of the values only those are changed that are copied first.
+    A value is copied before it is changed.
     """
     deep = tuple(path for path in paths if len(path) > 1)
     for key in list(shown):
@@ -89,7 +89,8 @@ def erase_paths(shown: Record, paths: tuple[ErasePath, ...]) -> Iterator[Erased]
 
 def untagged(value: Any) -> Any:
     """
-    What a value stands for that the canonical form tagged: an object's fields, a set's members, the text of bytes.
+    Returns the plain form of a value that the canonical form tagged: an object's fields, a set's members, the text of
+    bytes.
     """
     if not isinstance(value, dict) or len(value) != 1:
         return value

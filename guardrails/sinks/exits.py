@@ -1,5 +1,5 @@
 """
-What a fork and the end of the process do to the sinks that are live: a child begins anew, nothing is lost at exit.
+Prepares live sinks for a fork and for the end of the process: a child begins anew, nothing is lost at exit.
 """
 
 import atexit

@@ -33,36 +33,39 @@ Dropped = Literal["full", "closed"]
 
 class JsonLines(Emptying):
     """
-    Append records to the file *path*, from a daemon thread that starts with the first record, ends where nothing comes
+    Append records to the file *path*, from a daemon thread. It starts with the first record, ends if no record comes
     for a while, and starts again with the next.
 
-    `kill -9` takes what is not in the file yet: at most *max_lines* records, of the latest two *flush_interval_ms*, beside the batch
-    that is being written (64 KiB). Whoever puts more waits, a second at most, until the thread has caught up. If *durable*, `put`
-    returns once its record is on the disk (fsync, one for all that wait): what a step answers is recorded, also if the power fails.
-    Only while the file is faulty nobody waits. Records then wait in memory, up to *max_queued_bytes* by their size hints; beyond
-    it they are dropped and counted, and the log says so once.
+    `kill -9` takes the records that are not in the file yet. They are at most *max_lines* records, of the latest two
+    *flush_interval_ms*, beside the batch that is being written (64 KiB). A caller that puts more waits, a second at
+    most, until the thread has caught up. If *durable*, `put` returns once its record is on the disk (fsync, one for all
+    that wait). The answer of a step is then recorded, even if the power fails. Callers do not wait only while the file
+    is faulty. Records then wait in memory, up to *max_queued_bytes* by their size hints; beyond it they are dropped and
+    counted, and the log says so once.
 
-    The file is rotated before it grows beyond *rotate_bytes*, and once its first record is older than *rotate_after* (seconds, or
-    `1d`): it becomes `calls.000001.jsonl`, by whichever process appends next. Of those the latest *keep* stay, or all.
+    The file is rotated before it grows beyond *rotate_bytes*, and once its first record is older than *rotate_after*
+    (seconds, or `1d`). The next process that appends renames it to `calls.000001.jsonl`. Of the rotated files the
+    latest *keep* stay, or all.
 
-    *redact* names values to erase by dotted path from the top of the record: each segment is a glob (`*`, `?`, `[a-z]`,
-    blind to case) for one key or list index, `**` stands for any number of them. The line lists in `erased` what went.
-    An element of a list becomes null. Where a path leads into `arguments` or `result` and that is bare text, all of it
-    is erased. *arguments* and *results* say what stays of those two: "full", "hash" (only their hashes), "off" (nothing).
+    The paths of *redact* name values to erase, dotted from the top of the record. Each segment is a glob (`*`, `?`,
+    `[a-z]`, blind to case) for one key or list index. The segment `**` stands for any number of them. The line lists
+    the erased paths in `erased`. An element of a list becomes null. If a path leads into `arguments` or `result` and
+    that is bare text, all of it is erased. The settings *arguments* and *results* say how much of those two is written:
+    "full", "hash" (only their hashes), "off" (nothing).
 
-    What is erased of `arguments` becomes `[erased]` where the messages of the call's lines repeat it (`error_message`,
-    `problems`, `guard_errors`; see `repeats` for what is found). All of a message goes where nobody can say what it may
-    repeat, since the arguments were bare text or could not be signed. What a `result` repeats stays, where results are
-    kept: name it by a path of its own.
+    Erased values of `arguments` become `[erased]` in the messages of the call's lines that repeat them
+    (`error_message`, `problems`, `guard_errors`). The module `repeats` says which repetitions are found. The whole
+    message is erased if nobody can say what it may repeat, since the arguments were bare text or could not be signed. A
+    message may still repeat a `result`, if results are kept: name it by a path of its own.
 
-    A value of a record may be a function without parameters, called in the thread (only at the top of the record, for
-    a function in the arguments is the caller's), and `arguments` and `result` may be JSON already, as `orjson.Fragment`
-    or bytes.
+    A value at the top of the record may be a function without parameters, called in the thread. A function in the
+    arguments is the caller's. The values of `arguments` and `result` may be JSON already, as `orjson.Fragment` or
+    bytes.
 
-    A missing folder is made, the file is its owner's only (0600) if it is new, and a torn line that a killed process or
-    a full disk left is ended before the next. A fault is said once, retried with growing pauses until it is over (said
-    too), and meanwhile records wait in the queue; what cannot be written at `close` counts as failed. A forked child
-    starts empty, with its own thread and counts. Raises ValueError for a setting that is not valid.
+    A missing folder is made, and a new file is its owner's only (0600). A torn line that a killed process or a full
+    disk left is ended before the next. A fault is logged once, retried with growing pauses until it is over, and its
+    end is logged too. Meanwhile records wait in the queue. Records that cannot be written at `close` count as failed. A
+    forked child starts empty, with its own thread and counts. Raises ValueError for a setting that is not valid.
     """
 
     def __init__(
@@ -181,7 +184,7 @@ class JsonLines(Emptying):
 
     def close(self) -> None:
         """
-        Write what is queued; what cannot be written counts as failed, what is put later as dropped.
+        Write the queued records. Records that cannot be written count as failed, records that are put later as dropped.
         """
         self._closed = True
         self._ring()
@@ -205,7 +208,7 @@ class JsonLines(Emptying):
 
     def begin_in_child(self) -> None:
         """
-        Begin anew in a forked child: the parent writes what was queued. Called after every fork.
+        Begin anew in a forked child: the parent writes the records that were queued. Called after every fork.
         """
         fd = self._writer.fd
         self._begin()

@@ -1,5 +1,5 @@
 """
-What bounds the records that a kill may take: callers that put them faster than they are written wait.
+Bounds the records that a kill may take: callers that put them faster than they are written wait.
 """
 
 import threading
@@ -34,7 +34,7 @@ class Pressure:
 
     def taken(self) -> None:
         """
-        Say that whatever waits from now on was put from now on.
+        Say that records which wait from now on were put from now on.
         """
         self._taken_s = time.monotonic()
         self.look_at = min(LOOK, self._most)
@@ -49,7 +49,7 @@ class Pressure:
 
     def full(self, waiting: int) -> bool:
         """
-        Whether there is no room while so many are *waiting*.
+        Returns whether there is no room while so many are *waiting*.
         """
         if waiting >= self._most:
             return True

@@ -20,7 +20,7 @@ from .rotate import opened_with_rotated
 @dataclass(slots=True)
 class ReadReport:
     """
-    What `read` met: *lines* in all (blank ones too), and the numbers, from 1, of those that are *broken*.
+    The report of `read`: *lines* in all (blank ones too), and the numbers, from 1, of those that are *broken*.
     """
 
     lines: int = 0
@@ -29,10 +29,10 @@ class ReadReport:
 
 def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iterator[Record]:
     """
-    The records in the file *path*, in its order, those of the files that it was before it was rotated first; lines that are no
-    JSON object are skipped and noted in *report*, which numbers them through all files.
+    Returns the records in the file *path*, in its order, after those of the files it was rotated into. Lines that are
+    no JSON object are skipped and noted in *report*, which numbers them through all files.
 
-    Integers of any length come back exact. Raises OSError where the file cannot be read.
+    Integers of any length come back exact. Raises OSError if the file cannot be read.
     """
     report = report if report is not None else ReadReport()
     for opened in opened_with_rotated(Path(path)):
@@ -48,7 +48,7 @@ def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iter
 
 def by_session(records: Iterable[Record], key: str = "session_id") -> dict[Any, list[Record]]:
     """
-    *records* by their session, each session's in the order of its own number `n`; those without one come last.
+    Returns *records* by their session, each session's in the order of its own number `n`; those without one come last.
 
     A name that lived several times (`run`) has one life after the other, in the order in which they first appear.
     """

@@ -1,9 +1,9 @@
 """
-Erase from the messages of a record what they repeat of erased arguments.
+Erases from the messages of a record the erased arguments that they repeat.
 
-A message is the library's or a tool's own text and may quote what the tool was given. Found are texts and numbers of 4
-characters or more, as they were given, escaped, put on one line, or cut to no less than the first or last 8 characters.
-What a tool made of a value (another case, another encoding, a part of it) is not found.
+A message is the library's or a tool's own text and may quote the arguments of the tool. Texts and numbers of 4
+characters or more are found as they were given, escaped, or put on one line. They are also found if cut to no less than
+the first or last 8 characters. A value that a tool changed (another case, another encoding, a part of it) is not found.
 """
 
 import json
@@ -36,16 +36,17 @@ EDGE_CHARS: Final = 8
 
 def has_messages(record: Record) -> bool:
     """
-    Whether there is a message in *record*.
+    Returns whether there is a message in *record*.
     """
     return any(isinstance(said := record.get(key), str | list | tuple) and said for key in MESSAGES)
 
 
 def repeatable(erased: Iterable[Erased], record: Record | None = None) -> frozenset[str] | None:
     """
-    What a message of *record* could repeat of the arguments that were *erased*: values, and keys but the names of arguments.
+    Returns the erased parts of arguments that a message of *record* could repeat: values, and keys except the names of
+    arguments. The pairs in *erased* are the path and value of each.
 
-    None where nobody can say: the arguments are one text, of which any part may be repeated, or they were cut.
+    Returns None if nobody can say: the arguments are one text, of which any part may be repeated, or they were cut.
     """
     found: set[str] = set()
     unknown = _unknown(record or {})
@@ -67,7 +68,7 @@ def repeatable(erased: Iterable[Erased], record: Record | None = None) -> frozen
 
 def without_repeats(record: Record, values: frozenset[str] | None) -> Record:
     """
-    The messages of *record* that repeat one of *values*, rewritten; with None all of them, since any may.
+    Returns the messages of *record* that repeat one of *values*, rewritten; with None all of them, since any may.
     """
     forms = None if values is None else {form for value in values for form in _forms(value) if len(form) >= MIN_CHARS}
     rewritten = ((key, _rewritten(record.get(key), forms)) for key in MESSAGES)

@@ -1,8 +1,9 @@
 """
 Files of records that are large or old: renamed and numbered, the oldest deleted.
 
-`calls.jsonl` becomes `calls.000001.jsonl`, the next one `calls.000002.jsonl`: what is sorted by name is sorted by time, and the
-file itself comes last. Whoever appends renames, under the lock of the file, so that it is done once, and no line is torn or lost.
+`calls.jsonl` becomes `calls.000001.jsonl`, the next one `calls.000002.jsonl`. Sorted by name they are sorted by time,
+and the file itself comes last. The process that appends renames the file under its lock, so that it is done once, and
+no line is torn or lost.
 """
 
 import logging
@@ -31,7 +32,7 @@ class Moved(Exception):  # noqa: N818  no fault
 
 def rotated(path: Path) -> list[Path]:
     """
-    The files that *path* was before it was rotated, oldest first; *path* is not among them.
+    Returns the files that *path* was before it was rotated, oldest first; *path* is not among them.
     """
     own = re.compile(rf"{re.escape(path.stem)}\.(\d{{6,}}){re.escape(path.suffix)}")
     try:
@@ -44,7 +45,8 @@ def rotated(path: Path) -> list[Path]:
 
 def with_rotated(path: Path) -> list[Path]:
     """
-    *path*, and before it the files that it was, oldest first. If there are such, *path* itself may not be there yet.
+    Returns *path*, and before it the files that it was, oldest first. If there are rotated files, *path* itself may not
+    be there yet.
     """
     earlier = rotated(path)
     return [*earlier, path] if not earlier or path.exists() else earlier
@@ -52,7 +54,8 @@ def with_rotated(path: Path) -> list[Path]:
 
 def opened_with_rotated(path: Path) -> Iterator[BinaryIO]:
     """
-    The same, opened one by one. What is rotated meanwhile is read once. Raises OSError if it cannot be read.
+    Returns the same, opened one by one. A file that is rotated meanwhile is read once. Raises OSError if it cannot be
+    read.
     """
     try:
         latest = path.open("rb")
@@ -89,7 +92,7 @@ class Rotation:
 
     def due(self, fd: int, present: os.stat_result, more: int) -> bool:
         """
-        Whether the file *fd*, as *present* says it is, is to be rotated before *more* bytes are appended.
+        Returns whether the file *fd*, as *present* says it is, is to be rotated before *more* bytes are appended.
         """
         if not present.st_size or (self._size is None and self._age is None):
             return False
@@ -99,7 +102,7 @@ class Rotation:
 
     def rotate(self, path: Path) -> bool:
         """
-        Rename *path*, whose lock is held; whether it could be.
+        Rename *path*, whose lock is held. Returns whether it was renamed.
         """
         earlier = rotated(path)
         number = int(earlier[-1].name[len(path.stem) + 1 :].partition(".")[0]) + 1 if earlier else 1

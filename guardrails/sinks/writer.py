@@ -29,7 +29,7 @@ class Writer:
     """
     Take records from *queue*, make them lines by *to_line*, and append those to *path*; for one thread at a time.
 
-    *written_off* is told the size hints of what no longer waits.
+    The function *written_off* is told the size hints of records that no longer wait.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Writer:
 
     def write(self) -> bool:
         """
-        Write what is queued by now; False where a fault stopped it.
+        Write the records that are queued by now. Returns False if a fault stopped it.
         """
         left = len(self._queue)
         error = None
@@ -78,7 +78,7 @@ class Writer:
 
     def give_up(self) -> int:
         """
-        Drop what waits, counted as failed; how many records that were.
+        Drop the records that wait, counted as failed. Returns their number.
         """
         lost = self._waiting()
         self.batch = b""

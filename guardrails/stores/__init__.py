@@ -1,3 +1,3 @@
 """
-Where the state of sessions is kept.
+Keeps the state of sessions.
 """

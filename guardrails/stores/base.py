@@ -1,5 +1,5 @@
 """
-What a store is.
+The interface of a store.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,14 +20,14 @@ _KEPT: Final = "_guardrails_kept"
 
 def note_kept(error: BaseException) -> None:
     """
-    Note on *error*, which a step is interrupted by, that what the step made of its states is kept all the same.
+    Note on *error*, which interrupted a step, that the changes of the step are kept all the same.
     """
     setattr(error, _KEPT, True)
 
 
 def was_kept(error: BaseException) -> bool:
     """
-    Whether `note_kept` was told of *error*, which came out of `update`.
+    Returns whether `note_kept` was told of *error*, which came out of `update`.
     """
     return getattr(error, _KEPT, False)
 
@@ -48,17 +48,19 @@ class Store(Protocol):
     """
     Keeps a `SessionState` by key and changes it atomically.
 
-    One that may wait, for a file or a lock of another process, says `blocks = True`: asynchronous calls then ask it in a thread.
+    A store that may wait, for a file or a lock of another process, says `blocks = True`: asynchronous calls then ask it
+    in a thread.
     """
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
-        Run *step* on the states of *keys*, all different, atomically, and keep what it made of them; its result.
+        Run *step* on the states of *keys*, all different, atomically, and keep the changed states. Returns the step's
+        result.
 
         *step* changes nothing but the states it is given and may be run again. A key that is not there is a new state.
-        Where *step* raises, nothing is kept. What a signal's handler raises once the states are kept is raised on with
-        `note_kept`: their event is recorded all the same. Raises RuntimeError where it is called from inside of a step, StoreError
-        where the states cannot be reached.
+        If *step* raises, nothing is kept. An exception that a signal's handler raises once the states are kept is
+        raised on with `note_kept`. Their event is recorded all the same. Raises RuntimeError if it is called from
+        inside of a step, StoreError if the states cannot be reached.
         """
         ...
 
@@ -82,15 +84,16 @@ class Listed(Store, Protocol):
 
     def read(self, key: str) -> Stored | None:
         """
-        The state of *key* as it is kept; nothing is changed. Returns None if there is none.
+        Returns the state of *key* as it is kept; nothing is changed. Returns None if there is none.
         """
         ...
 
     def entries(self, prefix: str = "") -> Iterator[Stored]:
         """
-        Every state whose key begins with *prefix*, each once, in any order.
+        Returns every state whose key begins with *prefix*, each once, in any order.
 
-        They are read in parts, and nothing is locked between two of them: what is changed meanwhile comes as it was or as it
-        is. Raises RuntimeError from inside of a step, StoreError where the states cannot be reached.
+        They are read in parts, and nothing is locked between two of them. A state that is changed meanwhile comes in
+        its old form or in its new one. Raises RuntimeError from inside of a step, StoreError if the states cannot be
+        reached.
         """
         ...

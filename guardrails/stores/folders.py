@@ -1,5 +1,5 @@
 """
-The folders of one user for what programs keep, as each platform has them, and files that are that user's alone.
+The folders of one user for the files of programs, as each platform has them, and files that are that user's alone.
 """
 
 import os
@@ -8,23 +8,23 @@ import sys
 
 def cache_folder() -> str:
     """
-    The folder for what can be made anew: `$XDG_CACHE_HOME/guardrails`, or what the platform has for it.
+    Returns the folder for files that can be made anew: `$XDG_CACHE_HOME/guardrails`, or the platform's own.
     """
     return _folder("XDG_CACHE_HOME", (".cache",), ("Library", "Caches"), "LOCALAPPDATA")
 
 
 def state_folder() -> str:
     """
-    The folder for what is to stay: `$XDG_STATE_HOME/guardrails`, or what the platform has for it.
+    Returns the folder for files that stay: `$XDG_STATE_HOME/guardrails`, or the platform's own.
     """
     return _folder("XDG_STATE_HOME", (".local", "state"), ("Library", "Application Support"), "LOCALAPPDATA")
 
 
 def make_private(path: str | os.PathLike[str]) -> None:
     """
-    Make the empty file *path* for its owner only (0600). One that is there keeps the mode that somebody gave it.
+    Make the empty file *path* for its owner only (0600). A file that is there keeps the mode that somebody gave it.
 
-    What a database keeps beside its file has that file's mode. Raises OSError if it cannot be made.
+    The files that a database keeps beside its file have that file's mode. Raises OSError if it cannot be made.
     """
     try:  # noqa: SIM105  contextlib is one more import of a hook
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))

@@ -1,5 +1,5 @@
 """
-States that a store keeps unpacked beside what it wrote of them.
+States that a store keeps unpacked beside their written form.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ LIVE: Final = 1_000
 
 class Held:
     """
-    A state, and what the store said when it was that: *packed*, and a *mark* of its own (a row, a version).
+    A state, and the store's form of it: *packed*, and a *mark* of its own (a row, a version).
     """
 
     __slots__ = ("mark", "memo", "packed", "state")
@@ -30,7 +30,7 @@ class Held:
 
     def pack(self) -> bytes:
         """
-        The state as it is now.
+        Returns the state as it is now.
         """
         return pack(self.state, self.memo)
 
@@ -46,7 +46,8 @@ class Live:
 
     def take(self, key: str) -> Held | None:
         """
-        That of *key*, out of here until it is kept again: a state that is half changed must not be found.
+        Returns the state of *key*, and lets go of it until it is kept again: a state that is half changed must not be
+        found.
         """
         return self._held.pop(key, None)
 
@@ -71,7 +72,7 @@ class Live:
 
 def unpacked(key: str, packed: bytes, store: str) -> SessionState:
     """
-    The state of *key* in *store*. Raises StateUnreadable, which names both.
+    Returns the state of *key* in *store*. Raises StateUnreadable, which names both.
     """
     try:
         return unpack(packed)

@@ -25,10 +25,10 @@ LIVE: Final = 1_000
 
 class MemoryStore:
     """
-    States behind one lock; what a crash of the process loses is everything.
+    States behind one lock. A crash of the process loses all of them.
 
-    What a step has changed stays changed, also where it raises. A step of this library that Ctrl-C, or any handler of a
-    signal, interrupts in the middle leaves whole states behind: more may be charged then than was used, never less.
+    A change that a step has made stays, even if the step raises. A step of this library that Ctrl-C, or any handler of
+    a signal, interrupts in the middle leaves whole states behind. More may be charged then than was used, never less.
 
     A step must not ask the store: a guard or a signal handler that does so from inside one gets a RuntimeError. A
     state that cannot be packed stays an object, which the log says once.

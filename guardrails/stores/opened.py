@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def store_at(place: str, *, namespace: str = "guardrails") -> "SqliteStore | RedisStore":
     """
-    The store at *place*, a server's under *namespace*; a file is made if it is not there, for its owner only.
+    Returns the store at *place*, a server's under *namespace*; a file is made if it is not there, for its owner only.
 
     Raises StoreError if it cannot be used, MissingExtra for a URL without the package `redis`.
     """

@@ -1,5 +1,5 @@
 """
-What a command line names a store by: a file of SQLite, or the URL of a server of Redis.
+Names of stores on a command line: a file of SQLite, or the URL of a server of Redis.
 """
 
 import os
@@ -7,21 +7,21 @@ import os
 
 def is_url(place: str) -> bool:
     """
-    Whether *place* is a URL (`redis://`, `rediss://`, `unix://`), else the path of a file.
+    Returns whether *place* is a URL (`redis://`, `rediss://`, `unix://`), else the path of a file.
     """
     return "://" in place
 
 
 def whole_place(place: str) -> str:
     """
-    *place* as it means the same in every working directory.
+    Returns *place* as it means the same in every working directory.
     """
     return place if is_url(place) else os.path.abspath(place)  # noqa: PTH100  pathlib takes 5 ms
 
 
 def shown_place(place: str) -> str:
     """
-    *place* without what is secret in a URL: user, password, options.
+    Returns *place* without the secrets of a URL: user, password, options.
     """
     scheme, url, rest = place.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if url else place

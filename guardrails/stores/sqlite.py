@@ -30,11 +30,12 @@ _UPDATE: Final = "UPDATE states SET state = ?, at_ms = ? WHERE id = ?"
 
 class SqliteStore(Rows):
     """
-    States in the file *path*, which is made where it is not there; safe in any number of threads and processes.
+    States in the file *path*, which is made if it is missing. Safe in any number of threads and processes.
 
-    One `update` is one transaction (`BEGIN IMMEDIATE`, write-ahead log): once it returns, kill -9 forgets nothing of it;
-    a power failure may forget the latest unless *synchronous* is `full`. It waits up to *timeout* seconds for other
-    processes, then raises StoreError, as wherever the file cannot be opened, read or written; nothing is changed then.
+    One `update` is one transaction (`BEGIN IMMEDIATE`, write-ahead log): once it returns, kill -9 forgets nothing of
+    it. A power failure may forget the latest transactions unless *synchronous* is `full`. It waits up to *timeout*
+    seconds for other processes, then raises StoreError. It also raises StoreError if the file cannot be opened, read or
+    written. Nothing is changed then.
 
     The file must be on a local disk. It grows with the number of sessions: see `prune`, which goes by *clock*.
     """
@@ -77,8 +78,8 @@ class SqliteStore(Rows):
     def _open(self) -> sqlite3.Connection:
         if self._taken_along:
             raise StoreError(
-                f"this process was forked in the middle of an update of the store `{self.path}`, and cannot use it: "
-                "start it by spawn, or not from inside of a guard"
+                f"this process was forked in the middle of an update of the store `{self.path}`, and cannot use it. "
+                "Start it by spawn, or not from inside of a guard"
             )
         self._database = connect(self.path, self._timeout, self._synchronous)
         self._execute = self._database.cursor().execute
@@ -86,7 +87,7 @@ class SqliteStore(Rows):
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
-        See `Store.update`. Nothing is kept where *step* raises, or is interrupted.
+        See `Store.update`. Nothing is kept if *step* raises, or is interrupted.
         """
         made: tuple[T] | None = None
         try:

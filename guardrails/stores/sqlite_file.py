@@ -1,5 +1,5 @@
 """
-The database file of `SqliteStore`: opened, made, known again, and what is said where that fails.
+Opens, makes and recognises the database file of `SqliteStore`, and explains failures of that.
 """
 
 import sqlite3
@@ -34,9 +34,9 @@ _NO_FILE: Final = frozenset({"", ":memory:"})
 
 def connect(path: str, timeout_s: float, synchronous: Synchronous) -> sqlite3.Connection:
     """
-    A connection to the store in the file *path*, which is made for its owner only (0600) if it is not there.
+    Returns a connection to the store in the file *path*, which is made for its owner only (0600) if it is not there.
 
-    Raises StoreError where that fails, or the file is another program's or of a newer version.
+    Raises StoreError if that fails, or if the file is another program's or of a newer version.
     """
     database = None
     # SQLite says better why a file cannot be made.
@@ -117,7 +117,7 @@ def _number(database: sqlite3.Connection, pragma: Literal["application_id", "use
 
 def explained(error: Exception, path: str, timeout_s: float) -> StoreError:
     """
-    What *error* means for the store in *path*, and what to do.
+    Returns the error to raise for *error* at the store in *path*: its meaning, and its remedy.
     """
     if isinstance(error, StoreError):
         return error

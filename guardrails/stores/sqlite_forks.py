@@ -1,5 +1,5 @@
 """
-What a fork does to the stores in files of SQLite: no connection is open while one process becomes two.
+Prepares the stores in files of SQLite for a fork: no connection is open while one process becomes two.
 """
 
 import os

@@ -1,6 +1,6 @@
 """
-The states in the file of a `SqliteStore` as rows: listed, read and dropped in parts, so that calls of other threads and
-processes get in between.
+Lists, reads and drops the states of a `SqliteStore` as rows of its file. It works in parts, so that calls of other
+threads and processes get in between.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ _IDLE: Final = "SELECT id FROM states WHERE at_ms < ? AND (? OR substr(key, 1, 1
 
 class Rows(ABC):
     """
-    What `SqliteStore` does with its rows beside `update`.
+    The steps of `SqliteStore` on its rows beside `update`.
     """
 
     _lock: Any
@@ -85,12 +85,13 @@ class Rows(ABC):
         progress: Callable[[int], None] | None = None,
     ) -> int:
         """
-        Drop sessions, and *scopes* where asked, that nothing has changed for *idle* (seconds, or `30d`) and whose key begins
-        with *prefix*; how many. *progress* is told now and then how many so far.
+        Drop sessions, and *scopes* if asked, that have not changed for *idle* (seconds, or `30d`) and whose key begins
+        with *prefix*. Returns the number of dropped states. The function *progress* is told now and then how many they
+        are so far.
 
-        Space is given back to the disk. To be called now and then, in any process, with a time that no session of
-        yours lives longer than between two calls. A scope that is dropped starts afresh, so that those of a budget
-        that never ends must stay. Raises ValueError where *idle* is no duration.
+        Space is given back to the disk. Call it now and then, in any process. The time must be longer than any of your
+        sessions pauses between two calls. A scope that is dropped starts afresh, so the scopes of a budget that never
+        ends must stay. Raises ValueError if *idle* is no duration.
         """
         before = self._now() - duration_ms(idle)
         dropped = 0

@@ -23,7 +23,7 @@ class Turns:
 
     def ticket(self) -> threading.Lock:
         """
-        What stands for a thread in the queues, for one `wait` and `leave`.
+        Returns a ticket that stands for a thread in the queues, for one `wait` and `leave`.
         """
         ticket = threading.Lock()
         ticket.acquire()
@@ -31,9 +31,10 @@ class Turns:
 
     def wait(self, keys: Iterable[str], ticket: threading.Lock, until: float) -> bool:
         """
-        Wait for each of *keys*, in an order that all have; whether they were had before *until* (`time.monotonic`).
+        Wait for each of *keys*, in an order that all threads share. Returns whether they were taken before *until*
+        (`time.monotonic`).
 
-        To be followed by `leave`, whatever happens.
+        The thread must call `leave` afterwards in every case.
         """
         for key in sorted(keys):
             with self._lock:
@@ -51,7 +52,7 @@ class Turns:
 
     def leave(self, keys: Iterable[str], ticket: threading.Lock) -> None:
         """
-        Let the next ones have *keys*. Done again after an interruption, it ends what was begun.
+        Let the next ones have *keys*. Called again after an interruption, it ends the work that was begun.
         """
         for key in keys:
             with self._lock:

@@ -1,3 +1,3 @@
 """
-What a test or a demo needs in place of a real model: a scripted server.
+A scripted server, which tests and demos use in place of a real model.
 """

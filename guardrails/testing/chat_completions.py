@@ -29,7 +29,7 @@ def problem(body: Body, stored: Mapping[str, Sequence[Body]]) -> Fail | None:
 
 def stored_as(body: Body, reply: Text | Calls, n: int, stored: Mapping[str, Sequence[Body]]) -> dict[str, list[Body]]:
     """
-    What the server keeps of a conversation: nothing.
+    Returns the part of a conversation that the server keeps: none.
     """
     return {}
 
@@ -77,7 +77,7 @@ def frames(body: Body, reply: Text | Calls | Failed, n: int) -> list[str]:
 
 def usage_of(body: Body, reply: Text | Calls) -> Body | None:
     """
-    The `usage` object, None where the script says so.
+    Returns the `usage` object, None if the script says so.
     """
     spent = used(reply, [body.get("messages"), body.get("tools")])
     if spent is None:

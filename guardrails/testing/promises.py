@@ -28,8 +28,8 @@ class _Far(NamedTuple):
 
 def watched(guard: Guard, broken: list[str]) -> Guard:
     """
-    *guard* for a policy in a test: it does what it does, and is asked also where it promises to say nothing. What it says
-    there is added to *broken*, each as a sentence.
+    *guard* for a policy in a test: it does what it does, and is asked also where it promises to say nothing. Each thing
+    that it says there is added to *broken* as a sentence.
     """
     cls: Any = type(guard)
     methods: dict[str, Callable[..., Any]] = {

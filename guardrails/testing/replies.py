@@ -1,5 +1,5 @@
 """
-What a scripted model may say: the vocabulary of scripts.
+The vocabulary of scripts: the replies of a scripted model.
 """
 
 import json
@@ -188,8 +188,8 @@ Script = Callable[[Body, int], Reply]
 
 def used(reply: "Text | Calls", read: object) -> Usage | None:
     """
-    What *reply* to a request of *read* used: as scripted, estimated at four characters a token, or None where the script
-    says so.
+    Returns the usage of *reply* to a request of *read*: as scripted, or estimated at four characters a token. None if
+    the script says so.
     """
     if isinstance(reply.usage, Usage):
         return reply.usage

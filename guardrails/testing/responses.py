@@ -60,7 +60,8 @@ def frames(body: Body, reply: Text | Calls | Failed, n: int) -> list[str]:
 
 def stored_as(body: Body, reply: Text | Calls, n: int, stored: Mapping[str, Sequence[Body]]) -> dict[str, list[Body]]:
     """
-    What the server keeps of a conversation: everything up to this response, by its id, unless `store` is false.
+    Returns the part of a conversation that the server keeps: everything up to this response, by its id, unless `store`
+    is false.
     """
     if body.get("store") is False:
         return {}

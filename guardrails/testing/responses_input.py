@@ -1,5 +1,5 @@
 """
-What Responses refuses: requests whose tools, tool choice or items the real API would not take.
+Refuses requests of Responses whose tools, tool choice or items the real API would not take.
 """
 
 from collections import Counter

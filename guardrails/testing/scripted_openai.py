@@ -40,6 +40,7 @@ from .replies import (
 
 
 __all__ = [
+    "Body",
     "BrokenStream",
     "Calls",
     "Delayed",
@@ -100,7 +101,7 @@ class ScriptedOpenAI:
     @property
     def base_url(self) -> str:
         """
-        What an OpenAI client takes as `base_url`. RuntimeError while the server does not run.
+        The `base_url` for an OpenAI client. RuntimeError while the server does not run.
         """
         if self._server is None:
             raise RuntimeError("the scripted server is not running")

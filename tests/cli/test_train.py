@@ -247,3 +247,26 @@ def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Res
     assert document["tool"] == "legacy"
     assert document["sentence"].startswith("server errors of `legacy`")
     assert "knows no failures of `nosuch`" in run("profile", path, "--tool", "nosuch").stdout
+
+
+def test_one_of_a_thing_is_told_in_the_singular(tmp_path: Path) -> None:
+    rows = [
+        {"session_id": "s", "call_index": n, "tool": "look", "arguments": {"a": n}, "result": said}
+        for n, said in enumerate(["Error: nothing there", "a door"])
+    ]
+    records = tmp_path / "records.jsonl"
+    records.write_text("\n".join(json.dumps(row) for row in rows))
+    made = run("train", records, "-o", tmp_path / "m.json", "--dry-run")
+    assert made.stdout.startswith("1 failure on ")
+    assert "1 file with new records" in made.stdout
+
+
+def test_the_name_of_a_tool_does_not_widen_the_table_without_bound(tmp_path: Path) -> None:
+    log, path = tmp_path / "log.jsonl", tmp_path / "m.json"
+    play(log, days=3, sessions=25)
+    name = "x" * 250
+    log.write_text(re.sub(r'"tool":\s?"[^"]+"', f'"tool":"{name}"', log.read_text()))
+    assert run("train", log, "-o", path, "--force").exit_code == 0
+    rows = run("profile", path).stdout.partition("tool, error")[2].splitlines()
+    assert rows
+    assert max(map(len, rows)) < 200

@@ -18,6 +18,7 @@ import pytest
 from guardrails import (
     Approve,
     Budget,
+    CallFailed,
     Denials,
     Duplicates,
     Envelope,
@@ -36,6 +37,7 @@ from guardrails.core.engine.events.retries import JITTER, MOST_ATTEMPTS
 from guardrails.core.records.replay import replay
 from guardrails.offline.judge.exact import replayed
 from guardrails.offline.judge.files.inputs import inputs
+from guardrails.session.calls.current import current_session
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
 
@@ -467,3 +469,111 @@ def test_after_kill_9_in_the_wait_the_call_is_made_by_whoever_asks_and_replays_e
         assert session.call("look", {}, Flaky(0)).ok
     exact = replayed(policy, inputs([str(path)]))
     assert (exact.same, exact.calls, exact.gaps) == (True, 3, 0)
+
+
+def test_what_a_tool_calls_during_a_retry_is_a_call_of_its_own(clock: Any) -> None:
+    session = opened(clock)
+    inner, tool = [], Flaky(1)
+
+    def outer(*_: Any) -> str:
+        within = current_session()
+        assert within is not None
+        inner.append(within.call("look", {"inner": tool.calls}, Flaky(0)))
+        return tool()
+
+    assert session.call("look", {}, outer).attempts == 2
+    assert [envelope.attempts for envelope in inner] == [1, 1]
+    assert kept(session).turn_admitted == 3
+
+
+def test_a_cancelled_wait_leaves_no_task_behind(clock: Any) -> None:
+    session = Policy([AUTO], tools=[LOOK]).session("s", clock=clock)
+
+    async def run() -> int:
+        task = asyncio.create_task(session.acall("look", {}, Flaky(1, Busy(19))))
+        await waiting(session)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(run()) == 1
+
+
+def test_a_session_closes_though_the_loop_of_a_wait_is_gone(clock: Any) -> None:
+    session = Policy([AUTO], tools=[LOOK]).session("s", clock=clock)
+    loop = asyncio.new_event_loop()
+    call = session.acall("look", {}, Flaky(1, Busy(19)))
+    task = loop.create_task(call)
+    loop.run_until_complete(waiting(session))
+    loop.close()
+    session.close()
+    with suppress(RuntimeError):
+        call.close()
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # the loop was closed on purpose
+
+
+def test_a_wrapped_function_ends_as_its_last_attempt_did(clock: Any) -> None:
+    answers: list[Any] = [ConnectionResetError("reset"), {"error": "permission denied"}]
+
+    def look() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with pytest.raises(CallFailed, match="permission denied"):
+        opened(clock).wrap(look, returns="value")()
+
+
+def test_failures_of_a_tool_that_changes_its_arguments_count(clock: Any) -> None:
+    def execute(_: str, arguments: Any) -> None:
+        arguments["seen"] = True
+        raise ConnectionResetError("reset")
+
+    session = opened(clock, AUTO, Streak(max_failures=2))
+    for number in range(2):
+        assert session.call("look", {"n": number}, execute).attempts == 1
+    assert session.call("look", {"n": 2}, execute).code == "streak.max_failures"
+
+
+def test_a_failure_counts_if_what_calls_has_no_time_for_another_attempt(clock: Any) -> None:
+    session = opened(clock, AUTO, tools=[LOOK, Tool(name="outer", timeout=1)])
+
+    def outer(*_: Any) -> str:
+        within = current_session()
+        assert within is not None
+        return within.call("look", {}, Flaky(1, Busy(5))).to_json()
+
+    assert '"retry_after_ms":5000' in str(session.call("outer", {}, outer).value)
+    assert [entry.retried for entry in kept(session).window] == [False, False]
+
+
+def test_a_failure_counts_if_the_next_attempt_is_refused(clock: Any) -> None:
+    session = opened(clock, AUTO, Rate(max_calls_per_minute=1), Streak(max_failures=2))
+    for number in range(2):
+        envelope = session.call("look", {"n": number}, Flaky(9))
+        assert (envelope.attempts, envelope.code) == (1, "rate.max_calls_per_minute")
+        clock.advance(200)
+    assert session.call("look", {"n": 2}, Flaky(9)).code == "streak.max_failures"
+
+
+def test_what_the_same_call_has_brought_meanwhile_is_the_answer(clock: Any) -> None:
+    def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+        assert session.call("look", {}, Flaky(0)).ok
+
+    session, flaky = opened(clock, AUTO, Duplicates(), sleep=sleep), Flaky(1)
+    envelope = session.call("look", {}, flaky)
+    assert (flaky.calls, envelope.code, envelope.previous_result) == (1, "duplicates.window", "there")
+
+
+def test_a_synchronous_call_does_not_hold_up_an_event_loop(clock: Any) -> None:
+    session = Policy([AUTO, Streak(max_failures=1)], tools=[LOOK]).session("s", clock=clock)
+
+    async def run() -> list[Envelope]:
+        return [session.call("look", {"n": number}, Flaky(1, Busy(19))) for number in range(2)]
+
+    failed, refused = asyncio.run(run())
+    assert (failed.attempts, failed.retryable, failed.retry_after_ms) == (1, True, 19_000)
+    assert refused.code == "streak.max_failures"

@@ -68,12 +68,12 @@ def builtin_tools(
     The tools of an agent that works in the folder *workspace*.
 
     *memory* is the file of its notes; without one it has none. A `Shell` or `Web` of one's own has other time limits,
-    addresses or a search endpoint; False leaves it out. *spawn* and *message* are there where they are given.
+    addresses or a search endpoint; False leaves it out. Tools for *spawn* and *message* are there if they are given.
 
     *sandbox* (`auto`, `bwrap`, `landlock`, `none`) confines commands, which reach the *network* only if they are let; see
     `Shell`. Without it they may do what this process may, and the log says so once.
 
-    Put guards before them: `Policy.load("agent")` has those for commands, paths and budgets. Raises OSError where there is
+    Put guards before them: `Policy.load("agent")` has those for commands, paths and budgets. Raises OSError if there is
     no such folder, NotImplementedError on a system that cannot open files relative to a folder.
     """
     root = Root(workspace)

@@ -64,7 +64,8 @@ def resolved(host: str, port: int) -> list[str]:
 
 class Network:
     """
-    What may be reached: public addresses, and what *allow* names: host names, addresses, networks (`10.0.0.0/8`).
+    The places that may be reached: public addresses, and those that *allow* names: host names, addresses, networks
+    (`10.0.0.0/8`).
 
     *resolve* `(host, port) -> addresses` asks the system unless another is given.
     """
@@ -87,8 +88,8 @@ class Network:
 
     def addresses(self, host: str, port: int, *, timeout: float | None = None) -> list[str]:
         """
-        The addresses that a connection to *host* may use, each of them judged: asked for once, within *timeout* seconds,
-        so that a name that changes its answer cannot lead elsewhere after it was judged.
+        Returns the addresses that a connection to *host* may use, each of them judged. They are asked for once, within
+        *timeout* seconds. So a name that changes its answer cannot lead elsewhere after it was judged.
 
         Raises ToolFailure: `permission` for a private, loopback, link-local or otherwise not public address,
         `not_found` if there is no such name. Raises TimeoutError.
@@ -128,7 +129,7 @@ class Network:
 
 def is_public(address: Address) -> bool:
     """
-    Whether *address* is one of the public internet, and also the IPv4 address within, if there is one.
+    Returns whether *address* is one of the public internet, and also the IPv4 address within, if there is one.
     """
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _LOCAL)
@@ -207,7 +208,7 @@ def _in_time(resolve: Resolve, host: str, port: int, timeout: float) -> list[str
 @dataclass(frozen=True, slots=True)
 class Target:
     """
-    What is asked for where.
+    The parts of a URL: its host, its path, and the way there.
     """
 
     scheme: str
@@ -236,7 +237,7 @@ class Target:
 
 def parsed(url: str) -> Target:
     """
-    *url* in its parts. Raises ToolFailure `validation` where it is none that can be fetched.
+    *url* in its parts. Raises ToolFailure `validation` if it cannot be fetched.
     """
     if len(url) > MAX_URL_CHARS or any(ord(char) <= 32 or ord(char) == 127 for char in url):
         raise ToolFailure("validation", "the URL is too long or holds spaces or control characters", retryable=False)

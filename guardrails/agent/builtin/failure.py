@@ -18,7 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 class ToolFailure(Exception):  # noqa: N818  reads as what happened
     """
-    What a tool could not do: *error_type*, a message, *fields* of the envelope, and the *value* there is all the same.
+    The failure of a tool: *error_type*, a message, *fields* of the envelope, and the *value* that there is in spite of
+    it.
     """
 
     def __init__(self, error_type: ErrorType, message: str, *, value: Any = None, **fields: Any) -> None:
@@ -29,7 +30,7 @@ class ToolFailure(Exception):  # noqa: N818  reads as what happened
 
     def envelope(self) -> Envelope:
         """
-        What the model reads.
+        Returns the envelope that the model reads.
         """
         fields = {"error_message": str(self), **self.fields}
         return Envelope("error", self.value, error_type=self.error_type, **fields)

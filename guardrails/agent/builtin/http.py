@@ -17,6 +17,7 @@ from typing import Final
 
 from guardrails.core.outcome.error_names import error_type_of_status
 from guardrails.core.outcome.retry_after import wait_ms
+from guardrails.core.values.version import __version__
 
 from .addresses import PORTS, Network, Target, onward_of, parsed, printable
 from .failure import ToolFailure
@@ -33,7 +34,7 @@ _CHARSET: Final = re.compile(r"""[;,]\s*charset\s*=\s*["']?([a-z0-9_.:-]{1,40})"
 @dataclass(slots=True)
 class Page:
     """
-    What a server answered.
+    The answer of a server.
     """
 
     url: str
@@ -108,8 +109,8 @@ class _Pinned(http.client.HTTPConnection):
 
 def get(url: str, network: Network, *, timeout: float, limit: int, headers: Mapping[str, str] | None = None) -> Page:
     """
-    GET *url*, following redirects, each judged by *network*; within *timeout* seconds in all, of the body at most *limit*
-    bytes. *headers* go to the first host only, and no more once a redirect has left it.
+    GET *url*, following redirects, each judged by *network*. It takes at most *timeout* seconds in all, and reads at
+    most *limit* bytes of the body. The *headers* go to the first host only, and no more once a redirect has left it.
 
     Raises ToolFailure with the type of what went wrong.
     """
@@ -147,7 +148,12 @@ def _once(
     alarm.daemon = True
     alarm.start()
     try:
-        own = {"User-Agent": "toolcall-guardrails", "Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        own = {
+            "User-Agent": f"toolcall-guardrails/{__version__}",
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            **headers,
+        }
         connection.request("GET", target.path, headers=own)
         response = connection.getresponse()
         onward = response.getheader("Location")

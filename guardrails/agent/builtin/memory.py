@@ -38,7 +38,7 @@ _MAX_ROW_BYTES: Final = 1 << 20
 
 class Memory(ToolSet):
     """
-    Notes in the file *path*, which is made where it is missing. Safe in several processes at once.
+    Notes in the file *path*, which is made if it is missing. Safe in several processes at once.
     """
 
     names = ("memory_read", "memory_write")

@@ -17,9 +17,9 @@ from .failure import ToolFailure, no_path
 
 class Root:
     """
-    The folder *path*; it is opened once, so that it stays the same folder whatever is renamed.
+    The folder *path*. It is opened once, so that it stays the same folder when files are renamed.
 
-    Raises OSError where it is no folder, NotImplementedError on systems without handles of folders.
+    Raises OSError if it is no folder, NotImplementedError on systems without handles of folders.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -80,14 +80,14 @@ class Root:
 
     def open_folder(self, place: Place) -> int:
         """
-        A handle of the folder at *place*. Raises OSError where it is none.
+        A handle of the folder at *place*. Raises OSError if it is no folder.
         """
         return open_folder(place)
 
 
 def told_of(error: OSError, path: str) -> ToolFailure:
     """
-    What a model is told of *error* at *path*: never a place outside the workspace.
+    Returns the failure that a model reads of *error* at *path*; it never names a place outside the workspace.
     """
     shown = f"`{path[:200]}`"
     match error.errno:

@@ -75,14 +75,14 @@ class Shell(ToolSet):
     """
     Runs commands in the workspace *root*, each for *timeout* seconds at most unless the call says otherwise.
 
-    *sandbox* is what confines them: `auto` takes the best there is here, `bwrap` or `landlock` that one; a command that
-    cannot be confined so is refused (`sandbox.unavailable`). In it they reach the *network* only if they are let, and see
-    what is listed of the process's own environment. With `none` a command may do what the process may, and sees all variables
-    but those named like a secret. None says nothing, which is `none` and a line in the log. *environment* replaces what they
-    see.
+    They are confined by *sandbox*: `auto` takes the best there is here, `bwrap` or `landlock` that one. A command that
+    cannot be confined so is refused (`sandbox.unavailable`). In it they reach the *network* only if they are let, and
+    see what is listed of the process's own environment. With `none` a command may do what the process may, and sees all
+    variables but those named like a secret. None says nothing, which is `none` and a line in the log. *environment*
+    replaces what they see.
 
-    In a session whose guard `shell` has an allow list, and with *by_argv* always, no shell is started: the command is read in
-    the small language that the guard judges, and its programs are started one by one. Other text is refused.
+    In a session whose guard `shell` has an allow list, and with *by_argv* always, no shell is started. The command is
+    read in the small language that the guard judges, and its programs are started one by one. Other text is refused.
     """
 
     names = ("exec_shell",)
@@ -112,8 +112,8 @@ class Shell(ToolSet):
     @property
     def sandbox(self) -> str:
         """
-        What confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was asked for does not work, or
-        not in this workspace.
+        The sandbox that confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was
+        asked for does not work, or not in this workspace.
         """
         if self._sandbox in (None, "none"):
             return "none"

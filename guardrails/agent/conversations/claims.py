@@ -42,7 +42,7 @@ class Claim:
     @property
     def held(self) -> bool:
         """
-        Whether it is this process's still.
+        Returns whether it is this process's still.
         """
         return self._key in _held and self._process == os.getpid()
 

@@ -42,8 +42,8 @@ class File:
     """
     The file *path*; safe in any number of threads and processes.
 
-    One `writing` block is one transaction that is on the disk when it ends (`synchronous=FULL`): kill -9 and power
-    failures lose no message that was appended. What SQLite raises comes as StoreError.
+    One `writing` block is one transaction that is on the disk when it ends (`synchronous=FULL`). So kill -9 and power
+    failures lose no message that was appended. Errors of SQLite are raised as StoreError.
     """
 
     def __init__(self, path: str, timeout_s: float) -> None:
@@ -91,7 +91,7 @@ class File:
         """
         Add *texts* to a conversation of *expected* messages, all or none.
 
-        Raises ConversationError where it has more or fewer by now.
+        Raises ConversationError if it has more or fewer by now.
         """
         with self.writing() as execute:
             if execute("SELECT 1 FROM conversations WHERE id = ?", (conversation,)).fetchone() is None:

@@ -33,7 +33,7 @@ def text_of(item: Any) -> str:
 
 def parsed(text: str) -> dict[str, Any]:
     """
-    The item that *text* is the JSON of. Raises ConversationError where it is no JSON object.
+    The item that *text* is the JSON of. Raises ConversationError if it is no JSON object.
     """
     try:
         item = json.loads(text)

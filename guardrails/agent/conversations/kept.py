@@ -22,8 +22,8 @@ class Conversation(list[dict[str, Any]]):
     """
     The messages of a conversation as they were sent and received, in their order; made by `Conversations`.
 
-    `append` and `extend` write before they return, what is extended at once all or not at all, so that a killed process
-    loses no message that the list had. What was said stays: whatever else would change the list raises
+    `append` and `extend` write before they return, and `extend` adds all items or none. So a killed process loses no
+    message that the list had. Messages stay as they were said: each method that would change them raises
     ConversationError. To be changed by one thread. `with` gives it back for other processes to go on with.
     """
 
@@ -51,8 +51,8 @@ class Conversation(list[dict[str, Any]]):
         """
         Keep *item*: a mapping, JSON text (kept as it is), or an object of the openai client.
 
-        Raises ConversationError where it is no JSON object, or another process went on with the conversation, StoreError
-        where it cannot be written.
+        Raises ConversationError if it is no JSON object, or another process went on with the conversation, StoreError
+        if it cannot be written.
         """
         self.extend([item])
 

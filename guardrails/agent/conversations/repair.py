@@ -1,5 +1,5 @@
 """
-What to do about a turn that a process left half finished: a call that nobody answered gets an answer that says so.
+Repairs a turn that a process left half finished: a call that nobody answered gets an answer that says so.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ LOOK_FIRST: Final = "Find out whether it took effect before you call it again."
 
 class Reads(Protocol):
     """
-    What is asked of a wire: which calls a message makes, which call it answers, and the message that answers one.
+    The questions to a wire: which calls a message makes, which call it answers, and which message answers a call.
     """
 
     def calls_of(self, message: Any) -> Iterable["RequestedCall"]: ...
@@ -43,8 +43,8 @@ class Repaired(NamedTuple):
 
 def repair(messages: list[Any], wire: Reads, session: "Session") -> list[Repaired]:
     """
-    Answer each call at the end of *messages* that has no result, and settle what *session* still reserves for it and for
-    its sub-agents, which ended with their process.
+    Answer each call at the end of *messages* that has no result. The amounts that *session* still reserves for it and
+    for its sub-agents are settled, as these ended with their process.
 
     Nothing is executed again. To be called by the process that goes on with the conversation, before it does.
     """

@@ -30,7 +30,7 @@ _LENGTH: Final = 12
 
 class Summary(NamedTuple):
     """
-    What a list shows of a conversation.
+    The line of a conversation in a list.
     """
 
     id: str
@@ -44,13 +44,13 @@ class Summary(NamedTuple):
 
 class Conversations:
     """
-    The conversations in the file *path*, which is made where it is not there, for the eyes of its owner only.
+    The conversations in the file *path*, which is made if it is missing; only its owner can read it.
 
     `store` keeps the state of their sessions in the same file, so that budgets go on where they stopped. Safe in any number
     of threads and processes; one process at a time goes on with a conversation. Waits up to *timeout* seconds for others
     that write. *clock*: seconds since 1970.
 
-    Raises StoreError where the file cannot be opened, read or written, or is another program's; also from what uses it.
+    Raises StoreError if the file cannot be opened, read or written, or is another program's; the methods raise it too.
     """
 
     def __init__(
@@ -77,8 +77,8 @@ class Conversations:
         """
         A new conversation, with *messages* to begin with; without *id* it gets one that nobody can guess.
 
-        *settings* are kept beside it, JSON. Raises SessionError where *id* cannot name a session, ConversationError where
-        it is taken.
+        *settings* are kept beside it, JSON. Raises SessionError if *id* cannot name a session, ConversationError if it
+        is taken.
         """
         name = new_id() if id is None else checked_id(id)
         if wire not in WIRES:
@@ -102,7 +102,7 @@ class Conversations:
         """
         The conversation *id*, to go on with. Half a turn may be open in it: see `Conversation.repair`.
 
-        Raises ConversationError where there is none, or another process goes on with it.
+        Raises ConversationError if there is no conversation *id*, or another process goes on with it.
         """
         checked_id(id)
         found = self._file.read("SELECT id, wire, settings FROM conversations WHERE name = ?", id)

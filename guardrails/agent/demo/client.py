@@ -24,7 +24,7 @@ class DemoError(GuardrailsError):
 @contextmanager
 def scripted_client(server: ScriptedOpenAI) -> Iterator["OpenAI"]:
     """
-    A client of the scripted *server*. MissingExtra where openai is not installed.
+    A client of the scripted *server*. Raises MissingExtra if openai is not installed.
     """
     openai = imported("the demo")
     # The server is on loopback: no proxy of the environment stands between, and no certificates are needed.
@@ -41,7 +41,8 @@ def real_client(base_url: str | None) -> Iterator["OpenAI"]:
     """
     A client of the endpoint *base_url* (None: OpenAI's), with the key that the environment holds.
 
-    MissingExtra where openai is not installed, DemoError where a key is needed, or the endpoint does not answer as it should.
+    Raises MissingExtra if openai is not installed, DemoError if a key is needed, or the endpoint does not answer as it
+    should.
     """
     openai = imported("the demo")
     key = key_for(base_url, DemoError, "--base-url")

@@ -34,7 +34,7 @@ MAX_REQUESTS: Final = 50
 @dataclass(frozen=True, slots=True)
 class Figures:
     """
-    What one run used, and how it ended.
+    The figures of one run, and its end.
     """
 
     requests: int
@@ -82,7 +82,7 @@ def compare(
     """
     Run the stuck agent on the scripted server, or *model* at *base_url* on the same question and tool.
 
-    *policy* guards the second run; its prices count for both. Raises DemoError where a client cannot be had or fails.
+    *policy* guards the second run; its prices count for both. Raises DemoError if no client can be made, or one fails.
     """
     if model is not None:
         with real_client(base_url) as client:
@@ -175,7 +175,7 @@ def _cost(usage: Usage, client: "OpenAI", policy: Policy, model: str) -> int | N
 
 def parsed(text: str) -> Any:
     """
-    What *text* says in JSON; the text itself if it is none.
+    Returns the value that *text* says in JSON; *text* itself if it is no JSON.
     """
     try:
         return json.loads(text)

@@ -113,7 +113,7 @@ class _Tape:
 @contextmanager
 def player(policy: Policy, records: Sink | None = None) -> Iterator["Player"]:
     """
-    A `Player` with its server and client. DemoError where openai is not installed.
+    A `Player` with its server and client. Raises DemoError if openai is not installed.
     """
     tapes: list[_Tape] = []
 

@@ -49,7 +49,7 @@ def messages() -> list[dict[str, Any]]:
 
 def stuck(body: Body, n: int) -> Reply:
     """
-    What the model says: the same search again, whatever came back, until no tools are left to it.
+    Returns the model's reply: the same search again after any result, until it has no tools left.
     """
     if body.get("tool_choice") == "none" or not body.get("tools"):
         return Delayed(Text(ANSWER), LATENCY)

@@ -58,7 +58,7 @@ class RecordedTurn:
 @dataclass(slots=True)
 class Exchange:
     """
-    What the user said, and the turns that answered it.
+    The user's message, and the turns that answered it.
     """
 
     prompt: list[Message]
@@ -96,7 +96,7 @@ def read_transcript(path: str | PathLike[str]) -> Transcript:
     """
     The chat recorded in *path*: JSON, gzip'd or not, a list of messages or an object with `messages`.
 
-    Raises TranscriptError where it cannot be read or is no chat.
+    Raises TranscriptError if it cannot be read or is no chat.
     """
     name = Path(path).name
     try:
@@ -138,7 +138,7 @@ def parse_transcript(data: Any, *, name: str = "transcript") -> Transcript:
     """
     The chat that *data* is: a list of messages, or a mapping with `messages` and perhaps `tools`.
 
-    Raises TranscriptError where it is neither.
+    Raises TranscriptError if it is neither.
     """
     listed = data.get("messages") if isinstance(data, Mapping) else data
     if not isinstance(listed, list) or not all(

@@ -20,7 +20,7 @@ NOTHING: Final = Usage(0, 0)
 @dataclass(slots=True)
 class Unguarded:
     """
-    What a loop without guards came to.
+    The result of a loop without guards.
     """
 
     requests: int = 0

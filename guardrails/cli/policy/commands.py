@@ -7,25 +7,34 @@ from typing import Annotated
 
 import typer
 
-from guardrails.cli.group import Group
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import Commands, examples
 from guardrails.cli.policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
 from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
 
 from .test import policy_test
 
 
-policy = typer.Typer(
-    cls=Group,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="Check and show policy files.",
+policy = Commands(no_args_is_help=True)
+
+
+@policy.callback()
+@examples(
+    "guardrails policy check policy.yaml",
+    "guardrails policy test policy.yaml cases.yaml",
+    "guardrails policy schema -o policy.schema.json",
 )
+def _about() -> None:
+    """
+    Check policy files, test them by cases, show their chains, print their JSON Schema, stop all calls.
+    """
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @policy.command()
+@examples("guardrails policy check policy.yaml", "guardrails policy check default strict --json")
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
@@ -47,6 +56,7 @@ def check(
 
 
 @policy.command()
+@examples("guardrails policy schema", "guardrails policy schema -o policy.schema.json")
 def schema(
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
     own: Own = None,
@@ -58,15 +68,20 @@ def schema(
     if output is None:
         typer.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        fail(f"cannot write `{output}`: {error.strerror}")
+    from guardrails.cli.text.outputs import write_whole
+
+    write_whole(output, text)
 
 
 @policy.command()
+@examples("guardrails policy show default", "guardrails policy show policy.yaml --json")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="A policy file, or the name of a shipped one.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME_OR_FILE", autocompletion=policies, help="A policy file, or the name of a shipped one."
+        ),
+    ],
     own: Own = None,
     as_json: Json = False,  # noqa: FBT002 (a flag)
 ) -> None:
@@ -81,8 +96,13 @@ def show(
 
 
 @policy.command("deny-all")
+@examples(
+    "guardrails policy deny-all 'the payment service is down'",
+    "guardrails policy deny-all",
+    "guardrails policy deny-all --off",
+)
 def deny_all(
-    reason: Annotated[str | None, typer.Argument(help="What the models and the records are told.")] = None,
+    reason: Annotated[str | None, typer.Argument(help="The reason that the models and the records are told.")] = None,
     off: Annotated[bool, typer.Option("--off", help="Let calls through again.")] = False,  # noqa: FBT002 (a flag)
 ) -> None:
     """

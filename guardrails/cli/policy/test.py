@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import examples
 from guardrails.cli.policies import Own, load_policy, own_guards
 from guardrails.cli.text.printing import FOUND, fail, print_json, printable
 
@@ -19,10 +21,19 @@ if TYPE_CHECKING:
     from guardrails.offline.policy_cases.report import Suite
 
 
+@examples(
+    "guardrails policy test",
+    "guardrails policy test policy.yaml cases.yaml",
+    "guardrails policy test policy.yaml -k refund --junit cases.xml",
+)
 def policy_test(
     policy: Annotated[
         str | None,
-        typer.Argument(metavar="POLICY", help="A policy file, or a shipped name; none: all that are shipped."),
+        typer.Argument(
+            metavar="POLICY",
+            autocompletion=policies,
+            help="A policy file, or a shipped name; none: all that are shipped.",
+        ),
     ] = None,
     cases: Annotated[
         list[Path] | None,
@@ -58,10 +69,9 @@ def policy_test(
     if not suites:
         fail(f"no case has `{only}` in its name")
     if junit is not None:
-        try:
-            junit.write_text(report.junit(suites), encoding="utf-8")
-        except OSError as error:
-            fail(f"cannot write `{junit}`: {error.strerror}")
+        from guardrails.cli.text.outputs import write_whole
+
+        write_whole(junit, report.junit(suites))
     if as_json:
         print_json(report.to_dict(suites))
     else:

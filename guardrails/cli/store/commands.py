@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from guardrails.cli.group import Group
-from guardrails.cli.text.printing import FOUND, fail, print_json, printable
+from guardrails.cli.front.group import Commands, examples
+from guardrails.cli.text.printing import FOUND, INTERRUPTED, fail, print_json, printable
 
 
 if TYPE_CHECKING:
@@ -20,19 +20,21 @@ if TYPE_CHECKING:
     from .opened import Kept
 
 
-INTERRUPTED: Final = 130
 SHOWN: Final = 100
 """Lines of a list, unless it is said otherwise."""
 ALIKE: Final = 1_000
 """Keys among which one that was mistyped is looked for."""
 
-store = typer.Typer(
-    cls=Group,
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    help="List, show and drop the states that a store keeps.",
-)
+store = Commands(no_args_is_help=True)
+
+
+@store.callback()
+@examples("guardrails store ls state.db", "guardrails store show redis://localhost:6379 session-1")
+def _about() -> None:
+    """
+    List, show and drop the states that a store keeps.
+    """
+
 
 Place = Annotated[str, typer.Argument(metavar="STORE", help="The file of a SqliteStore, or the URL of a RedisStore.")]
 Namespace = Annotated[str, typer.Option(metavar="NAME", help="That of a RedisStore.")]
@@ -43,6 +45,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @store.command()
+@examples("guardrails store ls state.db", "guardrails store ls redis://localhost:6379 --idle 30d --json")
 def ls(
     place: Place,
     *,
@@ -83,6 +86,7 @@ def ls(
 
 
 @store.command()
+@examples("guardrails store show state.db session-1", "guardrails store show state.db session-1 --json")
 def show(
     place: Place,
     key: Annotated[str, typer.Argument(metavar="KEY", help="As `ls` lists it.")],
@@ -107,6 +111,7 @@ def show(
 
 
 @store.command()
+@examples("guardrails store forget state.db session-1", "guardrails store forget state.db session-1 session-2 --yes")
 def forget(
     place: Place,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="As `ls` lists them.")],
@@ -138,6 +143,9 @@ def forget(
 
 
 @store.command()
+@examples(
+    "guardrails store prune state.db --idle 30d", "guardrails store prune state.db --idle 12h --prefix test- --yes"
+)
 def prune(
     place: Place,
     *,

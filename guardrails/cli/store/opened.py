@@ -66,14 +66,14 @@ def _at(place: str, namespace: str) -> Kept:
 
 def name_of(store: Kept, place: str) -> str:
     """
-    What to call *store*, which was opened at *place*: a URL may hold a password.
+    Returns the name of *store*, which was opened at *place*: a URL may hold a password.
     """
     return str(getattr(store, "place", place))
 
 
 def messages_of(place: str) -> dict[str, int]:
     """
-    How many messages each conversation has in the file *place*, by id; empty where it keeps none.
+    Returns how many messages each conversation has in the file *place*, by id; empty if it keeps none.
     """
     import sqlite3
 

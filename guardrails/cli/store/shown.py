@@ -22,7 +22,7 @@ _HEADINGS: Final = ("key", "kind", "version", "idle", "calls", "USD", "tokens", 
 
 def line_of(stored: Stored, now_ms: int, messages: dict[str, int]) -> dict[str, Any]:
     """
-    What a list says of *stored*; *messages* are those of conversations, by id.
+    Returns the fields of *stored* in a list; *messages* are those of conversations, by id.
     """
     state, unreadable = _read(stored)
     said: dict[str, Any] = {

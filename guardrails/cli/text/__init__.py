@@ -1,3 +1,3 @@
 """
-What the commands print.
+The texts that the commands print.
 """

@@ -1,5 +1,5 @@
 """
-What `guardrails demo` prints for a person.
+The texts that `guardrails demo` prints for a person.
 """
 
 import json

@@ -3,7 +3,6 @@ The last event of `guardrails run`: exactly one, told last, however it ends.
 """
 
 import json
-import os
 import re
 import signal
 import sys
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 
 import typer
 
-from .printing import FOUND, USAGE, print_json, printable
+from guardrails.processes.streams import let_go_of_stdout, tell_of_loss
+
+from .printing import FOUND, INTERRUPTED, USAGE, print_json, printable
 from .run import result_to_dict, resume_command
 
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 How = Literal["text", "json", "events"]
 TERMINATED: Final = 128 + signal.SIGTERM
-INTERRUPTED: Final = 128 + signal.SIGINT
 SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_usd", "session")
 """What the line of text says."""
 
@@ -42,6 +42,7 @@ class Ending:
     def __init__(self, how: How, *, quiet: bool, file: "Path | None") -> None:
         self.how = how
         self.out = sys.stdout
+        tell_of_loss(self.out)
         """Where the answer goes, and nothing else: what tools print goes to stderr."""
         self._quiet = quiet
         self._file = file
@@ -120,14 +121,6 @@ def write_line(event: Mapping[str, Any], out: TextIO) -> None:
     """
     out.write(json.dumps(event, default=str) + "\n")
     out.flush()
-
-
-def let_go_of_stdout() -> None:
-    """
-    What is left to be written is written nowhere: else Python's own end would fail for it.
-    """
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell_in_line(said: Mapping[str, Any]) -> None:

@@ -1,5 +1,5 @@
 """
-What a policy needs that is not here: optional packages, model files that can be read.
+Finds the things that a policy needs and that are missing here: optional packages, readable model files.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ NO_PRICES: Final = (
 
 def lacking(policy: "Policy", root: "Node | None") -> list[str]:
     """
-    What *policy*, whose file is *root*, needs and does not find, as mistakes of the file.
+    Returns the things that *policy*, whose file is *root*, needs and does not find, as mistakes of the file.
     """
     from guardrails.policy.file.yaml_position import Mistake
 

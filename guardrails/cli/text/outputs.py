@@ -42,6 +42,29 @@ def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]
     return left
 
 
+def write_whole(path: Path, text: str) -> None:
+    """
+    Write *text* to the file *path*, whose mode stays: Ctrl-C leaves the old file or the new one. Ends the command if
+    that fails.
+    """
+    try:
+        if _is_special(path):
+            path.write_text(text, encoding="utf-8")
+            return
+        target = Path(os.path.realpath(path))
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            if target.exists():
+                unfinished.chmod(target.stat().st_mode & 0o7777)
+            unfinished.replace(target)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        fail(f"cannot write `{path}`: {error.strerror}")
+
+
 def _unwritable(path: Path) -> str | None:
     """
     Why nothing can be written to *path*, as far as can be told without writing; None: it may well be.
@@ -57,21 +80,6 @@ def _unwritable(path: Path) -> str | None:
 
 def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """
-    Write a file whole or not at all; what is no plain file, a pipe say, is written to as it is.
-    """
-    unfinished = path if _is_special(path) else path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        if unfinished != path:
-            unfinished.replace(path)
-    except OSError as error:
-        if unfinished != path:
-            unfinished.unlink(missing_ok=True)
-        fail(f"cannot write `{path}`: {error.strerror}")
 
 
 def tell_of_written(path: Path, what: str) -> None:

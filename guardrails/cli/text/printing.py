@@ -1,5 +1,5 @@
 """
-What the commands share in printing: JSON, text at the terminal's width, errors.
+Prints for all commands: JSON, text at the terminal's width, errors.
 """
 
 import json
@@ -18,17 +18,19 @@ FOUND: Final = 1
 """Exit code: done, and something was found."""
 USAGE: Final = 2
 """Exit code: it cannot be done as it was asked for."""
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
 MAX_WIDTH: Final = 100
 
 
 def print_json(data: Any) -> None:
     """
-    *data* for another program. What the output's encoding cannot say, half a surrogate pair of some transcript say, is
+    *data* for another program. Characters that the output's encoding cannot say, such as half a surrogate pair, are
     escaped.
     """
     text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(data, indent=2, default=str)
     typer.echo(text)
@@ -56,7 +58,16 @@ def failures_told() -> Iterator[None]:
     except GuardrailsError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+        fail(said_of(error))
+
+
+def said_of(error: OSError) -> str:
+    """
+    What to say of a file, a pipe or a disk that fails.
+    """
+    if error.filename:
+        return f"cannot use `{error.filename}`: {error.strerror}"
+    return f"cannot go on: {error.strerror}" if error.strerror else str(error)
 
 
 def tell_of_nothing(message: str) -> NoReturn:
@@ -84,7 +95,7 @@ def width() -> int:
 
 def heading(text: str) -> str:
     """
-    *text* in bold, where it is printed to a terminal.
+    Returns *text*, in bold if it is printed to a terminal.
     """
     return typer.style(printable(text), bold=True)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @contextmanager
 def telling(*, quiet: bool) -> "Iterator[Callable[[Progress], object] | None]":
     """
-    A function that tells of progress; None where nobody wants to know.
+    Returns a function that tells of progress; None if nobody wants to know.
     """
     if quiet:
         yield None

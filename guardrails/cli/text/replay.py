@@ -1,5 +1,5 @@
 """
-What `guardrails replay` prints for a person.
+The texts that `guardrails replay` prints for a person.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ def compared_text(one: Judgement, other: Judgement) -> str:
 
 def exact_text(found: "Exactness") -> str:
     """
-    What came of deciding records again.
+    Returns the text about records that were decided again.
     """
     what = f"{plural(found.calls, 'call')} of {plural(found.sessions, 'session')} decided again by `{found.policy}`"
     lines = [f"{what}: " + ("every decision is the recorded one." if found.same else f"{found.differing:,} differ.")]

@@ -1,5 +1,5 @@
 """
-What `guardrails report` prints for a person.
+The texts that `guardrails report` prints for a person.
 """
 
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def _ascii(cell: str) -> str:
 
 def suggested_text(suggestions: "Sequence[Suggestion]", path: Path, replay: str) -> str:
     """
-    What was written where, and how to judge it.
+    Returns the text about a written suggestion: its path, and the way to judge it.
     """
     settings = sum(len(one.settings) for one in suggestions)
     if not settings:

@@ -1,5 +1,5 @@
 """
-What the command `run` reads and prints: amounts, lists, results.
+Reads and prints for the command `run`: amounts, lists, results.
 """
 
 import os
@@ -64,7 +64,7 @@ def parsed_amounts(given: Sequence[str]) -> dict[str, Any]:
 
 def resume_command(id: str, file: Path | None) -> str:
     """
-    What goes on with the conversation *id*, for a shell.
+    Returns the shell's command that goes on with the conversation *id*.
     """
     where = [] if file is None else ["--conversation", str(file.absolute())]
     return shlex.join(["guardrails", "run", *where, "--resume", id])
@@ -93,7 +93,7 @@ def list_to_dict(kept: "Conversations", found: "Sequence[Summary]") -> dict[str,
 
 def result_to_dict(agent: "Agent", result: "LoopResult | None") -> Mapping[str, Any]:
     """
-    What an agent came to, for another program; without a *result* what it used.
+    Returns the result of an agent for another program; without a *result*, its usage.
     """
     session = agent.session
     came_to = {} if result is None else {name: getattr(result, name) for name in _CAME_TO}

@@ -1,8 +1,10 @@
 """
-What `guardrails train` prints.
+The texts that `guardrails train` prints.
 """
 
 from typing import TYPE_CHECKING
+
+from guardrails.offline.pages.numbers import plural
 
 from .printing import heading, paragraph, printable, table
 
@@ -16,12 +18,13 @@ SHOWN = 10
 
 def trained_text(made: "Trained", *, dry_run: bool) -> str:
     """
-    What was learned, how it compares, what became of the model file, and what to look at.
+    Returns the text about a training: what was learned, how it compares, the fate of the model file, and points to look
+    at.
     """
     learned = made.learned
     counted = (
-        f"{learned.failures:,.0f} failures on {learned.days} days, {learned.labelled:,.0f} of them retried; "
-        f"{made.files} files with new records."
+        f"{plural(round(learned.failures), 'failure')} on {plural(learned.days, 'day')}, "
+        f"{learned.labelled:,.0f} of them retried; {plural(made.files, 'file')} with new records."
     )
     lines = [
         paragraph(counted),

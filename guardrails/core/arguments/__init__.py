@@ -29,13 +29,15 @@ class Arguments(Protocol):
 
     def schema(self) -> dict[str, Any]:
         """
-        JSON Schema (draft 2020-12) of an object, as providers take it for the `parameters` of a tool; same order each time.
+        Returns the JSON Schema (draft 2020-12) of an object, as providers take it for the `parameters` of a tool; same
+        order each time.
         """
         ...
 
     def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         """
-        The arguments for the tool and no problems, or *arguments* as they came and their problems; never raises.
+        Returns the arguments for the tool and no problems, or *arguments* as they came and their problems; never
+        raises.
 
         None counts as {}; text, lists and the rest are a problem of the field "".
         """
@@ -46,10 +48,11 @@ def arguments_of(
     definition: "type[BaseModel] | Callable[..., Any] | Mapping[str, Any]", *, hidden: Collection[str] = ()
 ) -> "ModelArguments | FunctionArguments | SchemaArguments":
     """
-    The arguments that *definition* describes: a pydantic model, a function (without its parameters *hidden*, which the
-    host passes), or a JSON Schema. What it needs, pydantic or jsonschema-rs, is imported here and compiled here, once.
+    Returns the arguments that *definition* describes: a pydantic model, a function (without its parameters *hidden*,
+    which the host passes), or a JSON Schema. The library that it needs, pydantic or jsonschema-rs, is imported here,
+    and the check is compiled here, once.
 
-    Raises PolicyError where it does not describe arguments.
+    Raises PolicyError if *definition* does not describe arguments.
     """
     if isinstance(definition, Mapping):
         from .json_schema import SchemaArguments

@@ -20,7 +20,7 @@ Entries = Iterator[tuple[str, str]]
 
 def parameter_descriptions(docstring: str | None) -> dict[str, str]:
     """
-    Parameter name to its description, one line each; the first style that describes a parameter wins.
+    Returns each parameter name with its description, one line each; the first style that describes a parameter wins.
     """
     lines = (docstring or "").expandtabs().splitlines()
     found: dict[str, str] = {}
@@ -69,7 +69,7 @@ def _rest(lines: list[str]) -> Entries:
 
 def _below(lines: list[str], indent: int) -> list[str]:
     """
-    The leading lines that are blank or indented by more than *indent*.
+    Returns the leading lines that are blank or indented by more than *indent*.
     """
     for number, line in enumerate(lines):
         if line.strip() and _indent(line) <= indent:

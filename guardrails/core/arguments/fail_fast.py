@@ -12,7 +12,8 @@ _ENDED: Final = frozenset({"dict", "frozenset", "list", "set", "tuple"})
 
 def fail_fast(core_schema: Any) -> Callable[..., Any] | None:
     """
-    What `validate_python` of a validator of *core_schema* would do, with fewer errors. Returns None if pydantic makes none.
+    Returns a function that does the work of `validate_python` of a validator of *core_schema*, with fewer errors.
+    Returns None if pydantic makes none.
     """
     from pydantic_core import SchemaValidator
 
@@ -33,4 +34,4 @@ def _ending(node: Any) -> Any:
 
 
 _DATA: Final = frozenset({"default", "expected", "metadata"})
-"""What is no schema, whatever it looks like."""
+"""Keys whose values are no schemas, even if they look like one."""

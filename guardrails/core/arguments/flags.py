@@ -12,7 +12,7 @@ from .problems import Path
 
 def counted_flags(given: Any, got: Any, path: Path) -> Iterator[Path]:
     """
-    The paths at which a boolean of *given* is a number in *got*.
+    Returns the paths at which a boolean of *given* is a number in *got*.
     """
     if given is got:
         return
@@ -33,7 +33,8 @@ def counted_flags(given: Any, got: Any, path: Path) -> Iterator[Path]:
 
 def item(given: dict[Any, Any], got: Any, key: Any) -> Any:
     """
-    What became of `given[key]`: an item or, in a model or dataclass, an attribute, by name or alias.
+    Returns the item of `given[key]` after validation: an item or, in a model or dataclass, an attribute, by name or
+    alias.
     """
     if isinstance(got, dict):
         if key in got or any(type(name) is str for name in got):
@@ -51,7 +52,7 @@ def item(given: dict[Any, Any], got: Any, key: Any) -> Any:
 
 def key_of(field: Any, name: str) -> str:
     """
-    The name of *field* in the JSON Schema: its alias, the first where it has several.
+    Returns the name of *field* in the JSON Schema: its alias, the first one if it has several.
     """
     alias = field.validation_alias or field.alias or name
     choices = [alias, *getattr(alias, "choices", ())]

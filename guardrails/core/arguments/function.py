@@ -23,16 +23,17 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 class FunctionArguments(TypedArguments):
     """
     Arguments defined by the signature of *function* (or any callable). The coerced arguments map every parameter to the
-    value its annotation asks for, defaults filled in, so that `{}` and `{"n": 10}` with `n=10` are one call.
+    value that its annotation asks for. Defaults are filled in, so `{}` and `{"n": 10}` with `n=10` are one call.
 
-    * `self` and `cls` of an unbound method, the keywords that a `functools.partial` has set, and the names in *hidden*
-      (a context that the host passes) are no arguments: absent from the schema, unknown to the check.
+    * Three kinds of names are no arguments: `self` and `cls` of an unbound method, keywords that a `functools.partial`
+      has set, and the names in *hidden*. The host passes these itself. The schema leaves all three out, and the check
+      refuses them as unknown.
     * `*tags: str` is an array `tags`; `**more: int` lets any further name in. `bind` turns both back into a call.
     * A parameter without an annotation takes anything. `= None` lets null in. A default that is no JSON-like value (a
       sentinel) is left to the function.
     * A description in the annotation, `Annotated[..., Field(description=...)]`, goes before the docstring's.
 
-    Raises PolicyError where an annotation cannot be resolved or has no JSON Schema.
+    Raises PolicyError if an annotation cannot be resolved or has no JSON Schema.
     """
 
     __slots__ = ("_keywords_only", "signature")
@@ -62,7 +63,7 @@ class FunctionArguments(TypedArguments):
 
     def bind(self, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """
-        Coerced *arguments* as the positional and the keyword arguments to call the function with.
+        Returns coerced *arguments* as the positional and the keyword arguments to call the function with.
         """
         if self._keywords_only:
             return (), dict(arguments)
@@ -83,7 +84,7 @@ class FunctionArguments(TypedArguments):
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """
-        The arguments of a call of the function from Python, by name, to be checked.
+        Returns the arguments of a call of the function from Python, by name, to be checked.
 
         Raises TypeError, as the call would, for too many positional arguments and for one given twice.
         """
@@ -103,7 +104,7 @@ class FunctionArguments(TypedArguments):
 
 def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[inspect.Parameter]:
     """
-    The visible parameters, annotations resolved.
+    Returns the visible parameters, annotations resolved.
     """
     target, parameters = annotated(function), inspect.signature(function).parameters
     # The hidden and the result may name what is only there for type checkers.
@@ -125,7 +126,7 @@ def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[i
 
 def annotated(function: Callable[..., Any]) -> Any:
     """
-    The function that carries annotations and docstring.
+    Returns the function that carries annotations and docstring.
     """
     if isinstance(function, functools.partial):
         return annotated(function.func)
@@ -142,7 +143,7 @@ def annotated(function: Callable[..., Any]) -> Any:
 
 def _adapter(name: str, parameters: list[inspect.Parameter]) -> Any:
     """
-    A pydantic adapter of a dict with the parameters as keys: unlike a model's fields, these may have any name.
+    Returns a pydantic adapter of a dict with the parameters as keys: unlike a model's fields, these may have any name.
     """
     from pydantic import ConfigDict, TypeAdapter
     from typing_extensions import TypedDict
@@ -189,7 +190,7 @@ def _field(parameter: inspect.Parameter) -> Any:
 
 def _eager(annotation: Any) -> Any:
     """
-    *annotation* with a list for an `Iterable`, whose items pydantic would check only while the tool runs.
+    Returns *annotation* with a list for an `Iterable`, whose items pydantic would check only while the tool runs.
     """
     kind = typing.get_origin(annotation)
 
@@ -204,7 +205,7 @@ def _eager(annotation: Any) -> Any:
 
 def _replaced(annotation: Any, change: Callable[[Any], Any]) -> Any:
     """
-    *annotation* with its type changed and its metadata kept.
+    Returns *annotation* with its type changed and its metadata kept.
     """
     if typing.get_origin(annotation) is not Annotated:
         return change(annotation)

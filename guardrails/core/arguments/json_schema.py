@@ -61,10 +61,10 @@ _OF_SIZE: Final = frozenset({"Contains", "MinItems", "MinProperties", "Required"
 
 class SchemaArguments:
     """
-    Arguments defined by a JSON Schema of an object (drafts 4 to 2020-12; the newest where `$schema` says nothing).
+    Arguments defined by a JSON Schema of an object (drafts 4 to 2020-12; the newest if `$schema` names no draft).
 
-    Formats are asserted, except `regex`, which means another dialect to most tools. Raises PolicyError where *definition*
-    is no valid schema, is not of an object, or refers to another document, which is never fetched.
+    Formats are asserted, except `regex`, which means another dialect to most tools. Raises PolicyError if *definition*
+    is no valid schema, is not of an object, or refers to another document. Other documents are never fetched.
     """
 
     __slots__ = ("_definition", "_is_valid", "_iter_errors", "_validate", "_visits")
@@ -95,13 +95,13 @@ class SchemaArguments:
 
     def schema(self) -> dict[str, Any]:
         """
-        The definition in the form providers take (see `schema.for_model`), a fresh copy.
+        Returns the definition in the form providers take (see `schema.for_model`), a fresh copy.
         """
         return copy.deepcopy(for_model(self._definition))
 
     def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         """
-        *arguments* themselves, not a copy, and what is wrong with them; never raises.
+        Returns *arguments* themselves, not a copy, and their problems; never raises.
         """
         if type(arguments) is not dict:
             arguments, problems = as_object(arguments)
@@ -119,8 +119,8 @@ class SchemaArguments:
 
     def _problems(self, arguments: object) -> tuple[Problem, ...]:
         """
-        What is wrong with *arguments*. The validator builds all errors before it gives one, so of arguments that may have
-        very many the first parts of their arrays and objects are looked at.
+        Returns the problems of *arguments*. The validator builds all errors before it gives one, so of arguments that
+        may have very many the first parts of their arrays and objects are looked at.
         """
         if self._visits is None:
             self._visits = Visits(self._definition)
@@ -148,7 +148,7 @@ class SchemaArguments:
 
     def _first(self, arguments: object) -> tuple[Problem, ...]:
         """
-        The first error alone, if it cannot contain those of alternatives.
+        Returns the first error alone, if it cannot contain those of alternatives.
         """
         import jsonschema_rs
 
@@ -162,7 +162,7 @@ class SchemaArguments:
 
     def _told(self, error: "ValidationError", arguments: object) -> Iterator[Problem]:
         """
-        *error* in our words. Its own message is not used: it repeats the value, which may be a secret.
+        Returns *error* in our words. Its own message is not used: it repeats the value, which may be a secret.
         """
         path = _keys(error.instance_path, arguments)
         field = dotted(path)
@@ -191,7 +191,7 @@ class SchemaArguments:
 
 def _of_the_cut(error: "ValidationError", cut: object, arguments: object) -> bool:
     """
-    Whether *error* may be there only since *cut* has not all of *arguments*.
+    Returns whether *error* may be there only since *cut* has not all of *arguments*.
     """
     if type(error.kind).__name__ not in _OF_SIZE:
         return False
@@ -210,7 +210,7 @@ def refuse(uri: str) -> Any:
 
 def _where(error: Exception) -> str:
     """
-    The place in the schema that *error* is about, and what it says.
+    Returns the place in the schema that *error* is about, and what it says.
     """
     place = dotted(tuple(getattr(error, "instance_path", ())))
     reason = (getattr(error, "message", None) or str(error)).rpartition("ValueError: ")[2]
@@ -231,7 +231,7 @@ def _reason(error: Exception) -> str:
 
 def at(value: Any, path: Iterable[str | int]) -> Any:
     """
-    What stands at *path* in *value*.
+    Returns the value at *path* in *value*.
     """
     for part in _keys(path, value):
         value = value[part]
@@ -241,7 +241,8 @@ def at(value: Any, path: Iterable[str | int]) -> Any:
 
 def _keys(path: Iterable[str | int], value: Any) -> Path:
     """
-    *path* by the names that objects in *value* have: the validator gives those of digits (`7`, `+7`, `007`) as numbers.
+    Returns *path* by the names that objects in *value* have: the validator gives those of digits (`7`, `+7`, `007`) as
+    numbers.
     """
     keys: list[str | int] = []
 

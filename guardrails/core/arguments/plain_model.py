@@ -28,8 +28,9 @@ _NEUTRAL_CONFIG: Final = {
 
 def dict_validator(definition: "type[BaseModel]") -> Callable[..., Any] | None:
     """
-    What `validate_python` of *definition* would do, giving a dict; None where the model has a say in it: validators,
-    `__init__`, `model_post_init`, a core schema of its own, defaults made from other fields, or extra fields it keeps.
+    Returns a function that does the work of `validate_python` of *definition* and gives a dict. Returns None if the
+    model has a say in the result. It has one by validators, `__init__`, `model_post_init`, a core schema of its own,
+    defaults made from other fields, or extra fields that it keeps.
     """
     from pydantic import BaseModel, ConfigDict, TypeAdapter
     from typing_extensions import TypedDict

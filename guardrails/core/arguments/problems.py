@@ -1,5 +1,5 @@
 """
-What is wrong with the arguments of a call, in words a model can act on, and what to do next.
+Problems with the arguments of a call, in words that a model can act on, and the next step.
 """
 
 import json
@@ -41,7 +41,8 @@ _SUGGESTION = pattern(r"did you mean `([^`]+)`")
 
 def as_object(arguments: object) -> tuple[object, tuple[Problem, ...]]:
     """
-    *arguments* as a dict, or as they came with the problem; None, as models send for tools without parameters, is {}.
+    Returns *arguments* as a dict, or as they came with the problem; None, as models send for tools without parameters,
+    is {}.
     """
     if arguments is None:
         return {}, ()
@@ -59,7 +60,7 @@ def as_object(arguments: object) -> tuple[object, tuple[Problem, ...]]:
 
 def type_name(value: object) -> str:
     """
-    The JSON type of *value* with its article, or the name of its Python class.
+    Returns the JSON type of *value* with its article, or the name of its Python class.
     """
     kind = type(value)
 
@@ -69,7 +70,7 @@ def type_name(value: object) -> str:
 
 def dotted(path: Path) -> str:
     """
-    *path* as the field of a problem, "" for the arguments as a whole.
+    Returns *path* as the field of a problem, "" for the arguments as a whole.
     """
     if len(path) == 1:
         return clean(str(path[0]), _MAX_NAME)
@@ -79,7 +80,7 @@ def dotted(path: Path) -> str:
 
 def clean(text: str, limit: int = MAX_MESSAGE) -> str:
     """
-    *text* on one line, at most *limit* characters, without control characters and lone surrogates.
+    Returns *text* on one line, at most *limit* characters, without control characters and lone surrogates.
     """
     if len(text) <= limit and text.isprintable():
         return text
@@ -91,7 +92,7 @@ def clean(text: str, limit: int = MAX_MESSAGE) -> str:
 
 def capped(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """
-    *problems* without repeats, at most `MAX_PROBLEMS`, with messages of at most `MAX_MESSAGE` characters.
+    Returns *problems* without repeats, at most `MAX_PROBLEMS`, with messages of at most `MAX_MESSAGE` characters.
 
     Reads no further than it tells, so that a call with a million mistakes costs no more than one with twenty.
     """
@@ -112,7 +113,8 @@ def missing(path: Path) -> Problem:
 
 def unknown(path: Path, known: Sequence[str]) -> Problem:
     """
-    The last part of *path* is no name of *known*: say which one was meant, or which there are.
+    Returns the problem that the last part of *path* is no name of *known*. It says which one was meant, or which there
+    are.
     """
     import difflib
 
@@ -130,7 +132,7 @@ def unknown(path: Path, known: Sequence[str]) -> Problem:
 
 def quoted(names: Iterable[object]) -> str:
     """
-    *names* in backticks, at most ten.
+    Returns *names* in backticks, at most ten.
     """
     shown = [f"`{clean(str(name), _MAX_NAME)}`" for name in names]
     rest = len(shown) - _MAX_NAMED
@@ -140,7 +142,7 @@ def quoted(names: Iterable[object]) -> str:
 
 def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
     """
-    The problems worth telling where *field* fits none of several alternatives.
+    Returns the problems worth telling if *field* fits none of several alternatives.
 
     An alternative that *field* resembles (it is of its type) speaks alone; else one problem names all alternatives.
     """
@@ -165,11 +167,12 @@ def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
 
 def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) -> tuple[NextAction, str]:
     """
-    Whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
+    Returns whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
 
-    Ask for what is missing (unless another argument is a misspelling of it), and for refused values of the fields in
-    *ask_user*, those that only the user can know: names or dotted paths, list positions left out. The rest (JSON, names,
-    types, formats, choices) follows from the schema alone and is `fix_arguments`.
+    The user is asked for missing values, unless another argument is a misspelling of the missing one. The user is also
+    asked for refused values of the fields in *ask_user*, which only the user can know. These are names or dotted paths,
+    with list positions left out. The rest (JSON, names, types, formats, choices) follows from the schema alone and is
+    `fix_arguments`.
     """
     misspelt = {_meant(p) for p in problems if p.kind == "unknown"}
     absent = [p.field for p in problems if p.kind == "missing" and p.field not in misspelt]
@@ -192,14 +195,14 @@ def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) 
 
 def only_user(problems: Sequence[Problem], ask_user: frozenset[str]) -> bool:
     """
-    Whether one of *problems* is of a field in *ask_user*.
+    Returns whether one of *problems* is of a field in *ask_user*.
     """
     return any(_subject(problem, ask_user) for problem in problems)
 
 
 def _meant(problem: Problem) -> str:
     """
-    The field that the unknown one of *problem* was meant to be, or "".
+    Returns the field that the unknown one of *problem* was meant to be, or "".
     """
     match = _SUGGESTION.search(problem.message)
     parent, dot, _ = problem.field.rpartition(".")
@@ -209,7 +212,7 @@ def _meant(problem: Problem) -> str:
 
 def _subject(problem: Problem, ask_user: frozenset[str]) -> str:
     """
-    The field of *problem* that only the user can know, or "".
+    Returns the field of *problem* that only the user can know, or "".
     """
     if not problem.field:
         return next((name for name in re.findall(r"\w+(?:\.\w+)*", problem.message) if name in ask_user), "")

@@ -15,11 +15,11 @@ _SCALARS: Final = frozenset({"boolean", "integer", "null", "number", "string"})
 
 def for_model(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
-    *schema* as a provider takes it for the `parameters` of a tool: an object without a union at the root.
+    Returns *schema* as a provider takes it for the `parameters` of a tool: an object without a union at the root.
 
-    OpenAI and Anthropic refuse `anyOf`, `oneOf`, `allOf`, `not`, `enum` and `$ref` at the top level. Their properties are
-    hoisted, so the model sees every name; which of them go together is left to the check. What `allOf` or `$ref` requires
-    stays required. Shares its parts with *schema*.
+    OpenAI and Anthropic refuse `anyOf`, `oneOf`, `allOf`, `not`, `enum` and `$ref` at the top level. Their properties
+    are hoisted, so the model sees every name; which of them go together is left to the check. Properties that `allOf`
+    or `$ref` requires stay required. The result shares its parts with *schema*.
     """
     properties: dict[str, Any] = {}
     required: dict[str, None] = {}
@@ -44,7 +44,7 @@ def for_model(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def names_at(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
     """
-    The property names that *schema* knows at *path* of the instance, in its order.
+    Returns the property names that *schema* knows at *path* of the instance, in its order.
     """
     nodes = [node for node, _ in _alternatives(schema, schema)]
 
@@ -56,7 +56,7 @@ def names_at(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
 
 def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
     """
-    *node*, what it refers to and what it combines, each once, with whether it always applies.
+    Returns *node*, what it refers to and what it combines, each once, with whether it always applies.
     """
     seen: set[int] = set()
     waiting = [(node, True)]
@@ -75,7 +75,7 @@ def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[
 
 def target(node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """
-    What the `$ref` of *node* points to inside *root*, or None.
+    Returns the schema that the `$ref` of *node* points to inside *root*, or None.
     """
     reference = node.get("$ref")
 
@@ -102,7 +102,7 @@ def _child(node: Mapping[str, Any], part: str | int) -> Any:
 
 def is_scalar(schema: Any) -> bool:
     """
-    Whether what fits *schema* contains nothing.
+    Returns whether a value that fits *schema* contains no other values.
     """
     if not isinstance(schema, dict):
         return schema is False
@@ -112,7 +112,7 @@ def is_scalar(schema: Any) -> bool:
 
 def never_number(schema: Any) -> bool:
     """
-    Whether what fits *schema* is text or a boolean, as given and as coerced.
+    Returns whether a value that fits *schema* is text or a boolean, as given and as coerced.
     """
     if not isinstance(schema, dict):
         return schema is False

@@ -36,10 +36,10 @@ _EACH: Final = 5
 
 class TypedArguments:
     """
-    What pydantic models and function signatures share: the schema and the check.
+    The schema and the check that pydantic models and function signatures share.
 
-    pydantic's lax mode reads `"10"` as 10, which is wanted, and `true` as 1, which is not: wherever a boolean became a
-    number, it is a problem of kind `type` (a `bool` field, or a union with one, takes it as it is).
+    pydantic's lax mode reads `"10"` as 10, which is wanted, and `true` as 1, which is not. If a boolean became a
+    number, it is a problem of kind `type`. A `bool` field, or a union with `bool`, takes it as it is.
     """
 
     __slots__ = (
@@ -65,7 +65,7 @@ class TypedArguments:
         core_schema: Any = None,
     ) -> None:
         """
-        *names*: from the name in *schema* (the alias) to the name in the coerced arguments. *data*: from what *validate*
+        *names* maps the name in *schema* (the alias) to the name in the coerced arguments. *data*: from what *validate*
         gives, where that is no dict, to the coerced arguments. *core_schema*: pydantic's, of what *validate* checks.
         """
         from pydantic import ValidationError
@@ -93,13 +93,14 @@ class TypedArguments:
 
     def schema(self) -> dict[str, Any]:
         """
-        The JSON Schema of the arguments in the form providers take (see `schema.for_model`), a fresh copy.
+        Returns the JSON Schema of the arguments in the form providers take (see `schema.for_model`), a fresh copy.
         """
         return copy.deepcopy(self._schema)
 
     def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         """
-        The coerced arguments, a new dict by name with defaults filled in, or *arguments* and what is wrong; never raises.
+        Returns the coerced arguments, a new dict by name with defaults filled in, or *arguments* and their problems;
+        never raises.
         """
         given: Any = arguments
 
@@ -136,7 +137,7 @@ class TypedArguments:
 
     def _unbounded(self, given: dict[str, Any]) -> tuple[Problem, ...]:
         """
-        Why pydantic is not asked about *given*: it would take time, and build errors, out of all proportion.
+        Returns why pydantic is not asked about *given*: it would take time, and build errors, out of all proportion.
         """
         if self._visits is not None:
             counted = self._visits.of(given)
@@ -153,8 +154,8 @@ class TypedArguments:
 
     def _briefly(self, given: dict[str, Any]) -> Any:
         """
-        The arguments that *given* are. If they are many, each array and object in them has one error at most: pydantic builds
-        all errors before it gives one.
+        Returns the arguments that *given* are. If they are many, each array and object in them has one error at most:
+        pydantic builds all errors before it gives one.
         """
         if self._core_schema is None or not is_large((given,)):
             return self._validate(given)
@@ -186,7 +187,7 @@ class ModelArguments(TypedArguments):
     Arguments defined by a pydantic model. The coerced arguments are plain data: field name to value, nested models and
     dataclasses as dicts; Python values (dates, enums, decimals) stay. The model's own `extra` decides on unknown names.
 
-    Raises PolicyError where *definition* has no JSON Schema, or is a `RootModel`.
+    Raises PolicyError if *definition* has no JSON Schema, or is a `RootModel`.
     """
 
     __slots__ = ("_model",)
@@ -210,9 +211,10 @@ class ModelArguments(TypedArguments):
 
 def json_schema(name: str, make: Callable[..., dict[str, Any]]) -> dict[str, Any]:
     """
-    The schema that pydantic's *make* gives, without the titles it derives from names: the model pays for each token.
+    Returns the schema that pydantic's *make* gives, without the titles it derives from names: the model pays for each
+    token.
 
-    Raises PolicyError where a type has no schema.
+    Raises PolicyError if a type has no schema.
     """
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -236,7 +238,7 @@ def json_schema(name: str, make: Callable[..., dict[str, Any]]) -> dict[str, Any
 
 def _fields_of(definition: "type[BaseModel]") -> Callable[[Any], dict[str, Any]]:
     """
-    How to get at the fields of a *definition*: `__dict__`, unless some are elsewhere, or other things there.
+    Returns how to get at the fields of a *definition*: `__dict__`, unless some are elsewhere, or other things there.
     """
     members = {type(value) for kind in definition.__mro__ for value in vars(kind).values()}
     only = definition.model_config.get("extra") != "allow" and functools.cached_property not in members
@@ -262,7 +264,7 @@ def _plain_fields(model: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """
-    *value* with models and dataclasses inside as dicts.
+    Returns *value* with models and dataclasses inside as dicts.
     """
     kind = type(value)
 

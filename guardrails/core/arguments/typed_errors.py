@@ -62,7 +62,7 @@ Entry = tuple[Path, tuple[int, ...], Problem]
 
 def problems_of(error: "ValidationError", given: dict[str, Any], schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     """
-    What *error* says is wrong with the arguments *given*, whose JSON Schema is *schema*.
+    Returns the problems that *error* reports of the arguments *given*, whose JSON Schema is *schema*.
     """
     if error.error_count() > _MAX_ERRORS:
         return (Problem("", f"{error.error_count()} values do not fit the schema", "type"),)
@@ -82,7 +82,8 @@ def _entry(error: Any, given: dict[str, Any], schema: Mapping[str, Any]) -> Entr
 
 def _tags(path: Path, given: Any, kind: str) -> tuple[int, ...]:
     """
-    The positions of *path* that name no part of *given*: pydantic puts the alternative of a union it tried there.
+    Returns the positions of *path* that name no part of *given*: pydantic puts the alternative of a union it tried
+    there.
     """
     tags = []
 
@@ -97,7 +98,7 @@ def _tags(path: Path, given: Any, kind: str) -> tuple[int, ...]:
 
 def _without_unions(entries: list[Entry]) -> list[Entry]:
     """
-    *entries* with each union, the innermost first, reduced to the alternative worth telling.
+    Returns *entries* with each union, the innermost first, reduced to the alternative worth telling.
     """
     while any(tags for _, tags, _ in entries):
         path, tags, _ = max(entries, key=lambda entry: entry[1][-1:])
@@ -158,7 +159,8 @@ def _problem(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
 
 def _refused(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
     """
-    The words of the author's own validator; one of a whole model speaks of the field that its message starts with.
+    Returns the words of the author's own validator; one of a whole model speaks of the field that its message starts
+    with.
     """
     cause = error["ctx"]["error"]
     message = str(cause) or f"is refused (`{type(cause).__name__}`)"

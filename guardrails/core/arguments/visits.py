@@ -1,5 +1,5 @@
 """
-How much work a check would be: bounded before it is begun, since nothing can stop it on its way.
+The work that a check would be. It is bounded before the check begins, since nothing can stop it on its way.
 
 Checkers try all alternatives of a union, and all of those inside of each again. So a few nested objects that fit none are a
 million errors, each of which is built before the first is told.
@@ -41,8 +41,8 @@ class Visits:
 
     def of(self, value: object, most: int | None = None) -> tuple[int, int] | None:
         """
-        How many visits a check of *value* makes, and in how many steps that was counted: one for each pair of a schema and
-        a value. Returns None if these are more than *most*.
+        Returns how many visits a check of *value* makes, and in how many steps they were counted. Each pair of a schema
+        and a value is one visit. Returns None if these are more than *most*.
         """
         known: dict[tuple[int, object], int] = {}
         stack: list[_Counted] = [_Counted(None, iter([(self._root, value)]))]
@@ -85,7 +85,7 @@ class Visits:
 
     def inside(self, node: Mapping[str, Any], value: object) -> Iterator[Any]:
         """
-        The schemas that *node* tries on *value* itself.
+        Returns the schemas that *node* tries on *value* itself.
         """
         if any(isinstance(node.get(word), str) for word in _REFERENCES):
             # What is found elsewhere, by an `$id` or an anchor, is taken for the largest that it can be.
@@ -148,7 +148,7 @@ class _Counted:
 
 def _lacks(node: Mapping[str, Any], value: object) -> int:
     """
-    How many fields *value* may lack: each is an error of its own.
+    Returns how many fields *value* may lack: each is an error of its own.
     """
     if not isinstance(value, dict):
         return 0
@@ -161,7 +161,7 @@ def _lacks(node: Mapping[str, Any], value: object) -> int:
 
 def _inner(node: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
     """
-    What *node* tries on the parts of *value*.
+    Returns the checks that *node* tries on the parts of *value*.
     """
     if isinstance(value, dict):
         named, matched = node.get("properties", {}), tuple(node.get("patternProperties", {}).values())
@@ -184,7 +184,7 @@ def _inner(node: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
 
 def _parts(node: Mapping[str, Any]) -> Iterator[Any]:
     """
-    The schemas of *node* for parts of a value.
+    Returns the schemas of *node* for parts of a value.
     """
     for word in ("properties", "patternProperties"):
         yield from node.get(word, {}).values()
@@ -210,7 +210,7 @@ def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 def is_large(values: Iterable[object], most: int = LARGE) -> bool:
     """
-    Whether there are more than *most* values in *values*, whatever contains them.
+    Returns whether *values* hold more than *most* values, at any depth.
     """
     waiting = [each for each in values if type(each) in (dict, list)]
     seen = 0
@@ -229,7 +229,7 @@ def is_large(values: Iterable[object], most: int = LARGE) -> bool:
 
 def head(value: Any, width: int) -> Any:
     """
-    *value* with the first *width* items of each array, and four times as many fields of each object.
+    Returns *value* with the first *width* items of each array, and four times as many fields of each object.
     """
     if type(value) is dict:
         return {key: head(each, width) for key, each in islice(value.items(), 4 * width)}

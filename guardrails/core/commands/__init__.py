@@ -1,5 +1,5 @@
 """
-What a shell command would run, found by reading it; nothing is run and no file is touched.
+The commands that a shell command would run, found by reading it. No command is run and no file is touched.
 """
 
 from guardrails.core.commands.grammar.syntax import NoParserError, NotListedError, UnreadableError

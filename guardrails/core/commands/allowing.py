@@ -22,11 +22,11 @@ _SIGNS: Final = ("<", ">")
 
 def allows(rule: Rule, command: "Command", *, by_argv: bool = False, folder: str = ".") -> bool:
     """
-    Whether *command* is just what *rule* says, word by word.
+    Returns whether *command* is just what *rule* says, word by word.
 
-    With *by_argv* it is of a script that no shell reads, and may be a file that is written (`>`) or read (`<`), or a variable;
-    without it only rules that are commands in the plain form say anything. In another *folder* of the workspace, what *rule*
-    says with a `/` or a `*` in a word is said of the path from the workspace.
+    With *by_argv* the command is of a script that no shell reads. It may then also be a file that is written (`>`) or
+    read (`<`), or a variable. Without *by_argv* only rules that are commands in the plain form apply. In another
+    *folder* of the workspace, words of *rule* with a `/` or a `*` are read as paths from the workspace.
     """
     if len(rule.stages) > 1 or (not by_argv and unmatched(rule.text) is not None):
         return False

@@ -18,7 +18,8 @@ _MAX_FUNCTIONS: Final = 100
 
 def fork_bomb(root: "Node") -> str | None:
     """
-    The name of what would fill the machine with processes; None where nothing does.
+    Returns the words for the part of a script that would fill the machine with processes. Returns None if there is no
+    such part.
 
     Raises UnreadableError for more than 100 functions.
     """
@@ -53,8 +54,8 @@ def fork_bomb(root: "Node") -> str | None:
 
 def _places(root: "Node") -> "tuple[list[tuple[Node, int, str | None]], set[int], dict[str, set[str]]]":
     """
-    All nodes with the place of their parent and the function that they stand in, the ids of those that go to the background,
-    and the commands of each function.
+    Returns all nodes with the place of their parent and the function that they stand in, the ids of those that go to
+    the background, and the commands of each function.
     """
     placed: list[tuple[Node, int, str | None]] = []
     behind: set[int] = set()
@@ -82,7 +83,7 @@ def _places(root: "Node") -> "tuple[list[tuple[Node, int, str | None]], set[int]
 
 def _leading(calls: dict[str, set[str]], goal: str) -> set[str]:
     """
-    The functions by which *goal* is called in the end, itself among them.
+    Returns the functions by which *goal* is called in the end, itself among them.
     """
     callers: dict[str, list[str]] = {}
     for caller, called in calls.items():

@@ -1,5 +1,5 @@
 """
-What was found in a script: the commands that it may run, and what nobody can see before it runs.
+The findings in a script: the commands that it may run, and the parts that nobody can see before it runs.
 """
 
 import re
@@ -26,7 +26,7 @@ class Command:
     directories: tuple[str, ...] = (".",)
     """Where it may run; see `Scope`."""
     previous: "Command | None" = None
-    """What is piped into it."""
+    """The text that is piped into it."""
     globs: frozenset[int] = frozenset()
     """Places of words that are patterns: each stands for any number of words, and none of them begins with `-`."""
     program: str = field(init=False)
@@ -51,10 +51,10 @@ class Command:
 @dataclass(slots=True)
 class Found:
     """
-    What a script may run.
+    The commands that a script may run.
     """
 
     commands: list[Command] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
-    """What would run that nobody can see before it does."""
+    """Commands that would run, and that nobody can see before they do."""
     fork_bomb: str | None = None

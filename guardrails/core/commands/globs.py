@@ -1,7 +1,7 @@
 """
 One word of a rule, and what it may be: `*` and `?` stand for what is no `/`, `**` for anything, `{a,b}` for either.
 
-Whatever text it is held against, the work grows with the length of that text and no faster.
+The work grows with the length of the text that is matched, and no faster.
 """
 
 import re
@@ -105,7 +105,7 @@ class _States:
 
     def fullmatch(self, text: str, /) -> object:
         """
-        Something if *text* is what one of the words stands for, else None.
+        Returns a true value if one of the words stands for *text*, else None.
         """
         now = self._start
         for char in text:
@@ -128,7 +128,7 @@ class _States:
 
 def may_be(form: str, text: str) -> bool:
     """
-    Whether *form*, a pattern of the shell that a command is given, may stand for *text*: `/b*` for `/bin`.
+    Returns whether *form*, a pattern of the shell that a command is given, may stand for *text*: `/b*` for `/bin`.
     """
     signs = _UNITS.findall(_MANY.sub("*", form[: 4 * _MAX_SIGNS]))
     return in_order(signs, text, "*".__eq__, lambda sign, char: sign == "?" or len(sign) > 1 or sign == char)
@@ -138,8 +138,8 @@ def in_order(
     signs: Sequence[_T], given: Sequence[str], is_many: Callable[[_T], bool], takes: Callable[[_T, str], bool]
 ) -> bool:
     """
-    Whether *signs* stand for all of *given*, one after another; one that *is_many* stands for any number, another for one that
-    it *takes*. In steps of at most the product of their lengths.
+    Returns whether *signs* stand for all of *given*, one after another; one that *is_many* stands for any number,
+    another for one that it *takes*. In steps of at most the product of their lengths.
     """
     at, here, after = 0, 0, None
     while here < len(given):

@@ -39,9 +39,10 @@ _MAX: Final = 32
 
 def literals(name: str, words: Sequence[str], stdin: str | None = None) -> list[list[str]]:
     """
-    The groups of string literals in the code that *words*, or *stdin*, give the program *name*; empty where it runs nothing.
+    Returns the groups of string literals in the code that *words*, or *stdin*, give the program *name*. The list is
+    empty if the program runs no such code.
 
-    The first group is all of them in a row: an argument list is written so.
+    The first group holds all literals in a row, as an argument list is written.
     """
     found: list[str] = [each for word in words[1:] for each in _EMBEDDED.findall(word)]
     if found:

@@ -1,9 +1,9 @@
 """
 Commands that a rule speaks of: `git push --force`, `rm -r * {/,~}`, `curl * | sh`, `> /dev/sd*`, `LD_PRELOAD=*`.
 
-A word that is `*` alone stands for any words, also none. Inside a word `*` and `?` stand for what is no `/`, `**` for
-anything, `{a,b}` for either. A rule that forbids names flags in any order, merged or long, and what follows may be anything;
-one that allows is the whole command, word by word.
+A word that is `*` alone stands for any number of words, also zero. Inside a word `*` and `?` stand for what is no `/`,
+`**` for anything, `{a,b}` for either. A rule that forbids names flags in any order, merged or long, and any words may
+follow. A rule that allows is the whole command, word by word.
 """
 
 import shlex
@@ -25,10 +25,10 @@ ANY: Final = "*"
 _MERGED: Final = 5
 """A single dash and more letters than four is one flag, as find and java have them."""
 _LONG: Final = {"-r": "--recursive", "-f": "--force"}
-"""What these two mean to every program that has them both."""
+"""The meaning of these two in every program that has them both."""
 _GLOB: Final = frozenset("*?[")
 _NAMED: Final = frozenset("*?[/")
-"""What makes the program of a rule more than a name."""
+"""Signs that make the program of a rule more than a name."""
 _MAX_RULE: Final = 4_096
 _MAX_STAGES: Final = 64
 
@@ -45,7 +45,7 @@ class Rule(NamedTuple):
 @lru_cache(maxsize=4096)
 def rule(text: str) -> Rule:
     """
-    *text* as a rule. Raises ValueError where it is none, or longer than 4,096 characters.
+    Returns *text* as a rule. Raises ValueError if the text is no rule, or longer than 4,096 characters.
     """
     if len(text) > _MAX_RULE:
         raise ValueError(f"`{text[:40]}...` has {len(text):,} characters (limit {_MAX_RULE:,})")
@@ -83,8 +83,8 @@ class Rules:
 
     def broken(self, commands: "Iterable[Command]") -> "tuple[Command, Rule] | None":
         """
-        The first of *commands* that a rule speaks of, whatever else it does, and that rule. Each stands behind what is piped
-        into it.
+        Returns the first of *commands* that a rule speaks of, and that rule. The rest of the command does not matter.
+        Each stands behind what is piped into it.
         """
         for command in commands:
             numbers = self._named.get(command.base.lower(), [])
@@ -100,26 +100,26 @@ class Rules:
 
 
 rules = lru_cache(maxsize=64)(Rules)
-"""The rules of these texts, which forbid; the same again for the same texts. Raises ValueError where one is none."""
+"""The rules of these texts, which forbid; the same again for the same texts. Raises ValueError if one is no rule."""
 
 
 def forbids(rule: Rule, command: "Command") -> bool:
     """
-    Whether *command* is one that *rule* speaks of, whatever else it does.
+    Returns whether *rule* speaks of *command*; the rest of the command does not matter.
     """
     return Rules([rule.text]).broken([command]) is not None
 
 
 def _speaks(stage: Sequence[Word], command: "Command") -> bool:
     """
-    Whether *stage* of a rule speaks of the program of *command*.
+    Returns whether *stage* of a rule speaks of the program of *command*.
     """
     return stage[0].loose.fullmatch(command.program if "/" in stage[0].text else command.base) is not None
 
 
 def _piped(stages: Sequence[Sequence[Word]], command: "Command") -> bool:
     """
-    Whether what is piped into *command* has all *stages*, one behind the other; only so far back is looked.
+    Returns whether what is piped into *command* has all *stages*, one behind the other; only so far back is looked.
     """
     earlier, left = command.previous, list(stages)
     for _ in range(_MAX_STAGES):
@@ -142,7 +142,7 @@ class _Words:
 
     def fit(self, stage: Sequence[Word]) -> bool:
         """
-        Whether *stage* of a rule speaks of them.
+        Returns whether *stage* of a rule speaks of them.
         """
         left: list[list[Word]] = [[]]
         for word in stage[1:]:
@@ -170,7 +170,7 @@ class _Words:
 
 def _parts(words: Sequence[str]) -> tuple[set[str], list[str]]:
     """
-    The flags among *words*, lowercase, one by one; and the other words.
+    Returns the flags among *words*, lowercase, one by one; and the other words.
     """
     flags, operands, over = set[str](), list[str](), False
     for word in words:
@@ -220,8 +220,8 @@ class _Operand:
 
     def fits(self, word: Word) -> bool:
         """
-        Whether *word* speaks of it. Where a variable in it may be empty, only what *word* names in full counts:
-        `"$DIR/"` may be the root, `"$DIR/build"` is no folder of the root.
+        Returns whether *word* speaks of the place. If a variable in the place may be empty, only the part that *word*
+        names in full counts. `"$DIR/"` may be the root; `"$DIR/build"` is no folder of the root.
         """
         if self._partial:
             return any(form.lower() in word.lowered for form in self._forms)

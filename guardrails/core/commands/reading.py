@@ -21,10 +21,10 @@ _kept: dict[str | tuple[str, ...], tuple[Found | UnreadableError, int]] = {}
 
 def walk(command: str | Sequence[str]) -> Found:
     """
-    All that *command* may run: the text of a script, or the words of one command that no shell splits again. The same
-    object again where it was asked a moment ago: not to be changed.
+    Returns all that *command* may run: the text of a script, or the words of one command that no shell splits again.
+    Returns the same object again for a command that was asked a moment ago: do not change it.
 
-    Raises UnreadableError where it cannot be read, NoParserError without the parser.
+    Raises UnreadableError if the command cannot be read, NoParserError without the parser.
     """
     key = command if isinstance(command, str) else tuple(command)
     kept = _kept.get(key)
@@ -39,7 +39,7 @@ def walk(command: str | Sequence[str]) -> Found:
 
 def _keep(key: str | tuple[str, ...], said: tuple[Found | UnreadableError, int]) -> None:
     """
-    Keep the outcome for whoever asks next, and as many before it as are small enough together.
+    Keep the outcome for the next question, and as many before it as are small enough together.
     """
     if said[1] > _MAX_UNITS:
         return
@@ -55,7 +55,7 @@ def _keep(key: str | tuple[str, ...], said: tuple[Found | UnreadableError, int])
 
 def _walked(command: str | tuple[str, ...]) -> tuple[Found | UnreadableError, int]:
     """
-    What *command* may run, and the work that this was.
+    Returns the commands that *command* may run, and the work of finding them.
     """
     size = len(command) if isinstance(command, str) else sum(map(len, command))
     work = Work(size)

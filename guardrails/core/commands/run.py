@@ -33,7 +33,7 @@ MAX_NESTED: Final = 12
 
 class Runner:
     """
-    What runs a script as far as it says itself what runs; how its syntax is walked is a subclass's.
+    A walk over a script, as far as the script itself says what runs. A subclass walks the syntax.
     """
 
     def __init__(self, work: Work, scope: Scope | None = None) -> None:
@@ -45,7 +45,7 @@ class Runner:
 
     def visit(self, node: "Node", stdin: str | None = None, previous: Command | None = None) -> None:
         """
-        Follow *node*. What it can read is *stdin*: text of the script, `UNKNOWN`, or None if nothing is piped in.
+        Follow *node*. Its input is *stdin*: text of the script, `UNKNOWN`, or None if nothing is piped in.
         """
         raise NotImplementedError
 

@@ -1,8 +1,8 @@
 """
 Every command that a script may run, found by walking through it as a shell would, without running anything.
 
-Branches are all taken, functions are followed when they are called, and what a script itself assigns to a variable is kept.
-What a word is worth only at run time stays `UNKNOWN`: nothing that a program would print is worked out.
+Branches are all taken, functions are followed when they are called, and what a script itself assigns to a variable is
+kept. Values that a word has only at run time stay `UNKNOWN`: the output of a program is never worked out.
 """
 
 import re
@@ -144,7 +144,7 @@ class Walker(Runner):
 
     def _inputs(self, redirects: "list[Node]", stdin: str | None) -> str | None:
         """
-        What is read of *redirects*; what they write is noted as commands.
+        Returns the text that is read of *redirects*; files that they write are noted as commands.
         """
         for redirect in redirects:
             if redirect.type == "file_redirect":

@@ -20,7 +20,7 @@ _ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*\+?=")
 
 class Inner(NamedTuple):
     """
-    What a program runs: *words* as they are, or a *script* for a shell to read.
+    A command that a program runs: *words* as they are, or a *script* for a shell to read.
     """
 
     words: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Options(NamedTuple):
 
 def taking(valued: str = "", operands: int = 0) -> Options:
     """
-    Options of which those named in *valued* take a value.
+    Returns options of which those named in *valued* take a value.
     """
     return Options(frozenset(valued.split()), operands)
 
@@ -86,9 +86,9 @@ PREFIXES: Final[dict[str, Options]] = {
 
 def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     """
-    The commands that the program *name* runs when called with *words*, its own name first.
+    Returns the commands that the program *name* runs when called with *words*, its own name first.
 
-    *stdin* is what it can read, `UNKNOWN` where that only the running shell knows, None where nothing is piped in.
+    *stdin* is the program's input: `UNKNOWN` if only the running shell knows it, None if nothing is piped in.
     """
     rest = list(words[1:])
     special = _SPECIAL.get(name)
@@ -104,7 +104,7 @@ def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]
 
 def filled(text: str, place: str, value: str) -> str:
     """
-    *text* with *value* at each *place*; `UNKNOWN` if that is too long to be looked at.
+    Returns *text* with *value* at each *place*; `UNKNOWN` if that is too long to be looked at.
     """
     most = len(text) + max(0, len(value) - len(place)) * text.count(place)
     return text.replace(place, value) if most <= _LONGEST else UNKNOWN
@@ -116,7 +116,7 @@ def _alias(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def _aftertaking(words: list[str], options: Options) -> list[str]:
     """
-    *words* from the first that is neither an option nor its value; an option's name may hold its value.
+    Returns *words* from the first that is neither an option nor its value; an option's name may hold its value.
     """
     position = 0
     while position < len(words):
@@ -223,7 +223,7 @@ def _xargs(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def below(words: Sequence[str]) -> list[str]:
     """
-    What `find` comes upon when called with *words*: something in each of the folders where it starts.
+    Returns the paths that `find` comes upon when called with *words*: one in each of the folders where it starts.
     """
     starts: list[str] = []
     for word in words:

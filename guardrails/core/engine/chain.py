@@ -74,7 +74,7 @@ class Chain:
         """The cheapest tool, as records tell it; None: to be found. See `exhaustion`."""
         self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *self.ruled("remembers")))])
         self.limits = next((g.limits for g in self.guards if g.limits is not None), None)
-        """Those of the session, also where they are only observed."""
+        """Those of the session, even if they are only observed."""
         enforced = [g for g in self.guards if self._enforced(g)]
         self.budget = next((g.limits for g in enforced if g.limits is not None), None)
         lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
@@ -83,7 +83,7 @@ class Chain:
         self.spenders = _methods(enforced, "spent", "blown")
         self.turn_spenders = _methods(enforced, "turn_spent", "turn_refused")
         self.refusal_spenders = _methods(enforced, "turn_refused")
-        """What is asked where a turn is over that nobody told of."""
+        """The questions at the end of a turn that nobody told of."""
         self.call_spenders = _methods(enforced, "spent")
         self.call_turn_spenders = _methods(enforced, "turn_spent")
         self.enders = tuple(g for g in enforced if overrides(g, "spent") or overrides(g, "turn_spent"))
@@ -98,19 +98,19 @@ class Chain:
         self.usages = _methods(counting, "usage")
         self.responses = _methods([g for g in counting if g.limits is None or g.limits.closes], "response")
         self.repeating = tuple(f"{cls.name}." for cls in self.kinds if cls.nudges_repeats)
-        """What the codes of nudges begin with that are left out beside something new."""
+        """Beginnings of the codes of nudges that are left out if an argument is new."""
         self.plans: dict[str, Plan] = {}
         """Those made so far; `plan` makes one."""
 
     def with_tools(self, tools: Iterable[Tool]) -> "Chain":
         """
-        The same chain that knows more tools.
+        Returns the same chain that knows more tools.
         """
         return self._again(self.guards, {**self.tools, **{tool.name: tool for tool in tools}}.values())
 
     def with_budget(self, **limits: Any) -> "Chain":
         """
-        The same chain with other session limits.
+        Returns the same chain with other session limits.
         """
         own = next((g for g in self.guards if g.limits is not None), None)
         guards = [replace(g, **limits) if g is own else g for g in self.guards]
@@ -119,7 +119,7 @@ class Chain:
 
     def knowing(self, known: frozenset[str] | None) -> "Chain":
         """
-        The same chain, where the tools *known* are all there are; None: nobody says.
+        Returns the same chain with the tools *known* as all there are; None says that they are not listed.
         """
         made = copy(self)
         made.known, made.plans = known, {}
@@ -127,7 +127,7 @@ class Chain:
 
     def with_rule(self, rule: Rule) -> "Chain":
         """
-        The same chain with one more *rule*, behind its own.
+        Returns the same chain with one more *rule*, behind its own.
         """
         made = copy(self)
         made.rules, made.plans = (*self.rules, rule), {}
@@ -135,13 +135,13 @@ class Chain:
 
     def with_guards(self, guards: Iterable[Guard], rules: Iterable[Rule]) -> "Chain":
         """
-        The same chain with other settings of its guards and rules.
+        Returns the same chain with other settings of its guards and rules.
         """
         return self._again(guards, self.tools.values(), rules=tuple(rules)).knowing(self.known)
 
     def with_least(self, least: int | None) -> "Chain":
         """
-        The same chain where *least* is what the cheapest tool costs; see `exhaustion.least`.
+        Returns the same chain with *least* as the cost of the cheapest tool; see `exhaustion.least`.
         """
         made = copy(self)
         made.least = least
@@ -153,7 +153,7 @@ class Chain:
 
     def plan(self, name: str) -> Plan:
         """
-        What applies to the tool *name*.
+        Returns the declarations that apply to the tool *name*.
         """
         plan = self.plans.get(name)
         if plan is None:
@@ -217,7 +217,7 @@ class Chain:
 
     def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
         """
-        The declarations and guard settings of the rules that match *name*: first match wins, key by key.
+        Returns the declarations and guard settings of the rules that match *name*: first match wins, key by key.
         """
         declared: dict[str, Any] = {}
         settings: dict[str, dict[str, Any]] = {}
@@ -248,7 +248,7 @@ class Chain:
 
     def ruled(self, method: str | None = None) -> list[Guard]:
         """
-        The guards that rules set; those that have a *method* of their own.
+        Returns the guards that rules set; those that have a *method* of their own.
         """
         own = {guard.name: guard for guard in self.guards}
         there = (*self.kinds, *(type(guard) for guard in self.guards))
@@ -263,7 +263,7 @@ class Chain:
 
     def worded(self, said: Denial) -> Denial:
         """
-        A denial in the policy's own words, each where the numbers it uses are there.
+        Returns a denial in the policy's own words, each if the numbers it uses are there.
         """
         own = self.messages.get(said.code)
         if own is None:
@@ -273,7 +273,7 @@ class Chain:
 
     def worded_hint(self, said: Nudge) -> str:
         """
-        A nudge's hint in the policy's own words.
+        Returns a nudge's hint in the policy's own words.
         """
         own = self.messages.get(said.code, {}).get("hint")
         return said.hint if own is None else filled(own, said.values, said.hint)

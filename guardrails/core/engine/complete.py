@@ -14,13 +14,14 @@ from guardrails.core.repetition.age import moved
 from guardrails.core.retries.context import Settled
 from guardrails.core.retries.context import time_left as named_left
 from guardrails.core.retries.serving import Advised, Judged, Retried
-from guardrails.core.state.admissions import follow, note_again, settle, settle_late
+from guardrails.core.state.admissions import follow, settle, settle_late
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.family import note_moved
 from guardrails.core.state.parking import resume
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
+from guardrails.core.state.turns import note_again
 
 from .chain import Chain
 from .decision import Decision
@@ -59,7 +60,7 @@ class Completion:
     run: str = ""
     """Which life of the session."""
     judged: Judged | None = None
-    """What a model was asked about a failure, and said."""
+    """The question to a model about a failure, and its answer."""
     changes: bool = True
     """The call may have changed something."""
     elapsed_ms: int = 0
@@ -78,9 +79,9 @@ class Completion:
         where: tuple[str, int, dict[str, Any] | None],
     ) -> Self:
         """
-        Of a call by *plan* that ended in *envelope*. *event* is its number, its time, whether it is late and its duration;
-        *codes* are those of the limit that it used up and of the retry budget that was empty; *where* is the life of the session,
-        how long that has lasted, and its marks.
+        Returns the event for a call by *plan* that ended in *envelope*. *event* is its number, its time, whether it is
+        late, and its duration. *codes* are those of the limit that it used up and of the retry budget that was empty.
+        *where* is the life of the session, its length so far, and its marks.
         """
         made = cls.__new__(cls)
         made.n, made.at_ms, made.late, made.duration_ms = event
@@ -100,9 +101,11 @@ class Completion:
 @dataclass(slots=True)
 class Settle(Event[tuple[Envelope, Completion]]):
     """
-    An admitted call is over: it is settled, and its envelope is made. What it cost is charged to the scopes too.
+    An admitted call is over: it is settled, and its envelope is made. The cost of the call is charged to the scopes
+    too.
 
-    *advised* is what was recorded of a failure that a model judged: a replay goes by it. So it does by *again_ms*, see `Completion`.
+    *advised* is the record of a failure that a model judged: a replay goes by it. A replay also goes by *again_ms*, see
+    `Completion`.
     """
 
     now_ms: int
@@ -111,6 +114,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
     plan: Plan
     advised: Advised | None = None
     again_ms: int | None = UNKNOWN_MS
+    left_ms: int | None = None
+    """What the caller has left for further attempts; None: any time."""
 
     shared = True
 
@@ -200,6 +205,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
             wait_ms = self.again_ms
             if wait_ms == UNKNOWN_MS:
                 left, named = time_left(chain, state, scopes), outcome.retry_after_ms is not None
+                if self.left_ms is not None:
+                    left = self.left_ms if left is None else min(left, self.left_ms)
                 wait_ms = None if over else again_ms(plan, envelope, call, duration, left, named=named)
             envelope.attempted(call.attempt, wait_ms)
             if wait_ms is not None:
@@ -227,7 +234,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
         duration: int,
     ) -> tuple[Cause | None, list[tuple[str, str]]]:
         """
-        Charge *scopes* too; the limit of one that is used up, and (guard, what it raised).
+        Charge *scopes* too. Returns the limit of one that is used up, and (guard, what it raised).
         """
         errors: list[tuple[str, str]] = []
         decision, outcome = self.decision, self.prepared.outcome
@@ -263,7 +270,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
 
 def _limit(chain: Chain, state: SessionState, now_ms: int) -> Cause | None:
     """
-    The limit that what a call really took has used up.
+    Returns the limit that what a call really took has used up.
     """
     # What no call can bring about is asked only once the session is over anyway.
     cause = first_cause(chain, chain.call_spenders if state.exhausted is None else chain.spenders, state, now_ms)

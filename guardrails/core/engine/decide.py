@@ -46,7 +46,7 @@ class Ask(Event[Decision]):
     plan: Plan
     claim: bool = False
     guess: tuple[int, int] | None = None
-    """What a record says that was guessed of what the call uses; None: to be found in the states."""
+    """The guess of the call's use by its record. None: it is worked out from the states."""
     stop: Denial | None = None
     """Why every call is refused, also one that was admitted or approved and has not begun."""
 
@@ -187,7 +187,7 @@ class Ask(Event[Decision]):
 
     def _approved(self, chain: Chain, state: SessionState, pending: Pending) -> int:
         """
-        Let the call be the one that was approved, or suspended; the number of the event.
+        Let the call be the one that was approved, or suspended. Returns the number of the event.
         """
         plan = self.plan
         n = use_approval(
@@ -225,8 +225,8 @@ class Ask(Event[Decision]):
 
 def _guess(ask: Ask, state: SessionState, scopes: Sequence[Scope]) -> tuple[int, int]:
     """
-    What the call of *ask* may use, as far as its tool declares no estimate: as much as its calls have on average, those of
-    its session or else of a scope.
+    Returns the guess of what the call of *ask* uses, if its tool declares no estimate: the average of its calls, in its
+    session or else in a scope.
     """
     tool, plan = ask.call.tool, ask.plan
     if ask.guess is not None:
@@ -286,7 +286,7 @@ def _charged(chain: Chain, call: ToolCall, voices: Sequence[Voice], found: Found
 
 def _failed(call: ToolCall, state: SessionState) -> Entry | None:
     """
-    The latest same call as *call*, if that failed.
+    Returns the latest same call as *call*, if that failed.
     """
     entry = latest(state, call.sig)
     return None if entry is None or entry.status != "error" else entry

@@ -1,5 +1,5 @@
 """
-What the chain says of one call.
+The answer of the chain to one call.
 """
 
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ NOWHERE: Final[Where] = "", "", None, (), None
 @dataclass(slots=True)
 class Decision:
     """
-    What the chain says of one call, and everything that said it. Made by `admitted`, `again`, `refused` or `unknown`; it is
-    not changed after that.
+    The answer of the chain to one call, and every guard that contributed to it. Made by `admitted`, `again`, `refused`
+    or `unknown`; it is not changed after that.
     """
 
     call: ToolCall
@@ -35,7 +35,7 @@ class Decision:
     denials: tuple[Denial, ...] = field(default=(), kw_only=True)
     """All of them, the one that the envelope shows first."""
     observed: tuple[Denial | Nudge, ...] = field(default=(), kw_only=True)
-    """What guards in observe mode would have said."""
+    """Verdicts that guards in observe mode would have given."""
     nudges: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
     """(code, hint)"""
     errors: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
@@ -71,7 +71,7 @@ class Decision:
         cls, call: ToolCall, pending: Pending, found: Found | None, source: RetrySource | None, where: Where
     ) -> Self:
         """
-        Of a *call* that was just admitted; *found* is what was said of it all the same.
+        Returns the decision on a *call* that was just admitted; *found* are the remarks on it.
         """
         made = cls.__new__(cls)
         made.call = call
@@ -105,8 +105,8 @@ class Decision:
         park_n: int = 0,
     ) -> Self:
         """
-        Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number *claim_n* of the
-        session's events. One that is parked is refused as before.
+        Returns the decision on a *call* that was admitted before and is not settled. Event number *claim_n* of the
+        session takes it up at *at_ms*. One that is parked is refused as before.
         """
         made = cls.__new__(cls)
         made.call = call
@@ -141,8 +141,8 @@ class Decision:
         claimed: bool,
     ) -> Self:
         """
-        Of a *call* that does not run, for what is *found*, its denials in the order in which they count; *event* is its
-        number, its time and its turn.
+        Returns the decision on a *call* that does not run. *found* holds its denials in the order in which they count.
+        *event* is its number, its time and its turn.
         """
         made = cls.__new__(cls)
         made.call = call
@@ -166,7 +166,7 @@ class Decision:
 
     def parked(self, denial: Denial, park_n: int, left_out: frozenset[str]) -> Self:
         """
-        The same of a call that waits for a person from event *park_n* on, for what *denial* says.
+        Returns the same of a call that waits for a person from event *park_n* on, for the reason of *denial*.
         """
         self.envelope, self.denials, self.park_n = Envelope.refusal(denial, left_out=left_out), (denial,), park_n
         return self
@@ -174,7 +174,8 @@ class Decision:
     @classmethod
     def unknown(cls, call: ToolCall, at_ms: int, session: str, error: tuple[str, str], denial: Denial | None) -> Self:
         """
-        Of a *call* of which the state or the time cannot be known, for *error*; it runs uncharged if there is no *denial*.
+        Returns the decision on a *call* of which the state or the time cannot be known, for *error*. The call runs
+        uncharged if there is no *denial*.
         """
         return cls(
             call,

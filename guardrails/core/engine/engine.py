@@ -1,7 +1,7 @@
 """
-What drives a session, whoever asks: a live one, a replay of records, a judge of transcripts, a case of a policy.
+The engine that drives a session: a live one, a replay of records, a judge of transcripts, a case of a policy.
 
-Pure: an event and the states that it concerns go in, what happened comes out. Whoever drives it reads the clock, keeps the
+Pure: an event and the states that it concerns go in, what happened comes out. Its caller reads the clock, keeps the
 states and writes the records.
 """
 
@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 class Short(Exception):  # noqa: N818  no error: there may be more
     """
-    A step needs more than the lease of a scope has left; nothing was changed. *place* is that of the scope, *need* what is
-    to be admitted, and *trips* how often the lease had been to the shared state.
+    A step needs more than the lease of a scope has left; the step changed nothing. *place* is that of the scope, *need*
+    the amounts to be admitted. *trips* says how often the lease had been to the shared state.
     """
 
     def __init__(self, place: int, need: Amounts, trips: int) -> None:
@@ -39,16 +39,16 @@ class Short(Exception):  # noqa: N818  no error: there may be more
 
 class Event(Generic[T]):
     """
-    Something that happens in a session when its clock says `now_ms`. A value; what comes of it is a T.
+    Something that happens in a session when its clock says `now_ms`. A value; its result is a T.
     """
 
     __slots__ = ("made", "torn")
 
     now_ms: int
     made: T
-    """What came of it, from when all of it has happened; not there before."""
+    """Its result, once all of it has happened; not there before."""
     torn: bool
-    """There if it was interrupted: its states are mended, and what came of it is not known."""
+    """There if it was interrupted: its states are mended, and its result is not known."""
 
     @property
     def shared(self) -> bool:
@@ -58,16 +58,17 @@ class Event(Generic[T]):
         return False
 
     asks: ClassVar[bool] = False
-    """Whether it has anything admitted; then `needs` says what."""
+    """Whether it has anything admitted; then `needs` says how much."""
 
     def needs(self, state: SessionState, chain: Chain) -> Amounts | None:
         """
-        What it would have admitted in the *state* of a scope with that *chain*; None: it asks for nothing.
+        Returns the amounts that the event would have admitted in the *state* of a scope with that *chain*. Returns None
+        if it asks for none.
         """
 
     def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T:
         """
-        Change the states; what came of it.
+        Change the states. Returns the result of the event.
         """
         raise NotImplementedError
 
@@ -79,7 +80,7 @@ class Event(Generic[T]):
 
 class Happened(NamedTuple):
     """
-    What came of an event that is no call.
+    The result of an event that is no call.
     """
 
     n: int
@@ -90,25 +91,26 @@ class Happened(NamedTuple):
     marks: dict[str, Any] | None
     """Where it stands among the events of other sessions."""
     limits: dict[str, int] | None = None
-    """What it set or held, by limit."""
+    """The amounts that it set or held, by limit."""
     refused: tuple[str, str] | None = None
     """(code, message) of why a model request is not to be made."""
     guess: tuple[int, int] = NOTHING
-    """What was guessed of it."""
+    """The guess of its use."""
 
 
 _ONE: Final = 1, 0, 0
 NOT_AGAIN: Final = Happened(0, 0, "", None)
-"""What comes of what was told already: no event."""
+"""The result of an event that was told already: it is no event."""
 
 
 class Engine:
     """
     The chain of the session *id*, and those of its *scopes*, each (name, id, chain).
 
-    *child*: it belongs to a family, whose root's state it is given last. *life* draws the name of a new life; without it
-    nobody records, and lives have no names. *leased*, if given: the states of its scopes are those of leases. What does not fit
-    into one raises `Short` before anything happens; of one that has used more than it was granted, it is told (name, id).
+    *child* says that the session belongs to a family, whose root's state is given last. *life* draws the name of a new
+    life. Without *life* nobody records, and lives have no names. *leased*, if given, says that the states of its scopes
+    are those of leases. A step that does not fit into a lease raises `Short` before it changes anything. *leased* is
+    told (name, id) of a lease that has used more than it was granted.
     """
 
     __slots__ = ("chain", "child", "id", "leased", "life", "scopes")
@@ -132,13 +134,13 @@ class Engine:
 
     def of(self, chain: Chain) -> "Engine":
         """
-        The same of another *chain*.
+        Returns the same of another *chain*.
         """
         return self._again(chain, self.scopes)
 
     def within(self, scopes: Sequence[tuple[str, str, Chain]]) -> "Engine":
         """
-        The same in no *scopes* but these.
+        Returns the same in no *scopes* but these.
         """
         return self._again(self.chain, scopes)
 
@@ -149,7 +151,7 @@ class Engine:
         """
         Let *event* happen in *states*: the session's, those of its scopes if it is shared, and its family's root's.
 
-        *clocks* is what those of the scopes say, if each has its own.
+        *clocks* are the times of the scopes, if each has its own.
         """
         try:
             state = states[0]
@@ -191,7 +193,8 @@ class Engine:
         self, look: Callable[[SessionState, int, Sequence[Scope]], T], states: Sequence[SessionState], now_ms: int
     ) -> T:
         """
-        What *look* sees in the states of all that the session is in, when its clock says *now_ms*; nothing happens.
+        Returns the answer of *look* to the states of all that the session is in, at *now_ms* of its clock. It changes
+        no state.
         """
         if self.leased is not None:
             self._fit(lambda state, chain: _ONE, states, now_ms)
@@ -207,13 +210,13 @@ class Engine:
 
     def marks(self, state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
         """
-        Where the event that was just numbered stands among those of other sessions, if anybody records.
+        Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
         return None if self.life is None else marks(state, scopes)
 
     def happened(self, state: SessionState, scopes: Sequence[Scope], limits: dict[str, int] | None = None) -> Happened:
         """
-        What came of the event that is now numbered.
+        Returns the result of the event that is now numbered.
         """
         return Happened(number(state), state.now_ms, state.run, self.marks(state, scopes), limits)
 

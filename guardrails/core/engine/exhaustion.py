@@ -1,5 +1,5 @@
 """
-What ends a session, and what is left of it.
+The causes that end a session, and what is left of its limits.
 """
 
 from collections.abc import Callable
@@ -22,14 +22,14 @@ TURN: Final = "budget.turn"
 
 def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     """
-    The cause that ends the session now, in the policy's words.
+    Returns the cause that ends the session now, in the policy's words.
     """
     return first_cause(chain, chain.spenders, state, now_ms) or _outgrown(chain, state)
 
 
 def least(chain: Chain) -> int:
     """
-    Micro-dollars of the cheapest tool; 0 if one is free, nobody lists the tools, or money is not limited.
+    Returns micro-dollars of the cheapest tool; 0 if one is free, nobody lists the tools, or money is not limited.
     """
     if chain.least is not None:
         return chain.least
@@ -53,7 +53,7 @@ def note_turn(chain: Chain, state: SessionState, cost: int | None) -> None:
 
 def _outgrown(chain: Chain, state: SessionState) -> Denial | None:
     """
-    The cause that neither a tool nor a model turn fits into what is left of the cost limit.
+    Returns the cause that neither a tool nor a model turn fits into what is left of the cost limit.
 
     A turn is taken for as cheap as the cheapest so far, and fits if none has a price.
     """
@@ -64,14 +64,14 @@ def _outgrown(chain: Chain, state: SessionState) -> Denial | None:
 
 def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     """
-    The cause that ends the session once the present turn is over.
+    Returns the cause that ends the session once the present turn is over.
     """
     return first_cause(chain, chain.turn_spenders, state, now_ms)
 
 
 def tell_turn(chain: Chain, state: SessionState, sig: int | None) -> None:
     """
-    Where the host tells no turns: note whether a call of *sig* begins one, and end a session whose refusals are enough.
+    If the host tells no turns, note whether a call of *sig* begins one, and end a session whose refusals are enough.
     """
     if imply_turn(state, sig) and state.refused_turns:
         cause = first_cause(chain, chain.refusal_spenders, state, state.now_ms)
@@ -81,7 +81,7 @@ def tell_turn(chain: Chain, state: SessionState, sig: int | None) -> None:
 
 def used_up(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
     """
-    The limit that the call just admitted uses up.
+    Returns the limit that the call just admitted uses up.
     """
     cause = first_cause(chain, chain.call_spenders, state, now_ms)
     if cause is not None:
@@ -97,7 +97,7 @@ def first_cause(
     chain: Chain, looks: tuple[Callable[[SessionState, int], Denial | None], ...], state: SessionState, now_ms: int
 ) -> Denial | None:
     """
-    The first cause that one of *looks* finds, in the policy's words.
+    Returns the first cause that one of *looks* finds, in the policy's words.
     """
     for look in looks:
         try:
@@ -111,7 +111,8 @@ def first_cause(
 
 def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
     """
-    What follows from a guard whose *method* raised where no single call is judged; None: the session goes on.
+    Returns the denial that follows from a guard whose *method* raised outside a single call. Returns None if the
+    session goes on.
     """
     guard: Guard = method.__self__  # type: ignore[attr-defined]
     if chain.on_error == "allow" or guard.mode != "enforce" or chain.mode != "enforce":
@@ -151,7 +152,7 @@ def reopen(chain: Chain, state: SessionState) -> None:
 
 def ended_by_refusals(chain: Chain, state: SessionState) -> bool:
     """
-    Whether a guard has ended the session because its model did nothing but repeat what was refused.
+    Returns whether a guard has ended the session because its model did nothing but repeat refused calls.
     """
     names = {look.__self__.name for look in chain.refusal_spenders}  # type: ignore[attr-defined]
     return state.exhausted is not None and state.exhausted[0].partition(".")[0] in names
@@ -159,7 +160,8 @@ def ended_by_refusals(chain: Chain, state: SessionState) -> bool:
 
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
     """
-    (code, message) of what has ended the session, as a model request that starts at its time *now_ms* would find it.
+    Returns (code, message) of the cause that has ended the session, as a model request at its time *now_ms* would find
+    it.
     """
     if state.exhausted is not None:
         return state.exhausted
@@ -169,6 +171,6 @@ def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str
 
 def progress(chain: Chain, state: SessionState, now_ms: int) -> dict[str, object]:
     """
-    What is used and what is left of the session's limits; money in USD, time in seconds.
+    Returns the used and the remaining amounts of the session's limits; money in USD, time in seconds.
     """
     return {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms)

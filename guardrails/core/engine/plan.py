@@ -1,5 +1,5 @@
 """
-What a policy says of some tools, and what applies to one.
+The declarations of a policy for some tools, and those that apply to one tool.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,7 +65,7 @@ class Plan:
     enforced: tuple[str, ...]
     """Names of the guards that do something for it."""
     locates: tuple[tuple[str, Callable[..., Any]], ...]
-    """What names the paths whose real places are to be looked up before it is decided."""
+    """Guards that name the paths whose real places are looked up before the decision."""
     unfit_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
     """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
     unfit_locates: tuple[tuple[str, Callable[..., Any]], ...]

@@ -37,7 +37,7 @@ class Prepared:
 
     def of(self, outcome: Outcome) -> "Prepared":
         """
-        The same of another *outcome*, for a record.
+        Returns the same of another *outcome*, for a record.
         """
         return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty)
 
@@ -51,10 +51,10 @@ def told(
     passes: tuple[type[BaseException], ...] = (),
 ) -> Outcome:
     """
-    The outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
+    Returns the outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
 
-    At most *limit* bytes of what is still to be read are taken: those that are shown, if it is None. What that raises is
-    raised on if it is one of *passes*.
+    At most *limit* bytes of an iterator or stream are taken; if *limit* is None, as many as are shown. An exception of
+    one of the types *passes* that this raises is raised on.
     """
     if plan.tool.returns_envelope:
         result = Envelope.spoken(result)
@@ -73,7 +73,7 @@ async def told_async(
     result: object, plan: Plan, arguments: Any, now_ms: int | None, passes: tuple[type[BaseException], ...] = ()
 ) -> Outcome:
     """
-    `told` for what may be an asynchronous iterator.
+    Returns the outcome as `told` does, for a result that may be an asynchronous iterator.
     """
     known: dict[str, Any] = {
         "classifier": plan.tool.result,
@@ -113,7 +113,7 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> P
 
 def evidence(outcome: Outcome, rendered: Rendered | None) -> bytes:
     """
-    The text that tells one outcome from another: the result, else what the failure says.
+    Returns the text that tells one outcome from another: the result, else the words of the failure.
     """
     if rendered is not None:
         return rendered.payload
@@ -122,7 +122,7 @@ def evidence(outcome: Outcome, rendered: Rendered | None) -> bytes:
 
 def _heard(said: Envelope) -> Envelope:
     """
-    A tool's own envelope without what does not have the form of its field: state and records rely on it.
+    Returns a tool's own envelope without what does not have the form of its field: state and records rely on it.
     """
     own = said.copy()
     if own.error_type is not None and own.error_type not in ERROR_TYPES:

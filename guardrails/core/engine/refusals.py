@@ -1,6 +1,6 @@
 """
-What is said of a call before it is decided, and the denials that no guard says: of a guard that failed, of a session that is
-over, of a state or a time that cannot be known.
+The remarks on a call before it is decided, and the denials that no guard says. These are of a guard that failed, of a
+session that is over, and of a state or a time that cannot be known.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ STOPPED: Final = "deny_all.on"
 @dataclass(slots=True)
 class Found:
     """
-    What guards have to say of a call: those of its session's chain, or of a scope.
+    The answers of guards to a call: those of its session's chain, or of a scope.
     """
 
     denials: list[Denial] = field(default_factory=list)
@@ -56,7 +56,8 @@ class Found:
 
     def parks(self, call: ToolCall) -> bool:
         """
-        Whether *call* is to wait for a person. One that cannot be signed is refused: nothing could ever be the same call.
+        Returns whether *call* is to wait for a person. One that cannot be signed is refused: nothing could ever be the
+        same call.
         """
         if self.parking and call.sig is None:
             self.denials.append(unbound(call.tool))
@@ -84,7 +85,7 @@ def _of(scope: Scope | None, name: str) -> str:
 
 def broken(name: str) -> Denial:
     """
-    The refusal that follows from a guard *name* that raised.
+    Returns the refusal that follows from a guard *name* that raised.
     """
     return Denial(
         code=f"{name}.error",
@@ -96,7 +97,7 @@ def broken(name: str) -> Denial:
 
 def waiting(parked: Parked) -> Denial:
     """
-    The refusal of a call that waits for a person.
+    Returns the refusal of a call that waits for a person.
     """
     return Denial(
         code=parked.code,
@@ -111,7 +112,7 @@ def waiting(parked: Parked) -> Denial:
 
 def unbound(tool: str) -> Denial:
     """
-    The refusal of a call that a person would have to approve, and whose arguments cannot be told from others.
+    Returns the refusal of a call that a person would have to approve, and whose arguments cannot be told from others.
     """
     return Denial(
         code="approve.refused",
@@ -123,7 +124,7 @@ def unbound(tool: str) -> Denial:
 
 def unreachable(failed: str) -> Denial:
     """
-    The refusal of a call where the *failed* part, store or clock, says nothing.
+    Returns the refusal of a call while the *failed* part, store or clock, does not answer.
     """
     return Denial(
         code=f"{failed}.error",
@@ -135,7 +136,7 @@ def unreachable(failed: str) -> Denial:
 
 def unreadable(error: StateUnreadable) -> Denial:
     """
-    The refusal of a call whose kept state this version of the library cannot read.
+    Returns the refusal of a call whose kept state this version of the library cannot read.
     """
     return Denial(
         code="store.unreadable",
@@ -147,7 +148,7 @@ def unreadable(error: StateUnreadable) -> Denial:
 
 def stopped(reason: str) -> Denial:
     """
-    The refusal of every call while whoever runs the agent has stopped them all, for a *reason*.
+    Returns the refusal of every call after an operator has stopped them all, for a *reason*.
     """
     why = f": {cleaned(reason).rstrip('.')}" if reason else ""
     return Denial(
@@ -161,7 +162,7 @@ def stopped(reason: str) -> Denial:
 
 def over(chain: Chain, exhausted: tuple[str, str]) -> Denial:
     """
-    The refusal of every call once a session is *exhausted*, (code, message) of what ended it.
+    Returns the refusal of every call once a session is *exhausted*, (code, message) of the cause.
     """
     # The message is in the policy's words already, with the numbers of when it was kept.
     code, message = exhausted

@@ -1,8 +1,8 @@
 """
 Sessions that share limits: what a user, a tenant or everyone uses together.
 
-A scope is a state of its own with guards of its own. A call is decided by its session's guards and by those of its
-scopes in one step: it is admitted in all of them, or in none.
+A scope is a state of its own with guards of its own. The guards of a call's session and those of its scopes decide it
+in one step. It is admitted in all of them, or in none.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _SHOWN: Final = {
     "cost_left_usd": ("max_cost", MICRO),
     "tokens_left": ("max_tokens", 1),
 }
-"""What is left of each limit that is lent, and the unit it is shown in."""
+"""The names of the rest of each limit that is lent, and the unit in which it is shown."""
 Cause = tuple[str, str]
 """(code, message)"""
 
@@ -47,7 +47,7 @@ class Scope(NamedTuple):
 
     def says(self, said: Denial) -> Denial:
         """
-        *said* as an objection of this scope: by its code, and in its message.
+        Returns *said* as an objection of this scope: by its code, and in its message.
         """
         code = f"{self.name}.{said.code}"
         worded = self.chain.worded(said)
@@ -62,7 +62,7 @@ class Scope(NamedTuple):
 
     def cause(self, looks: tuple[Callable[[SessionState, int], Denial | None], ...]) -> Cause | None:
         """
-        What one of *looks* finds to be used up.
+        Returns the first cause that one of *looks* finds to be used up.
         """
         cause = first_cause(self.chain, looks, self.state, self.now_ms)
         if cause is None:
@@ -73,7 +73,7 @@ class Scope(NamedTuple):
 
 def seen(scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState], now_ms: int) -> list[Scope]:
     """
-    *scopes*, each (name, id, chain), with their *states*, as whoever only looks finds them when the clock says *now_ms*.
+    Returns *scopes*, each (name, id, chain), with their *states*, as a reader finds them at *now_ms*.
     """
     return [
         Scope(name, own, chain, state, time_of(state, now_ms))
@@ -83,7 +83,7 @@ def seen(scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState
 
 def exhausted_by(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope]) -> Cause | None:
     """
-    What has ended the session, by its own limits or by those of its scopes, at its time *now_ms*.
+    Returns the cause that has ended the session, by its own limits or by those of its scopes, at its time *now_ms*.
     """
     cause = exhaustion(chain, state, now_ms)
     if cause is not None:
@@ -98,8 +98,8 @@ def exhausted_by(chain: Chain, state: SessionState, now_ms: int, scopes: Iterabl
 
 def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope]) -> dict[str, Any]:
     """
-    What is used by the session at its time *now_ms*, and what is left of whatever limit is the nearest, its own or that of
-    a scope.
+    Returns the amounts that the session has used at its time *now_ms*. The amount left is of the nearest limit, its own
+    or that of a scope.
     """
     shown: dict[str, Any] = {**own_progress(chain, state, now_ms)}
     for scope in scopes:
@@ -115,7 +115,7 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
 
 def _with_rest(shown: dict[str, Any], rest: Mapping[str, int]) -> dict[str, Any]:
     """
-    What is left under a lease, together with what nobody held as of its latest trip.
+    Returns the rest under a lease, together with the rest that nobody held as of its latest trip.
     """
     return {key: left + _shown(rest, *_SHOWN[key]) if key in _SHOWN else left for key, left in shown.items()}
 
@@ -126,7 +126,8 @@ def _shown(rest: Mapping[str, int], name: str, unit: int) -> float:
 
 def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int | None:
     """
-    Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away.
+    Returns milliseconds until the time of the session, or of a scope, is up. Returns None if there is no limit, or one
+    that is days away.
     """
     left = None if chain.budget is None else chain.budget.left(state, "max_elapsed", state.now_ms)
     for scope in scopes:
@@ -174,9 +175,9 @@ def note_all(chain: Chain, state: SessionState, scopes: Iterable[Scope], name: s
 
 def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
     """
-    Where the event that was just numbered stands among those of other sessions: what a record adds so that they can be
-    replayed together. For each scope its id, life, number and time; of a child, the place in its family. None: it shares
-    nothing.
+    Returns the place of the event that was just numbered among those of other sessions. A record adds it so that they
+    can be replayed together. For each scope its id, life, number and time; of a child, the place in its family. None:
+    it shares nothing.
     """
     made: dict[str, Any] = {}
     if scopes:
@@ -192,7 +193,7 @@ def unfitting(
     chain: Chain, state: SessionState, scopes: Sequence[Scope], said: tuple[int, int], guess: tuple[int, int]
 ) -> Cause | None:
     """
-    (code, message) of why a model request is not to be made: it does not fit beside what is held.
+    Returns (code, message) of why a model request is not to be made: it does not fit beside the holds.
     """
     shared = ((scope.chain.budget, scope.state, scope.says) for scope in scopes)
     for budget, its, words in (*shared, (chain.budget, state, chain.worded)):

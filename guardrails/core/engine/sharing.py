@@ -1,5 +1,5 @@
 """
-What happens to the limits of a session: they are raised, or shared with its children.
+Changes to the limits of a session: they are raised, or shared with its children.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ from .scopes import Scope
 LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
 """Limits as the state names them: money in micro-dollars, time in milliseconds."""
 ITERATIONS: Final = "max_tool_iterations"
-"""What loops may do beyond the limit of each, as the state names it."""
+"""The state's name for the calls that loops may make beyond the limit of each."""
 CLOSED: Final = Denial(
     code="session.closed",
     status="limit_reached",
@@ -50,7 +50,7 @@ CLOSED: Final = Denial(
 @dataclass(slots=True)
 class Extend(Event[Happened]):
     """
-    A session may use *amounts* more than its limits, or than it has used where that is more; it goes on.
+    A session may use *amounts* more than its limits, or more than it has used if that is more; it goes on.
 
     If it is *shared*, the limits of scopes are raised, and not its own. Raises SessionError for a limit that the policy does
     not set.
@@ -66,7 +66,7 @@ class Extend(Event[Happened]):
     """
 
     leased: bool = False
-    """The limits are those of a scope of which this worker has a lease: they were raised where they are, and are known here."""
+    """The limits are those of a scope of which this worker has a lease: they were raised in the shared state, and are known here."""
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         limits = None
@@ -83,7 +83,7 @@ class Extend(Event[Happened]):
 
     def raise_in(self, chain: Chain, state: SessionState, now_ms: int) -> dict[str, int]:
         """
-        Raise the limits of one *state*, whose time is *now_ms*; those that were.
+        Raise the limits of one *state*, whose time is *now_ms*. Returns those that were raised.
         """
         if state.closed:
             raise SessionError("the session is closed: what it did not use was given back")
@@ -124,10 +124,11 @@ class Extend(Event[Happened]):
 @dataclass(slots=True)
 class Reserve(Event[Happened]):
     """
-    A *child* begins, with *amounts* of the limits of its parent; one that is not named gives a *share* of what is left of
-    it, rounded up, and time gives all. With *more* it has begun already, and its own limits are raised by them.
+    A *child* begins, with *amounts* of the limits of its parent. A limit that is not named gives a *share* of the rest
+    of it, rounded up; time gives all. With *more* the child has begun already, and its own limits are raised by
+    *amounts*.
 
-    Raises SessionError where that is more than is left, or the child does not run any more.
+    Raises SessionError if that is more than is left, or the child does not run any more.
     """
 
     now_ms: int
@@ -232,7 +233,8 @@ class Close(Event[Happened]):
 
 def used_by(state: SessionState) -> dict[str, int]:
     """
-    What a session has used, by limit; what is open counts: estimates that may never settle, children that still run.
+    Returns the amounts that a session has used, by limit. Open amounts count: estimates that may never settle, children
+    that still run.
     """
     used = {
         "max_calls": state.calls,

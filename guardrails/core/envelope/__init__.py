@@ -1,3 +1,3 @@
 """
-What the model reads.
+The envelope: the text that the model reads.
 """

@@ -1,5 +1,5 @@
 """
-What an envelope holds.
+The contents of an envelope.
 """
 
 from collections.abc import Mapping
@@ -43,19 +43,19 @@ FIELDS: Final = (
     "previous_result_outdated",
     "progress",
 )
-"""What an envelope can hold, in the order it is written."""
+"""The fields that an envelope can hold, in the order in which they are written."""
 OPTIONAL: Final = frozenset({"query_summary", "total_matches", "next_action", "next_action_hint", "progress"}) | {
     "max_retries_remaining",
     "retry_success_probability",
     "http_status",
 }
-"""What a policy's `fields` may leave out."""
+"""The fields that a policy's `fields` may leave out."""
 UNBOUNDED: Final = 1 << 62
 
 
 class More(TypedDict, total=False):
     """
-    What code may say of any result beside its value.
+    Facts that code may add to any result beside its value.
     """
 
     code: str | None
@@ -89,13 +89,13 @@ class Fields(More, total=False):
 
 
 SETTABLE: Final = frozenset(Fields.__annotations__)
-"""What code may set by name."""
+"""The fields that code may set by name."""
 _NONE: Final[frozenset[str]] = frozenset()
 
 
 class Cut(NamedTuple):
     """
-    What is said of a result that was cut.
+    The facts of a result that was cut.
     """
 
     original_bytes: int
@@ -106,7 +106,7 @@ class Cut(NamedTuple):
 
 class Tried(NamedTuple):
     """
-    What is said of a call that the library makes again by itself.
+    The facts of a call that the library makes again by itself.
     """
 
     attempts: int
@@ -161,7 +161,7 @@ class Content:
         self.total_matches: int | None = None
         self.is_complete: bool | None = None
         self.sandbox: str | None = None
-        """What the call was confined by, of a tool of ours: `bwrap`, `landlock`; None: by nothing."""
+        """The sandbox of a call of a tool of ours: `bwrap`, `landlock`; None without one."""
         self.error_type: ErrorType | None = None
         self.error_message: str | None = None
         self.http_status: int | None = None
@@ -190,7 +190,7 @@ class Content:
         self.nudged = False
         """The hint is said in the merged form too."""
         self.judged: Judged | None = None
-        """What a model was asked about the failure, and said; for the record, not for the reader."""
+        """The question to a model about the failure, and its answer; for the record, not for the reader."""
         self.tried: Tried | None = None
         """The library may make the call again by itself; None: it does not."""
         self.left_out: frozenset[str] = _NONE
@@ -214,14 +214,14 @@ class Content:
     @property
     def handle(self) -> str | None:
         """
-        By which the whole of a cut result is read; None: it is not kept, or nothing was cut.
+        The handle by which the whole of a cut result is read. None if it is not kept, or if nothing was cut.
         """
         return None if self.cut is None else self.cut.handle
 
     @property
     def value(self) -> Any:
         """
-        What the tool gave back.
+        The value that the tool gave back.
         """
         return self._value
 
@@ -232,7 +232,7 @@ class Content:
 
     def render(self, max_bytes: int = UNBOUNDED) -> Rendered:
         """
-        The value as text of at most *max_bytes*, made once.
+        Returns the value as text of at most *max_bytes*, made once.
         """
         rendered = self.rendered
         if rendered is None or rendered.size > max_bytes:

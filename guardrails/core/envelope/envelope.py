@@ -25,7 +25,7 @@ _FORMS: Final[dict[str, type]] = {
     "query_summary": object,
     "errors": list,
 }
-"""What a tool may say as an envelope, and of which type; no number is negative."""
+"""The fields that a tool may say as an envelope, and their types; no number is negative."""
 
 
 def _is_sound(content: Any) -> bool:
@@ -35,12 +35,12 @@ def _is_sound(content: Any) -> bool:
 
 
 NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
-"""What is to be done about a result that was cut, if the whole is not kept."""
+"""The next step after a result that was cut, if the whole is not kept."""
 
 
 class Envelope(Content):
     """
-    What happened to one call, in a form that stands alone: state, completeness, retryability, next step.
+    The result of one call, in a form that stands alone: state, completeness, retryability, next step.
 
     Guards shape it in place; after that it is a value. A tool may return one of its own.
     """
@@ -52,21 +52,22 @@ class Envelope(Content):
     @classmethod
     def success(cls, value: Any = None, **fields: Unpack[Fields]) -> Self:
         """
-        What a tool may return to say more than its value: `Envelope.success(rows, total_matches=90, is_complete=False)`.
+        Returns an envelope by which a tool says more than its value: `Envelope.success(rows, total_matches=90,
+        is_complete=False)`.
         """
         return cls("success", value, **fields)
 
     @classmethod
     def error(cls, error_type: ErrorType, error_message: str, **fields: Unpack[More]) -> Self:
         """
-        What a tool may return for a failure it understands.
+        Returns an envelope by which a tool reports a failure that it understands.
         """
         return cls("error", error_type=error_type, error_message=error_message, **fields)
 
     @classmethod
     def spoken(cls, said: Any) -> Any:
         """
-        The envelope that *said* speaks as, an object of a tool that may; anything else as it is.
+        Returns the envelope that *said* speaks as, an object of a tool that may; anything else as it is.
 
         It speaks by `status`: `success`, `error` or `validation_error`. Fields that do not have the form of theirs, and those
         that only a chain can know, are data like all others.
@@ -94,7 +95,7 @@ class Envelope(Content):
     @classmethod
     def of(cls, outcome: Outcome, rendered: Rendered | None = None) -> Self:
         """
-        The envelope of an outcome before any guard shapes it; *rendered* is its value as text.
+        Returns the envelope of an outcome before any guard shapes it; *rendered* is its value as text.
         """
         failed = outcome.error_type is not None
         envelope = cls("error" if failed else "success", outcome.value)
@@ -110,7 +111,8 @@ class Envelope(Content):
         cls, denial: Denial, limit_message: str | None = None, *, left_out: frozenset[str] = frozenset()
     ) -> Self:
         """
-        The envelope of a call that did not run; *limit_message* is what ends the session meanwhile.
+        Returns the envelope of a call that did not run; *limit_message* names the limit that has ended the session
+        meanwhile.
         """
         envelope = cls(denial.status)
         envelope.code = denial.code
@@ -137,13 +139,13 @@ class Envelope(Content):
 
     def copy(self) -> Self:
         """
-        A copy that can be shaped without changing this one.
+        Returns a copy that can be shaped without changing this one.
         """
         return shallow(self)
 
     def shown(self, rendered: Rendered | None) -> Self:
         """
-        A copy of what a tool said, to be shaped; *rendered* is its value as text.
+        Returns a copy of a tool's own envelope, to be shaped; *rendered* is its value as text.
         """
         made = self.copy()
         made.rendered = rendered
@@ -151,7 +153,7 @@ class Envelope(Content):
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
         """
-        Say that the call has used up a limit, and what to do; *code* is what was limited, if nothing else says so.
+        Say that the call has used up a limit, and the next step. The limit is *code*, if nothing else says so.
         """
         self.limit_message = message
         self.code = self.code or code
@@ -159,7 +161,7 @@ class Envelope(Content):
 
     def attempted(self, attempts: int, again_ms: int | None = None) -> None:
         """
-        Say how often the library has made the call, and after how long it makes it again; None: it does not.
+        Say how often the library has made the call, and after how long it makes it again, None if it does not.
         """
         self.tried = Tried(attempts, again_ms)
 
@@ -177,8 +179,8 @@ class Envelope(Content):
 
     def cut_to(self, shown: str, original_bytes: int | None) -> None:
         """
-        Say that the result is not complete: *shown* of it is there. *original_bytes* are those of the whole that was cut;
-        None: it was cut before it came.
+        Say that the result is not complete: *shown* of it is there. *original_bytes* is the size of the whole that was
+        cut; None says that it was cut before it came.
         """
         self.is_complete = False
         if original_bytes is not None:
@@ -187,7 +189,7 @@ class Envelope(Content):
 
     def keep(self, handle: str, original_bytes: int, offset: int) -> None:
         """
-        Say that the whole of a cut result can be read by its *handle*, and that what is shown ends before the character
+        Say that the whole of a cut result can be read by its *handle*. The part that is shown ends before the character
         *offset* of it.
         """
         self.cut = Cut(original_bytes, handle)
@@ -207,8 +209,8 @@ class Envelope(Content):
 
     def give_back(self, payload: bytes, cut: Cut | None = None) -> None:
         """
-        Say what the earlier call brought that a refused one repeats, as JSON, at most 65,536 bytes; *cut* is what was said if
-        that was not all.
+        Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes. *cut* is the note
+        of that call if this was not all.
         """
         self.cut = cut
         if cut is not None and cut.handle is not None:
@@ -230,7 +232,7 @@ class Envelope(Content):
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The fields that are there, in order; the value as the tool gave it.
+        Returns the fields that are there, in order; the value as the tool gave it.
         """
         shown = {**fields_of(self)}
         if self.previous_payload is not None:
@@ -240,13 +242,13 @@ class Envelope(Content):
     @property
     def previous_result(self) -> Any:
         """
-        The earlier result that a refused repeat gives back; None where it is not kept.
+        The earlier result that a refused repeat gives back; None if it is not kept.
         """
         return None if self.previous_payload is None else orjson.loads(self.previous_payload)
 
     def to_json(self) -> str:
         """
-        The text for the model.
+        Returns the text for the model.
         """
         return text_of(self)
 
@@ -261,6 +263,6 @@ class Envelope(Content):
 
 def optional_fields(kept: Iterable[str] | None) -> frozenset[str]:
     """
-    The optional fields that are left out when only *kept* are wanted; None wants all.
+    Returns the optional fields that are left out when only *kept* are wanted; None wants all.
     """
     return frozenset() if kept is None else OPTIONAL - frozenset(kept)

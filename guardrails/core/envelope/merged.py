@@ -18,7 +18,7 @@ from guardrails.core.values.types import STATUSES
 CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_complete", "next_action_hint")
 """Fields by which a tool's own object would speak as an envelope."""
 LIMITS: Final = "limit_"
-"""What fields begin with that tell of a limit."""
+"""The beginning of fields that tell of a limit."""
 
 # Numbers stay text: nobody reads them here, and Python refuses integers of more than 4,300 digits.
 _decode = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
@@ -27,9 +27,10 @@ _SPACE: Final = " \t\n\r"
 
 def members(text: str) -> Iterator[tuple[str, Any, int, int]]:
     """
-    (key, value, start, end) of each top-level member of the JSON object that *text* is; positions are of characters.
+    Returns (key, value, start, end) of each top-level member of the JSON object that *text* is; positions are of
+    characters.
 
-    Raises ValueError where *text* is no object.
+    Raises ValueError if *text* is no object.
     """
     at = _skip(text, 0)
     if text[at : at + 1] != "{":
@@ -62,7 +63,7 @@ def _skip(text: str, at: int) -> int:
 
 def imitates(value: Mapping[Any, Any]) -> bool:
     """
-    Whether an object of a tool could be taken for an envelope of ours.
+    Returns whether an object of a tool could be taken for an envelope of ours.
     """
     status = value.get("status")
     if any(key in value for key in CLAIMS) or (isinstance(status, str) and status in STATUSES):
@@ -72,7 +73,7 @@ def imitates(value: Mapping[Any, Any]) -> bool:
 
 def imitates_text(text: str) -> bool:
     """
-    The same for a JSON object as text; text that is no object imitates nothing.
+    Returns the same for a JSON object as text; text that is no object imitates nothing.
     """
     claimed = f'"{LIMITS}' in text or any(f'"{key}"' in text for key in (*CLAIMS, "status"))
     if not claimed and "\\u" not in text:
@@ -86,15 +87,16 @@ def imitates_text(text: str) -> bool:
 
 def begins_object(text: str) -> bool:
     """
-    Whether *text* begins like a JSON object, behind marks that nobody sees: spaces of any kind, a byte order mark.
+    Returns whether *text* begins like a JSON object, behind marks that nobody sees: spaces of any kind, a byte order
+    mark.
     """
     return next((one for one in text if one.isprintable() and not one.isspace()), "") == "{"
 
 
 def is_strict(text: str) -> bool:
     """
-    Whether *text* is JSON for every parser: no NaN, no half of a surrogate pair, no number beyond a double, at most 254
-    containers within each other.
+    Returns whether *text* is JSON for every parser. It has no NaN, no half of a surrogate pair, no number beyond a
+    double, and at most 254 containers within each other.
     """
     try:
         orjson.dumps(orjson.loads(text))
@@ -105,7 +107,7 @@ def is_strict(text: str) -> bool:
 
 def splice(text: str, added: Mapping[str, Any]) -> str | None:
     """
-    *text*, a JSON object, with the members *added* before its last brace; None where it is no object.
+    Returns *text*, a JSON object, with the members *added* before its last brace. Returns None if *text* is no object.
 
     Members of the same names are replaced.
     """
@@ -126,7 +128,7 @@ def splice(text: str, added: Mapping[str, Any]) -> str | None:
 
 def with_fields(text: str, added: Mapping[str, Any]) -> str:
     """
-    `splice`, and what is no object as `{"result": <value or text>, ...}`.
+    Returns *text* as `splice` does, and a value that is no object as `{"result": <value or text>, ...}`.
     """
     spliced = splice(text, added)
     if spliced is not None:
@@ -145,8 +147,8 @@ def _value(text: str) -> str:
 
 def limit_fields(text: str, message: str | None) -> str:
     """
-    The JSON text of a tool's result with `limit_reached` and `limit_message` added, all other fields kept.
+    Returns the JSON text of a tool's result with `limit_reached` and `limit_message` added, all other fields kept.
 
-    What is no object becomes `{"result": <value or text>, ...}`; None as *message* leaves the text as it is.
+    A value that is no object becomes `{"result": <value or text>, ...}`. A *message* of None leaves the text as it is.
     """
     return text if message is None else with_fields(text, {"limit_reached": True, "limit_message": message})

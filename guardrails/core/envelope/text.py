@@ -25,7 +25,7 @@ _NESTED: Final = frozenset({"status", "result", "results", "query_summary", "pro
 
 def text_of(envelope: Content) -> str:
     """
-    The JSON of *envelope*, nested or merged.
+    Returns the JSON of *envelope*, nested or merged.
     """
     if envelope.merged:
         text = _merged(envelope)
@@ -53,7 +53,7 @@ def text_of(envelope: Content) -> str:
 
 def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
     """
-    The fields *shown* in at most `MAX_SAID` bytes but for what is written already: the longest are cut first.
+    Returns the fields *shown* in at most `MAX_SAID` bytes but for what is written already: the longest are cut first.
     """
     made = shown
     for cap in _CAPS:
@@ -79,7 +79,7 @@ def fields_of(  # noqa: PLR0915  every call comes this way
     envelope: Content, written: orjson.Fragment | None = None
 ) -> dict[str, Any]:
     """
-    The fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
+    Returns the fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
     """
     value = envelope.value
     # Field by field, since every call comes this way: a loop over their names takes three times as long.
@@ -160,7 +160,7 @@ def _merged(envelope: Content) -> str | None:
 
 def _own(envelope: Content) -> tuple[str, bool] | None:
     """
-    The tool's own text, and whether it is JSON for every parser; None if it must be nested.
+    Returns the tool's own text, and whether it is JSON for every parser. Returns None if it must be nested.
     """
     from guardrails.core.outcome.redaction import sanitise
 
@@ -176,7 +176,8 @@ def _own(envelope: Content) -> tuple[str, bool] | None:
 
 def _merged_failure(envelope: Content, text: str) -> str | None:
     """
-    The object *text* of a tool that is a failure, with what is said of that; None if it is no object, or says so itself.
+    Returns the object *text* of a tool that is a failure, with what is said of that. Returns None if it is no object,
+    or says so itself.
     """
     added = {name: said for name, said in fields_of(envelope).items() if name not in _NESTED}
     try:
@@ -188,7 +189,7 @@ def _merged_failure(envelope: Content, text: str) -> str | None:
 
 def _added(said: dict[str, Any]) -> dict[str, Any]:
     """
-    The fields *said*, cleaned and within bounds.
+    Returns the fields *said*, cleaned and within bounds.
     """
     from guardrails.core.outcome.redaction import sanitise
 
@@ -198,8 +199,8 @@ def _added(said: dict[str, Any]) -> dict[str, Any]:
 
 def said_of(envelope: Content) -> dict[str, Any]:
     """
-    What *envelope* has to say beside the result, for hosts that keep a form of their own for that: all of a failure, of a success
-    only what it says unasked. Empty: nothing.
+    Returns the words of *envelope* beside the result, for hosts that keep a form of their own for the result. A failure
+    gives all of its fields, a success only those that it says unasked. The dict is empty if there are none.
     """
     if envelope.status != "success":
         every = fields_of(envelope).items()

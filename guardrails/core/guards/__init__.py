@@ -50,7 +50,8 @@ GUARDS: Final[Kinds] = (
 
 def kinds_of(own: Iterable[type[Guard]]) -> Kinds:
     """
-    The guards that a policy may have, in their order: those of the library, and a person's *own* before the last.
+    Returns the guards that a policy may have, in their order: those of the library, and a person's *own* before the
+    last.
     """
     taken = {cls.name for cls in GUARDS}
     return (*GUARDS[:-1], *(cls for cls in dict.fromkeys(own) if cls.name not in taken), GUARDS[-1])
@@ -58,7 +59,7 @@ def kinds_of(own: Iterable[type[Guard]]) -> Kinds:
 
 def place_of(guard: Guard) -> float:
     """
-    Where *guard* stands among others: one of your own before `truncate`, which bounds what all others say.
+    Returns the place of *guard* among others: one of your own before `truncate`, which bounds the words of all others.
     """
     kinds = [cls.name for cls in GUARDS]
     return kinds.index(guard.name) if type(guard) in GUARDS else len(kinds) - 1.5

@@ -1,5 +1,5 @@
 """
-What a guard is: settings that look before a call and shape the envelope after it.
+The base of guards: settings that look before a call and shape the envelope after it.
 """
 
 import dataclasses
@@ -76,8 +76,7 @@ class Guard:
 
     def applies(self, tool: Tool) -> bool:
         """
-        Whether it is about calls of *tool*, by its settings and what the tool declares; for others it is as if it were not
-        there. Asked once for each tool.
+        Returns whether it is about *tool*, by its settings and the tool's declarations. Asked once for each tool.
         """
         return True
 
@@ -85,7 +84,7 @@ class Guard:
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """
-        Whether `check` may say anything of a fresh call of *tool*: valid, and like none that is remembered or runs.
+        Returns whether `check` may object to a fresh call of *tool*: valid, and like none that is remembered or runs.
 
         Asked once for each tool; *known* are the tools there are (None: nobody said).
         """
@@ -93,7 +92,7 @@ class Guard:
 
     def far(self) -> Far | None:
         """
-        What tells that its limits are far: then `check` says nothing of a fresh call, nor `spent` and `turn_spent` after it.
+        Returns the test of far limits: then `check`, `spent` and `turn_spent` say nothing of a fresh call.
         """
         return None
 
@@ -109,14 +108,14 @@ class Guard:
     @property
     def result_bytes(self) -> int | None:
         """
-        Bytes of serialised text that are kept of a result; None: all.
+        Bytes of serialised text that are kept of a result; None keeps all.
         """
         return None
 
     @property
     def limits(self) -> Limits | None:
         """
-        The limits of the session: what `extend` raises, a child shares and the envelope tells; None: it holds none.
+        The limits of the session that `extend` raises, a child shares and the envelope tells; None if it holds none.
         """
         return None
 
@@ -130,7 +129,7 @@ class Guard:
     @property
     def explores(self) -> float | None:
         """
-        The share of failures that it calls retryable only to learn from them; None: it does not.
+        The share of failures that it calls retryable only to learn from them; None without one.
         """
         return None
 
@@ -143,7 +142,7 @@ class Guard:
     @classmethod
     def ruled(cls, own: "Guard | None", settings: Mapping[str, Any]) -> tuple["Guard", ...]:
         """
-        The guards of a tool whose `tools:` rule has *settings*; *own* is that of the policy, None if it has none.
+        Returns the guards of a tool whose `tools:` rule has *settings*; *own* is the policy's guard, None without one.
         """
         return (cls(**settings),) if own is None else (own.but(settings),)
 
@@ -156,33 +155,34 @@ class Guard:
 
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """
-        (path, folders) of each path that `check` wants to know of whether it really is in one of the folders; the answers
-        are in `call.places` under this guard's name, in this order. What looks them up stands outside the core.
+        Returns (path, folders) of each path of which `check` asks if it really is in one of the folders. `call.places`
+        has the answers, in this order, under this guard's name. Code outside the core looks them up.
 
-        Asked before the state is locked: what takes long can be worked out here, into a cache that `check` reads.
+        It is asked before the state is locked: slow work can be done here, into a cache that `check` reads.
         """
         return ()
 
     def check(self, call: ToolCall, state: "SessionState", facts: Facts) -> Verdict:
         """
-        Look at a call before it runs; None has nothing against it.
+        Look at a call before it runs. Returns None if there is no objection.
         """
 
     def charge(self, call: ToolCall, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters for a call that is being admitted; `state.meter(key)` is the present value.
+        Returns new values of this guard's counters for a call that is being admitted; `state.meter(key)` is the old
+        one.
         """
         return {}
 
     def undo(self, tool: str, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters for a call of *tool* that was admitted and never ran.
+        Returns new values of this guard's counters for a call of *tool* that was admitted and never ran.
         """
         return {}
 
     def settle(self, call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters once the call is done; `facts` holds the estimates that were charged.
+        Returns new values of this guard's counters once the call is done; `facts` holds the charged estimates.
         """
         return {}
 
@@ -202,33 +202,33 @@ class Guard:
 
     def spent(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The session-ending cause that holds now; no further call may run.
+        Returns the session-ending cause that holds now; no further call may run.
         """
 
     def blown(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The same, if no call brings it about: it is not asked for after one.
+        Returns the same, if no call brings it about: it is not asked for after one.
         """
 
     def turn_spent(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The session-ending cause that holds once the present turn is over; its own calls may still run.
+        Returns the session-ending cause that holds once the present turn is over; its own calls may still run.
         """
 
     def turn_refused(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The same, if refusals bring it about: it is not asked for after a call that ran.
+        Returns the same, if refusals bring it about: it is not asked for after a call that ran.
         """
 
     def request(self, state: "SessionState", now_ms: int) -> dict[str, int]:
         """
-        New values of counters when a model request starts.
+        Returns new values of counters when a model request starts.
         """
         return {}
 
     def usage(self, state: "SessionState", tokens: int, now_ms: int) -> dict[str, int]:
         """
-        New values of counters when a model response used *tokens*.
+        Returns new values of counters when a model response used *tokens*.
         """
         return {}
 
@@ -241,14 +241,14 @@ class Guard:
         untold: bool,  # noqa: FBT001
     ) -> dict[str, int]:
         """
-        New values of counters once a response of *model* was charged; a *cost* of None: nobody knows its price, or (*model*
-        is None) nobody asked for it. *untold*: it did not say what it used.
+        Returns new values of counters after a response of *model* was charged. A *cost* of None: its price is unknown
+        or, if *model* is None too, not asked for. With *untold* it did not tell its usage.
         """
         return {}
 
     def but(self, settings: Mapping[str, Any]) -> Self:
         """
-        The same with other *settings*, of maps key by key.
+        Returns the same with other *settings*, of maps key by key.
         """
         named, _ = respelt(settings, self.aliases)
         return dataclasses.replace(
@@ -257,7 +257,7 @@ class Guard:
 
     def settings(self) -> dict[str, Any]:
         """
-        The settings that differ from the defaults.
+        Returns the settings that differ from the defaults.
         """
         return {f.name: value for f in dataclasses.fields(self) if (value := getattr(self, f.name)) != default_of(f)}
 
@@ -271,7 +271,7 @@ def guard(cls: type[T]) -> type[T]:
     """
     Make a guard of a class: a frozen, slotted, keyword-only dataclass that knows its name.
 
-    Raises TypeError where the class is no `Guard`, or a setting has the name of what every guard has.
+    Raises TypeError if the class is no `Guard`, or a setting has a name that every guard has.
     """
     if not (isinstance(cls, type) and issubclass(cls, Guard)):
         shown = getattr(cls, "__name__", None) or repr(cls)
@@ -285,7 +285,7 @@ def guard(cls: type[T]) -> type[T]:
 
 def latest(state: "SessionState", sig: int | None) -> "Entry | None":
     """
-    The latest executed call of signature *sig* that *state* remembers.
+    Returns the latest executed call of signature *sig* that *state* remembers.
     """
     seq = None if sig is None else state.latest.get(sig)
     # The window has one entry for each number, so that none needs to be looked for.
@@ -294,7 +294,7 @@ def latest(state: "SessionState", sig: int | None) -> "Entry | None":
 
 def overrides(guard: Guard | type[Guard], method: str) -> bool:
     """
-    Whether *guard* has a *method* of its own.
+    Returns whether *guard* has a *method* of its own.
     """
     cls = guard if isinstance(guard, type) else type(guard)
     return getattr(cls, method) is not getattr(Guard, method)

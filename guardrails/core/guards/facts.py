@@ -1,5 +1,5 @@
 """
-What a guard is told beside the call and the state.
+The facts that a guard is told beside the call and the state.
 """
 
 from collections.abc import Mapping

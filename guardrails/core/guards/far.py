@@ -1,5 +1,5 @@
 """
-Whether the limits of a session are so far that no call can be refused by them, nor use one up.
+A test for limits of a session so far away that no call can be refused by them, nor use one up.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,8 @@ from .base import Guard
 
 def far_of(guards: Iterable[Guard]) -> Far | None:
     """
-    The test that the limits of all *guards* are far; None if there are none, or one of them has no test.
+    Returns the test that the limits of all *guards* are far. Returns None if there are none, or one of them has no
+    test.
     """
     tests = [guard.far() for guard in guards]
     known = [test for test in tests if test is not None]

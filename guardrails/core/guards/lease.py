@@ -1,5 +1,5 @@
 """
-How workers hold parts of what the sessions of a scope share.
+The settings by which workers hold parts of the limits that the sessions of a scope share.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -20,6 +20,6 @@ class Lease(Guard):
     scope_settings: ClassVar[tuple[str, ...] | None] = ("lost", "time")
 
     lost: Literal["burn", "return"] = "burn"
-    """What the part of a lost worker comes to: it counts as used, or is free again."""
+    """The fate of a lost worker's part: it counts as used, or is free again."""
     time: Annotated[Duration, Gt(0)] = 60.0
     """Seconds without a word from a worker, after which it is lost."""

@@ -1,5 +1,5 @@
 """
-What a guard is that holds the limits of a session: they can be raised, shared with a child, and told.
+The base of a guard that holds the limits of a session: they can be raised, shared with a child, and told.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,25 +42,26 @@ class Limits(Protocol):
     @property
     def go_on(self) -> Mapping[str, object]:
         """
-        What a further message of the user opens, by limit.
+        The amounts that a further message of the user opens, by limit.
         """
 
     def limit(self, state: "SessionState", name: str) -> int | None:
         """
-        The limit *name*; None: there is none.
+        Returns the limit *name*. Returns None if there is none.
         """
 
     def left(self, state: "SessionState", name: str, now_ms: int) -> int | None:
         """
-        What is left of the limit *name*, and not held for a child; None: there is none.
+        Returns the rest of the limit *name* that is not held for a child. Returns None if there is no such limit.
         """
 
     def progress(self, state: "SessionState", now_ms: int) -> dict[str, object]:
         """
-        What is used, and what is left of the limits that are set; money in USD, time in seconds.
+        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds.
         """
 
     def outgrown(self, state: "SessionState", turn: int, tool: int) -> "Denial | None":
         """
-        The cause that neither a model *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into what is left.
+        Returns the cause that neither a model *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into
+        what is left.
         """

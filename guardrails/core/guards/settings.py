@@ -37,7 +37,7 @@ class Map(dict[str, Any]):
 
 def map_of(**keys: Any) -> Any:
     """
-    The default of a setting with *keys* of its own; the ones that are given are laid upon it.
+    Returns the default of a setting with *keys* of its own; the ones that are given are laid upon it.
     """
     return Map(keys)
 
@@ -45,8 +45,8 @@ def map_of(**keys: Any) -> Any:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Keys(Checked):
     """
-    Mark of an `Annotated` setting that is a map: its keys are those of the `TypedDict`, any of them may be left out, and
-    others are refused.
+    Mark of an `Annotated` setting that is a map. Its keys are those of the `TypedDict`; any of them may be left out,
+    and others are refused.
     """
 
     check: Callable[[Any], Any] = Map
@@ -60,7 +60,7 @@ class Keys(Checked):
 @lru_cache(maxsize=256)
 def _checkable(keys: Any) -> Any:
     """
-    The `TypedDict` *keys* as pydantic takes it on any Python.
+    Returns the `TypedDict` *keys* as pydantic takes it on any Python.
     """
     from typing_extensions import TypedDict
 
@@ -73,15 +73,15 @@ def _checkable(keys: Any) -> Any:
 
 def laid(given: Any, below: Any) -> Any:
     """
-    *given* for a setting that is *below*: of a map key by key.
+    Returns *given* for a setting that is *below*: of a map key by key.
     """
     return Map({**below, **given}) if isinstance(below, Map) and isinstance(given, Mapping) else given
 
 
 def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """
-    The settings *given* under their own names, and which of them are given twice. An alias stands for a setting, or, as
-    `cycle.nudge`, for a key of a map.
+    Returns the settings *given* under their own names, and which of them are given twice. An alias stands for a
+    setting, or, as `cycle.nudge`, for a key of a map.
     """
     made: dict[str, Any] = {}
     twice: list[str] = []
@@ -103,14 +103,14 @@ def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[
 
 def maps_of(cls: Any) -> dict[str, Map]:
     """
-    The defaults of those settings of *cls*, a dataclass, that have keys of their own.
+    Returns the defaults of those settings of *cls*, a dataclass, that have keys of their own.
     """
     return {field.name: field.default for field in dataclasses.fields(cls) if isinstance(field.default, Map)}
 
 
 def default_of(field: "dataclasses.Field[Any]") -> Any:
     """
-    What a setting is that nobody gives.
+    Returns the value of a setting that nobody gives.
     """
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
@@ -119,7 +119,7 @@ def default_of(field: "dataclasses.Field[Any]") -> Any:
 
 def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
     """
-    *text* with *values* for its placeholders; *otherwise* where one of them has none.
+    Returns *text* with *values* for its placeholders; *otherwise* if one of them has none.
     """
     template = Template(text)
     return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
@@ -127,8 +127,8 @@ def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
 
 def named_only(cls: Any, taken: Collection[str]) -> None:
     """
-    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings. Raises TypeError where
-    one has a name that is *taken*.
+    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings. Raises TypeError
+    if a spelling has a name that is *taken*.
     """
     plain: Callable[..., None] = cls.__init__
     own = [field.name for field in dataclasses.fields(cls) if field.name != "mode"] or ["mode"]

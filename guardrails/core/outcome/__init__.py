@@ -1,5 +1,5 @@
 """
-What an executor did, in the library's words: the `Outcome` of a value, an exception or a failure that hides.
+The result of an executor, in the library's words: the `Outcome` of a value, an exception or a failure that hides.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -36,7 +36,7 @@ __all__ = [
 
 class _Known(NamedTuple):
     """
-    What an outcome is told by beside the result.
+    The facts by which an outcome is told, beside the result.
     """
 
     classifier: ResultClassifier | None
@@ -58,17 +58,18 @@ def outcome_of(
     passes: tuple[type[BaseException], ...] = (),
 ) -> Outcome:
     """
-    The outcome of what an executor returned or raised; raises nothing but exceptions of the types *passes*, and those only
-    where an iterator does.
+    Returns the outcome of a value that an executor returned or raised. Raises only exceptions of the types *passes*,
+    and those only if an iterator does.
 
-    *result* is a value, a `Success`, a `Failed`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list
-    of about *limit* bytes at most, bytes become text or `{"base64": "...", "bytes": n}`. *classifier* says which
-    results are failures; without one those are that anyone would call one (`plain_failures`); MCP's `isError: true` always is one.
-    *now_ms*, milliseconds since 1970, gives a meaning to a `Retry-After` that is a date. *speaks* says of *arguments*, those of
-    the call, whose words a text is.
+    *result* is a value, a `Success`, a `Failed`, an exception or an `Envelope` (which passes as it is). An iterator
+    becomes a list of about *limit* bytes at most, bytes become text or `{"base64": "...", "bytes": n}`. The
+    *classifier* says which results are failures. Without a classifier, results that anyone would call a failure are
+    failures (`plain_failures`). MCP's `isError: true` always is a failure. By *now_ms*, milliseconds since 1970, a
+    `Retry-After` that is a date is understood. By *speaks* and *arguments*, those of the call, it is known whose words
+    a text is.
 
-    After an exception the value is None. A result that is a failure keeps its value where the message does not say all
-    of it: text redacted and bounded, data as it is.
+    After an exception the value is None. A result that is a failure keeps its value if the message does not say all of
+    it. Text is then redacted and bounded; data stays as it is.
     """
     kind = type(result)
     if classifier is None and kind in _PLAIN and not may_fail(result):
@@ -92,7 +93,8 @@ def outcome_of(
 
 async def outcome_of_async(result: object, **known: Any) -> Outcome:
     """
-    `outcome_of` for executors that may also return an asynchronous iterator; cancellation passes through.
+    Returns the outcome as `outcome_of` does, for executors that may also return an asynchronous iterator; cancellation
+    passes through.
     """
     value = result.value if isinstance(result, Success) else result
     if not hasattr(type(value), "__anext__"):
@@ -125,7 +127,7 @@ def _told(failed: Failed, known: _Known) -> "Failure | None":
 
 def _of_value(value: Any, known: _Known, failure: "Failure | None" = None) -> Outcome:
     """
-    The outcome of *value*; *failure*: what is said of it, so that nobody looks for one.
+    Returns the outcome of *value*; *failure*: what is said of it, so that nobody looks for one.
     """
     kind = type(value)
     if hasattr(kind, "__guardrails_envelope__"):
@@ -198,7 +200,7 @@ def _failed(exc: BaseException, known: _Known) -> Outcome:
 
 def _said(exc: BaseException, kind: ErrorType) -> str:
     """
-    The text of *exc*, with the name of its class where that says more.
+    Returns the text of *exc*, with the name of its class where that says more.
     """
     from .exception_facts import text_of
 

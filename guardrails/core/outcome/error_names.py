@@ -1,8 +1,9 @@
 """
-What kind of error a name or a number stands for: exception classes, service codes, HTTP, gRPC, JSON-RPC and SQL states.
+The kind of error that a name or a number stands for: exception classes, service codes, HTTP, gRPC, JSON-RPC and SQL
+states.
 
 Nothing is imported for it: clients are known by the names and numbers that they document. Class names are matched by
-their parts (`ReadTimeout`, `APITimeoutError`), so that a client nobody thought of is understood as well.
+their parts (`ReadTimeout`, `APITimeoutError`), so that an unknown client is understood as well.
 """
 
 import errno
@@ -188,7 +189,7 @@ _PARTS: Final[tuple[tuple[ErrorType, tuple[str, ...]], ...]] = (
 
 def error_type_of_status(status: int) -> ErrorType | None:
     """
-    The kind of an HTTP status: 400 to 599, None outside.
+    Returns the kind of an HTTP status: 400 to 599, None outside.
 
     Client errors that are not listed are `validation`, server errors `server_error`.
     """
@@ -201,28 +202,28 @@ def error_type_of_status(status: int) -> ErrorType | None:
 
 def error_type_of_errno(number: int) -> ErrorType | None:
     """
-    The kind of a POSIX error number.
+    Returns the kind of a POSIX error number.
     """
     return _ERRNO.get(errno.errorcode.get(number, ""))
 
 
 def error_type_of_json_rpc(code: int) -> ErrorType | None:
     """
-    The kind of a JSON-RPC error code; HTTP statuses are used in its place by some MCP servers.
+    Returns the kind of a JSON-RPC error code; HTTP statuses are used in its place by some MCP servers.
     """
     return _JSON_RPC.get(code) or error_type_of_status(code)
 
 
 def error_type_of_sql_state(state: str) -> ErrorType | None:
     """
-    The kind of a five-character SQLSTATE.
+    Returns the kind of a five-character SQLSTATE.
     """
     return next((kind for prefix, kind in _SQL_STATE if state.startswith(prefix)), None)
 
 
 def error_type_of_builtin(name: str) -> ErrorType | None:
     """
-    The kind of a built-in exception; None for those that say nothing (`Exception`, `RuntimeError`, `OSError`).
+    Returns the kind of a built-in exception; None for those that say nothing (`Exception`, `RuntimeError`, `OSError`).
     """
     return _BUILTIN.get(name)
 
@@ -230,8 +231,8 @@ def error_type_of_builtin(name: str) -> ErrorType | None:
 @cached_if_short(512)
 def error_type_of_name(name: str) -> ErrorType | None:
     """
-    The kind that a class name or a code stands for: `ReadTimeout`, `ThrottlingException`, `RESOURCE_EXHAUSTED`,
-    `rate_limit_exceeded`, `ENOENT`; None where it says nothing.
+    Returns the kind that a class name or a code stands for, such as `ReadTimeout`, `ThrottlingException`,
+    `RESOURCE_EXHAUSTED`, `rate_limit_exceeded`, `ENOENT`. Returns None if it says nothing.
     """
     if (posix := _ERRNO.get(name)) is not None:
         return posix

@@ -1,5 +1,5 @@
 """
-Which kind of error a text tells of, for failures that come as text: MCP results, shells, gateways.
+The kind of error that a text tells of, for failures that come as text: MCP results, shells, gateways.
 
 An ordered table of patterns; the first that is found decides. How well it does on 6,098 recorded errors of real agents
 is measured in `tests/test_error_text.py` (98 % agree with how they were labelled).
@@ -182,7 +182,8 @@ def _tables() -> tuple[tuple[tuple[ErrorType, re.Pattern[str]], ...], ...]:
 
 def status_in_text(text: str) -> int | None:
     """
-    The HTTP error status that a text names (`HTTP 404`, `status code: 503`, `429 Too Many Requests`), 400 to 599.
+    Returns the HTTP error status that a text names (`HTTP 404`, `status code: 503`, `429 Too Many Requests`), 400 to
+    599.
     """
     found = _STATUS.search(_ends(text))
     return int(found[1] or found[2]) if found else None
@@ -190,7 +191,7 @@ def status_in_text(text: str) -> int | None:
 
 def error_type_from_text(text: str) -> ErrorType | None:
     """
-    The kind of error that *text* tells of; None where nothing is recognised.
+    Returns the kind of error that *text* tells of. Returns None if no kind is recognised.
 
     Looks at the first 2,048 and the last 1,024 characters. A command's exit code and a traceback are recognised as what
     they are before any word in them counts.
@@ -213,7 +214,7 @@ def error_type_from_text(text: str) -> ErrorType | None:
 
 def unpaid(text: str) -> bool:
     """
-    Whether *text* says that something has to be paid first, which no waiting does.
+    Returns whether *text* says that something has to be paid first, which no waiting does.
     """
     ends = _ends(text)
     return _UNPAID.search(ends) is not None and _COMES_BACK.search(ends) is None
@@ -231,7 +232,8 @@ def _of_class(text: str) -> ErrorType | None:
 
 def _of_traceback(text: str) -> ErrorType:
     """
-    The last exception that says something is what got out: a wrapper does not, nor what was cancelled beside another.
+    Returns the kind by the last exception that says something: a wrapper does not, nor one that was cancelled beside
+    another.
     """
     said: ErrorType = "code_error"
     for line in reversed(raised_in(text[-_TRACED:])):

@@ -1,5 +1,5 @@
 """
-Which kind of error an exception is, without knowing the library that raised it.
+The kind of error that an exception is, without knowing the library that raised it.
 
 Clients are recognised by what they expose: a status, a code, a response, the names of their classes. Wrappers are
 looked through. Nothing an exception does while it is looked at can get out of here.
@@ -25,7 +25,7 @@ from .exception_facts import attribute, chain, headers_of, status_of, text_of
 
 
 _NOT_BY_VALUE: Final = frozenset({"auth", "permission", "code_error", "exec_nonzero"})
-"""What the words of a ValueError do not mean: `invalid token`, `value not allowed`."""
+"""Kinds that the words of a ValueError do not mean: `invalid token`, `value not allowed`."""
 _BAD_CALL: Final = re.compile(
     r"unexpected keyword argument(?: '(\w+)')?|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
 )
@@ -33,12 +33,14 @@ _BAD_CALL: Final = re.compile(
 
 def diagnosis_of(exc: BaseException, arguments: Any = None) -> tuple[ErrorType, BaseException]:
     """
-    The kind of *exc* from the closed list, `other` if nothing speaks for a kind; and the exception of its chain that told it.
+    Returns the kind of *exc* from the closed list, `other` if nothing speaks for a kind; and the exception of its chain
+    that told it.
 
-    *arguments* are those of the call: what is wrong with something else is not the caller's to correct.
+    The *arguments* are those of the call: a fault in something else is not the caller's to correct.
 
-    In this order: what it says itself (codes, status, class names), then its explicit causes (`__cause__`, SQLAlchemy's
-    `orig`, URLError's `reason`, the members of a group), then the texts of all these, then what was being handled (`__context__`).
+    The exception's own words come first (codes, status, class names). Its explicit causes come next: `__cause__`,
+    SQLAlchemy's `orig`, URLError's `reason`, the members of a group. The texts of all these follow, and last the
+    exception that was being handled (`__context__`).
     """
     try:
         return _diagnosis_of(exc, arguments)
@@ -48,7 +50,7 @@ def diagnosis_of(exc: BaseException, arguments: Any = None) -> tuple[ErrorType, 
 
 def http_status_of(exc: BaseException) -> int | None:
     """
-    The HTTP status that *exc* or one of its causes carries, 400 to 599.
+    Returns the HTTP status that *exc* or one of its causes carries, 400 to 599.
     """
     try:
         return next((status for link in chain(exc) if (status := status_of(link)) is not None), None)
@@ -72,7 +74,7 @@ def _diagnosis_of(exc: BaseException, arguments: Any) -> tuple[ErrorType, BaseEx
 
 def _own_type(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
-    What *exc* itself says; None for a wrapper that says nothing.
+    Returns the kind that *exc* itself says; None for a wrapper that says nothing.
     """
     if (kind := _coded_type(exc)) is not None:
         return kind
@@ -90,7 +92,7 @@ def _own_type(exc: BaseException, arguments: Any) -> ErrorType | None:
 
 def _coded_type(exc: BaseException) -> ErrorType | None:
     """
-    By the code of a service: botocore, grpc, OpenAI, PostgreSQL, JSON-RPC.
+    Returns the kind by the code of a service: botocore, grpc, OpenAI, PostgreSQL, JSON-RPC.
     """
     for code in _codes(exc):
         if isinstance(code, bool):
@@ -123,7 +125,7 @@ def _codes(exc: BaseException) -> Iterator[Any]:
 
 def _classed_type(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
-    By the names of its classes, the nearest first.
+    Returns the kind by the names of its classes, the nearest first.
     """
     for cls in type(exc).__mro__:
         if cls.__module__ != "builtins":
@@ -140,7 +142,8 @@ def _classed_type(exc: BaseException, arguments: Any) -> ErrorType | None:
 
 def _refined(exc: BaseException, cls: type, kind: ErrorType, arguments: Any) -> ErrorType:
     """
-    A `ValueError` is raised for anything that is wrong with a value; its text may say what, the arguments whose it was.
+    Returns *kind*, refined. A `ValueError` is raised for anything that is wrong with a value: its text may say the
+    fault, and the arguments whose it was.
     """
     if cls is TypeError:
         found = _BAD_CALL.search(text_of(exc))
@@ -165,7 +168,7 @@ def _refined(exc: BaseException, cls: type, kind: ErrorType, arguments: Any) -> 
 
 def _is_given(document: Any, arguments: Any) -> bool:
     """
-    Whether *document* was in the arguments of the call.
+    Returns whether *document* was in the arguments of the call.
     """
     if isinstance(document, bytes | bytearray):
         document = bytes(document).decode(errors="replace")

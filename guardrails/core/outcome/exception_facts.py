@@ -18,7 +18,7 @@ _HEADERS: Final = 200
 
 def text_of(exc: BaseException) -> str:
     """
-    What *exc* says, at most 64 KB of it and unredacted; `""` where it says nothing or fails to.
+    Returns the text of *exc*, at most 64 KB of it and unredacted; `""` if it says nothing or fails to.
 
     A failed command speaks through what it wrote to stderr.
     """
@@ -36,7 +36,7 @@ def text_of(exc: BaseException) -> str:
 
 def attribute(owner: object, name: str) -> Any:
     """
-    `owner.name`; None where it is absent or fails.
+    Returns `owner.name`. Returns None if it is absent or fails.
     """
     try:
         return getattr(owner, name, None)
@@ -46,7 +46,8 @@ def attribute(owner: object, name: str) -> Any:
 
 def chain(exc: BaseException, *, context: bool = True) -> Iterator[BaseException]:
     """
-    *exc*, its explicit causes, and with *context* at last what was being handled; at most 12, each once.
+    Returns *exc*, its explicit causes, and with *context* at last the exception that was being handled; at most 12,
+    each once.
     """
     return islice(_chain(exc, context), LINKS)
 
@@ -71,7 +72,7 @@ def _chain(exc: BaseException, context: bool) -> Iterator[BaseException]:  # noq
 
 def status_of(exc: BaseException) -> int | None:
     """
-    The HTTP status that *exc* itself carries, 400 to 599.
+    Returns the HTTP status that *exc* itself carries, 400 to 599.
 
     httpx, requests, aiohttp, urllib, openai, anthropic, botocore, google-api-core, starlette and others each have it
     somewhere else.
@@ -94,7 +95,7 @@ def status_of(exc: BaseException) -> int | None:
 
 def headers_of(exc: BaseException) -> dict[str, str]:
     """
-    The response headers that *exc* carries, names in lowercase; empty where there are none.
+    Returns the response headers that *exc* carries, names in lowercase. The dict is empty if there are none.
     """
     response = attribute(exc, "response")
     if isinstance(response, dict):

@@ -1,8 +1,8 @@
 """
 Finding the failures that hide in results.
 
-What is declared of a tool decides alone; of others what anyone would call a failure is one. MCP's own `isError: true`, which
-is part of the protocol, always is.
+If a tool has declarations, they alone decide. Of other tools, results that anyone would call a failure are failures.
+MCP's own `isError: true`, which is part of the protocol, always is a failure.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ class Failure(NamedTuple):
 
     error_type: ErrorType
     message: str
-    """What it says, unredacted."""
+    """The failure's words, unredacted."""
     whole: bool
     """The message is all there is in the result."""
     http_status: int | None = None
@@ -79,10 +79,11 @@ def failure_in(
     whole: bool = True,
 ) -> Failure | None:
     """
-    The failure that *value* is, by MCP's `isError: true`, by what is declared, or by what is plain; None if it is a result.
+    Returns the failure that *value* is, by MCP's `isError: true`, by what is declared, or by what is plain. Returns
+    None if it is a result.
 
-    *speaks* says of the *arguments* of the call whose words a text is; see `plain_failures`. What is not *whole*, since only so
-    much of it was taken, is held against no schema.
+    *speaks* says, by the *arguments* of the call, whose words a text is; see `plain_failures`. A value that is not
+    *whole*, since only a part of it was taken, is held against no schema.
     """
     flagged = is_mcp_error(value)
     text = value if isinstance(value, str) else mcp_text(value)
@@ -90,6 +91,9 @@ def failure_in(
     if classifier is not None:
         views = views_of(value, text)
         sign = _sign(rules, views, text, arguments, whole=whole)
+        if sign is not None and sign.speaks:
+            # A result that says itself that it failed is told from one that only looks wrong.
+            sign = None if flagged else _plain_sign(views, text, "data", arguments) or sign
     elif flagged:
         views, sign = views_of(value, None), None
     else:
@@ -128,7 +132,7 @@ def _plain_sign(views: tuple[object, ...], text: str | None, words: Words, argum
 
 def _named_type(view: object, code: float | None) -> ErrorType | None:
     """
-    The kind that an object names, by a word of ours or of a service.
+    Returns the kind that an object names, by a word of ours or of a service.
     """
     for path in _KINDS:
         said = value_at(view, path)
@@ -196,7 +200,7 @@ def _message(rules: ResultClassifier, views: tuple[object, ...]) -> str:
 
 def _short(value: object) -> str:
     """
-    A bounded picture of a value.
+    Returns a bounded picture of a value.
     """
     if value is MISSING:
         return "missing"

@@ -1,5 +1,5 @@
 """
-What an MCP server answered, as a value or a failure: as the object of any SDK, or as a mapping of the wire.
+The answer of an MCP server, as a value or a failure: as the object of any SDK, or as a mapping of the wire.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,11 @@ _STRUCTURED: Final = ("structured_content", "structuredContent")
 
 def read_mcp(result: Any) -> Any:
     """
-    What a tool call gave back: its structured content, else its text, else all blocks as they are.
+    Returns the value that a tool call gave back: its structured content, else its text, else all blocks as they are.
 
-    Several texts are a list of them, and no block is None. A result that says `isError` is a `Failed`, with its text as the message
-    and, as the value, the structured content or what is no text. Anything that has no content stays as it is.
+    Several texts are a list of them, and no block is None. A result that says `isError` is a `Failed`, with its text as
+    the message. Its value is the structured content, or the blocks that are no text. Anything that has no content stays
+    as it is.
     """
     blocks = _blocks(result)
     if blocks is None:
@@ -41,7 +42,7 @@ def read_mcp(result: Any) -> Any:
 
 def _blocks(result: Any) -> list[Any] | None:
     """
-    The blocks of a result. Returns None if it has no content.
+    Returns the blocks of a result. Returns None if it has no content.
     """
     content = _of(result, "content")
     if isinstance(content, str):
@@ -53,7 +54,7 @@ def _blocks(result: Any) -> list[Any] | None:
 
 def _first(source: Any, names: tuple[str, ...]) -> Any:
     """
-    What *source* has by the first of *names* that it knows. Returns None if it knows none.
+    Returns the value that *source* has by the first of *names* that it knows. Returns None if it knows none.
     """
     for name in names:
         if source.get(name) is not None if isinstance(source, Mapping) else hasattr(source, name):
@@ -71,7 +72,7 @@ def _text(block: Any) -> Any:
 
 def block_of(block: Any) -> Any:
     """
-    *block* as it is on the wire.
+    Returns *block* as it is on the wire.
     """
     dump = getattr(block, "model_dump", None)
     return block if dump is None else dump(by_alias=True, exclude_none=True, mode="json")

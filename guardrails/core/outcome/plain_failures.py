@@ -1,8 +1,8 @@
 """
 Failures that hide in results though nothing is declared of their tool: those that anyone would call one.
 
-In doubt a result is a success. Nothing here was found in one tool: the forms are MCP's, JSON-RPC's, GraphQL's, those of
-problem details (RFC 9457), and what tools make of an exception.
+In doubt a result is a success. No form here was found in one tool only. The forms are MCP's, JSON-RPC's, GraphQL's,
+those of problem details (RFC 9457), and those that tools make of an exception.
 """
 
 import re
@@ -55,7 +55,7 @@ _HTTP: Final = frozenset({*range(400, 419), *range(421, 427), 428, 429, 431, 451
 """The failures in IANA's registry of HTTP status codes."""
 _EXPLAINS: Final = ("message", "error", "detail", "title", "reason")
 _OF_RESPONSES: Final = frozenset({"body", "headers", "text", "content", "html", "response"})
-"""What an HTTP response has beside its status."""
+"""Members of an HTTP response beside its status."""
 _LINE: Final = pattern(
     r"""(?:
       (?:(?:fatal|unexpected|unknown|tool|api|http|network|database|system|request|execution|connection|runtime|syntax
@@ -75,7 +75,7 @@ _FAILED: Final = _WRONG | {"failed", "failure", "ko"}
 
 def may_fail(value: Any) -> bool:
     """
-    Whether *value* is worth a closer look, found out at little cost.
+    Returns whether *value* is worth a closer look, found out at little cost.
     """
     kind = type(value)
     if kind is dict:
@@ -108,7 +108,7 @@ def _has_sign(value: dict[Any, Any]) -> bool:
 
 def members_of(value: Any) -> Any:
     """
-    The fields of a dataclass or a pydantic model; any other value as it is.
+    Returns the fields of a dataclass or a pydantic model; any other value as it is.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
@@ -117,10 +117,10 @@ def members_of(value: Any) -> Any:
 
 def sign_in(value: Any, arguments: Any) -> tuple[int | None, str, Found] | None:
     """
-    (HTTP status, the sign in words, how sure it is) of an object that is a failure; None if it is none, or brings something as
-    well. One that is called unsuccessful and names its error may bring what it likes.
+    Returns (HTTP status, the sign in words, how sure it is) of an object that is a failure. Returns None if it is none,
+    or brings something as well. An object that is called unsuccessful and names its error may bring anything beside it.
 
-    What is equal to one of the *arguments* of the call is an echo, and brings nothing.
+    A value that is equal to one of the *arguments* of the call is an echo, and brings nothing.
     """
     if not isinstance(value, Mapping):
         return None
@@ -162,7 +162,8 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str, Found] | None:
 
 def line_in(text: str, words: Words, arguments: Any) -> bool:
     """
-    Whether the first line of *text* says that all of it is a failure, and was not in the *arguments* of the call.
+    Returns whether the first line of *text* says that all of it is a failure, and was not in the *arguments* of the
+    call.
     """
     head = text[:LINE_CHARS].lstrip()
     if _TRACEBACK.match(head) is not None:
@@ -177,7 +178,7 @@ def line_in(text: str, words: Words, arguments: Any) -> bool:
 
 def brings(value: Any, depth: int = 4) -> bool:
     """
-    Whether *value* holds more than null, false, zeros and empty texts, lists and objects.
+    Returns whether *value* holds more than null, false, zeros and empty texts, lists and objects.
     """
     if isinstance(value, str):
         return bool(value.strip())
@@ -201,7 +202,7 @@ def _http_error(said: Any) -> int | None:
 
 def _tells(error: Any) -> bool:
     """
-    Whether a member `error` says that there was one. A number may be the error of a measurement.
+    Returns whether a member `error` says that there was one. A number may be the error of a measurement.
     """
     if isinstance(error, str):
         return error.strip().lower() not in _NO_ERROR

@@ -1,9 +1,9 @@
 """
 Text that is fit to be read by a model: no secrets, no tracebacks, no control characters, bounded.
 
-Everything is bounded before it is searched, and no pattern can backtrack over an unbounded run, so the time does not
-depend on who wrote the text. Secrets are found by the shapes that their issuers document and by the names that people
-give them; what has neither shape nor name stays.
+Everything is bounded before it is searched, and no pattern can backtrack over an unbounded run. So the time does not
+depend on the author of the text. Secrets are found by the shapes that their issuers document and by the names that
+people give them. A secret without either stays.
 """
 
 import re
@@ -148,7 +148,7 @@ _RANDOM: Final = pattern(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12
 
 def sanitise(text: str) -> str:
     """
-    *text* without NUL, DEL and the other ASCII control characters; newline, carriage return and tab stay.
+    Returns *text* without NUL, DEL and the other ASCII control characters; newline, carriage return and tab stay.
 
     Surrogates that form a pair become their character, lone ones U+FFFD, so that the answer always encodes to UTF-8.
     """
@@ -162,7 +162,8 @@ def sanitise(text: str) -> str:
 
 def redact(text: str, limit: int = MESSAGE_CHARS, *, keep_traceback: bool = False) -> str:
     """
-    *text* as an error message for a model: sanitised, secrets and stack traces taken out, at most *limit* characters.
+    Returns *text* as an error message for a model: sanitised, secrets and stack traces taken out, at most *limit*
+    characters.
 
     A secret becomes `[redacted]`, the name before it stays; of a traceback only its last line stays, of a longer
     message head and tail. Of a text above 2 x 16,384 characters only the two ends are looked at.
@@ -178,7 +179,7 @@ def redact(text: str, limit: int = MESSAGE_CHARS, *, keep_traceback: bool = Fals
 
 def without_secrets(text: str) -> str:
     """
-    *text* with API keys, tokens, passwords, logins in URLs and private keys replaced by `[redacted]`.
+    Returns *text* with API keys, tokens, passwords, logins in URLs and private keys replaced by `[redacted]`.
 
     Meant for text that is already bounded.
     """

@@ -1,5 +1,5 @@
 """
-Which results of a tool are failures, declared as plain data that a policy file can hold.
+Declarations of the results of a tool that are failures: plain data that a policy file can hold.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ Field = Annotated[str, MinLen(1), MaxLen(200)]
 Pattern = Annotated[str, MinLen(1), MaxLen(1000)]
 
 FAILURE_WORDS: Final = frozenset({"error", "failed", "failure", "fail", "fatal", "denied", "unauthorized", "timeout"})
-"""What a status field says of a failure, in any case, where no `ok_values` are declared."""
+"""Words of a status field for a failure, in upper or lower case, if no `ok_values` are declared."""
 MESSAGE_FIELDS: Final = ("error.message", "error_message", "error", "message", "detail", "errors", "reason", "msg")
 """Where the message of a failed result is looked for, unless it is declared."""
 
@@ -38,7 +38,7 @@ class FailureRule:
     """
     One sign of a failure. Exactly one of *equals*, *at_least*, *present*, *matches*, *unfit* and *other_than* is set.
 
-    Raises ValueError where that is not so, where *matches* is no regular expression, or *unfit* no JSON Schema.
+    Raises ValueError if that is not so, if *matches* is no regular expression, or if *unfit* is no JSON Schema.
     """
 
     field: Annotated[str, MaxLen(200)] = ""
@@ -72,7 +72,7 @@ class FailureRule:
 
     def applies(self, views: tuple[object, ...], arguments: object = None) -> bool:
         """
-        Whether the rule finds its sign in one of *views* of a result of a call with *arguments*.
+        Returns whether the rule finds its sign in one of *views* of a result of a call with *arguments*.
         """
         found = [value for view in views if (value := value_at(view, self.field)) is not MISSING]
         if self.present is not None:
@@ -97,17 +97,17 @@ class FailureRule:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultClassifier:
     """
-    How to see that a result of a tool is a failure.
+    The signs by which a result of a tool is a failure.
 
     `status_field` is judged first, then `error_when` in order, then `text_matches`; the first sign decides. Fields are
-    looked for in the result, in JSON that its text holds (up to 64 KB), and in MCP's `structuredContent`.
-    Raises ValueError where a pattern is no regular expression.
+    looked for in the result, in JSON that its text holds (up to 64 KB), and in MCP's `structuredContent`. Raises
+    ValueError if a pattern is no regular expression.
     """
 
     status_field: Field | None = None
     """Dotted path of an HTTP status, a word, or a boolean that is false for a failure."""
     ok_values: tuple[Scalar, ...] = ()
-    """What *status_field* says of a success; empty: no status from 400 up, no word of failure, not false."""
+    """Values of *status_field* for a success; empty: no status from 400 up, no word of failure, not false."""
     error_when: tuple[FailureRule, ...] = ()
     text_matches: tuple[Pattern, ...] = ()
     """Regular expressions, any of which in the first 8,192 characters of a text result means failure."""

@@ -2,13 +2,16 @@
 Looking into a result: its text, its structures, what stands at a dotted path, and what that is held against.
 """
 
+import json
 import re
 
 from collections.abc import Mapping
 from contextlib import suppress
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import normalize
 
 import orjson
 
@@ -22,6 +25,8 @@ SCAN_CHARS: Final = 8192
 """A regular expression sees this much of a text."""
 PARSE_CHARS: Final = 65_536
 """A text result up to this long is read as JSON where fields of it are asked for."""
+NUMBER_CHARS: Final = 100
+"""A longer text is no number."""
 MISSING: Final = object()
 _BLOCKS: Final = 100
 _SCHEMAS: Final = 256
@@ -32,7 +37,7 @@ Scalar = str | int | float | bool
 
 def is_mcp_error(value: object) -> bool:
     """
-    Whether *value* is an MCP tool result, as a dict or as an SDK's object, that says `isError: true`.
+    Returns whether *value* is an MCP tool result, as a dict or as an SDK's object, that says `isError: true`.
     """
     if issubclass(type(value), dict):
         return value.get("isError") is True and isinstance(value.get("content"), list)  # type: ignore[attr-defined]
@@ -45,7 +50,8 @@ def is_mcp_error(value: object) -> bool:
 
 def mcp_text(value: object) -> str | None:
     """
-    The text blocks of an MCP tool result, or of the list of its blocks, joined; None if *value* is neither.
+    Returns the text blocks of an MCP tool result, or of the list of its blocks, joined. Returns None if *value* is
+    neither.
     """
     content = value.get("content") if isinstance(value, dict) else getattr(value, "content", value)
     if not isinstance(content, list) or isinstance(value, str):
@@ -63,8 +69,8 @@ def _block_text(block: object) -> object:
 
 def views_of(value: object, text: str | None) -> tuple[object, ...]:
     """
-    The structures in which fields are looked for, the innermost first: MCP's structured content, JSON that *text*
-    holds, *value* itself.
+    Returns the structures in which fields are looked for, the innermost first: MCP's structured content, JSON that
+    *text* holds, *value* itself.
     """
     views: list[object] = []
     for name in ("structuredContent", "structured_content"):
@@ -81,14 +87,14 @@ def views_of(value: object, text: str | None) -> tuple[object, ...]:
 
 def first_value_at(views: tuple[object, ...], path: str) -> object:
     """
-    What stands at *path* in the first of *views* that has it; MISSING where none has.
+    Returns the value at *path* in the first of *views* that has it; MISSING if no view has it.
     """
     return next((value for view in views if (value := value_at(view, path)) is not MISSING), MISSING)
 
 
 def value_at(value: object, path: str) -> object:
     """
-    What stands at a dotted *path*, list items by number; `""` is *value* itself.
+    Returns the value at a dotted *path*, list items by number; `""` is *value* itself.
     """
     for name in path.split(".") if path else ():
         if isinstance(value, Mapping) and name in value:
@@ -102,14 +108,14 @@ def value_at(value: object, path: str) -> object:
 
 def says_something(value: object) -> bool:
     """
-    Whether a field of an error is more than null, false, empty or 0.
+    Returns whether a field of an error is more than null, false, empty or 0.
     """
     return bool(value) if isinstance(value, str | int | float | list | tuple | dict) else value is not None
 
 
 def as_number(value: object) -> float | None:
     """
-    A number, also one that is written as text; None for anything else, booleans too.
+    Returns a number, also one that is written as text; None for anything else, booleans too.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if abs(value) < 1e18 else None
@@ -118,21 +124,21 @@ def as_number(value: object) -> float | None:
 
 def is_same(value: object, wanted: Scalar) -> bool:
     """
-    Whether *value* is *wanted*: 1 is 1.0 but not true.
+    Returns whether *value* is *wanted*: 1 is 1.0 but not true.
     """
     return isinstance(value, bool) is isinstance(wanted, bool) and bool(value == wanted)
 
 
 def is_found(pattern: str, text: str) -> bool:
     """
-    Whether *pattern* occurs in the head of *text*.
+    Returns whether *pattern* occurs in the head of *text*.
     """
     return finder(pattern)(text[:SCAN_CHARS])
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
     """
-    Raises ValueError where *schema* is no JSON Schema, or refers to another document.
+    Raises ValueError if *schema* is no JSON Schema, or refers to another document.
     """
     try:
         _checks(_text(schema))
@@ -142,23 +148,55 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 def fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
     """
-    Whether *value* fits *schema*; what cannot be checked does.
+    Returns whether *value* fits *schema*; a value that cannot be checked fits.
     """
     if isinstance(value, str) and len(value) > PARSE_CHARS:
         # It may be JSON, which was not read.
         return True
     try:
-        return _checks(_text(schema))(value)
+        if not isinstance(value, str):
+            # A validator has no bound for the depth of a value, and the stack has.
+            orjson.dumps(value)
+        return _checks(_text(schema))(value) or not _is_strict(value)
     except Exception:  # noqa: BLE001  # what is no JSON: an object, an endless depth, a key that is no text
         return True
 
 
+def _is_strict(value: object) -> bool:
+    """
+    Whether *value* is JSON for every parser, or a text that is JSON for none; NaN, a byte order mark and half of a surrogate
+    pair are read by some.
+    """
+    if not isinstance(value, str):
+        json.dumps(value, allow_nan=False).encode()
+        return True
+    try:
+        json.loads(value.lstrip("\ufeff"))
+    except ValueError:
+        return True
+    try:
+        orjson.loads(value)
+    except ValueError:
+        return False
+    return True
+
+
 def is_other(value: object, given: object) -> bool:
     """
-    Whether *value* and the argument *given* are texts or numbers, and not the same.
+    Returns whether *value* and the argument *given* are texts or numbers, and not the same. Texts of the same number are the same.
     """
     said, asked = _scalar(value), _scalar(given)
-    return bool(said and asked) and said != asked
+    return bool(said and asked) and said != asked and not _is_same_number(said, asked)
+
+
+def _is_same_number(one: str, other: str) -> bool:
+    if len(one) > NUMBER_CHARS or len(other) > NUMBER_CHARS:
+        return False
+    try:
+        # Exact: ids of 19 digits are no floats.
+        return Decimal(one) == Decimal(other)
+    except ArithmeticError:
+        return False
 
 
 def _scalar(value: object) -> str:
@@ -166,7 +204,7 @@ def _scalar(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return str(value).strip().casefold()
+    return normalize("NFC", str(value)).strip().casefold()
 
 
 def _text(schema: Mapping[str, Any]) -> bytes:

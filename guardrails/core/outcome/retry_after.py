@@ -1,10 +1,10 @@
 """
-How long the other side asked to wait, in milliseconds.
+The wait that the other side asked for, in milliseconds.
 
-Only what is unambiguous is read: `retry-after-ms`, `Retry-After` (seconds or an HTTP date, RFC 9110 section 10.2.3),
-a `retry_after` attribute in seconds, the reset of a rate limit that is used up (GitHub: seconds since 1970; OpenAI: a
-duration with units; RateLimit-Reset: seconds; Anthropic: a time of RFC 3339), and what a text says of either in words.
-What is negative or no number is ignored, more than a day counts as a day.
+Only unambiguous forms are read: `retry-after-ms`, `Retry-After` (seconds or an HTTP date, RFC 9110 section 10.2.3), a
+`retry_after` attribute in seconds. The reset of a rate limit counts if the limit is used up. It is seconds since 1970
+of GitHub, a duration with units of OpenAI, seconds of RateLimit-Reset, and a time of RFC 3339 of Anthropic. A text may
+also say either in words. Negative values and values that are no number are ignored; more than a day counts as a day.
 """
 
 from math import isfinite
@@ -48,7 +48,8 @@ _TWO_DIGIT_YEAR: Final = 100
 
 def retry_after_ms_of(exc: BaseException, now_ms: int | None = None) -> int | None:
     """
-    The wait that *exc* or one of its causes carries, in milliseconds, 0 to a day; None where it carries none.
+    Returns the wait that *exc* or one of its causes carries, in milliseconds, 0 to a day. Returns None if it carries
+    none.
 
     A date says how long to wait only with *now_ms*, milliseconds since 1970; without it dates are ignored.
     """
@@ -60,7 +61,7 @@ def retry_after_ms_of(exc: BaseException, now_ms: int | None = None) -> int | No
 
 def wait_ms(value: object, now_ms: int | None = None) -> int | None:
     """
-    *value* of a `Retry-After` in milliseconds: seconds as a number or text, or an HTTP date.
+    Returns *value* of a `Retry-After` in milliseconds: seconds as a number or text, or an HTTP date.
     """
     if isinstance(value, str):
         text = value.strip().lower()
@@ -95,7 +96,7 @@ def _attribute_wait(value: Any, now_ms: int | None) -> int | None:
 
 def _reset(headers: dict[str, str], status: int | None, now_ms: int | None) -> int | None:
     """
-    When a limit of which nothing remains begins anew; of several the last.
+    Returns when a limit that is used up begins anew; of several the last.
     """
     waits: list[int | None] = []
     for name, value in headers.items():
@@ -108,7 +109,8 @@ def _reset(headers: dict[str, str], status: int | None, now_ms: int | None) -> i
 
 def reset_ms(value: str, now_ms: int | None) -> int | None:
     """
-    *value* of an `x-ratelimit-reset` in milliseconds from now: seconds, seconds or milliseconds since 1970, a duration, a date.
+    Returns *value* of an `x-ratelimit-reset` in milliseconds from now: seconds, seconds or milliseconds since 1970, a
+    duration, a date.
     """
     if _EPOCH.fullmatch(value) is None:
         return wait_ms(value, now_ms)
@@ -118,8 +120,8 @@ def reset_ms(value: str, now_ms: int | None) -> int | None:
 
 def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
     """
-    The wait that a failure asks for in words, in milliseconds: `try again in 20s`, `Please wait 2 minutes`,
-    `Retry-After: 30`; None if it asks for none.
+    Returns the wait that a failure asks for in words, in milliseconds: `try again in 20s`, `Please wait 2 minutes`,
+    `Retry-After: 30`. Returns None if it asks for none.
     """
     head = text[:_TEXT_CHARS].lower()
     if (found := _SAYS.search(head)) is not None:

@@ -1,6 +1,6 @@
 """
-Stack traces in text: taking out those of Python, IPython, JavaScript and Java, so that the line that names the error stays;
-and what Python's name.
+Stack traces in text. Those of Python, IPython, JavaScript and Java are taken out, so that the line that names the error
+stays. The exceptions that Python's name are read.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,8 @@ _RULE: Final = pattern(r"-{20,}$")
 
 def raised_in(text: str) -> list[str]:
     """
-    The lines that name the exceptions of Python's stack traces in *text*, in order: those after the frames, whatever follows.
+    Returns the lines that name the exceptions of Python's stack traces in *text*, in order: those right after the
+    frames.
     """
     named: list[str] = []
     margin: str | None = None
@@ -45,7 +46,8 @@ def raised_in(text: str) -> list[str]:
 
 def without_traceback(text: str) -> str:
     """
-    *text* without its stack traces. Of chained exceptions the last one's line stays: it is the one that got out.
+    Returns *text* without its stack traces. Of chained exceptions the last one's line stays: it is the one that got
+    out.
 
     One pass over the lines; meant for text that is already bounded.
     """
@@ -89,7 +91,8 @@ def _take_python(start: str, lines: Iterator[str], kept: list[str]) -> None:
 
 def _error_line(lines: Iterator[str]) -> str:
     """
-    The line after the frames; an exception group indents that one too, then it is the last one that says something.
+    Returns the line after the frames; an exception group indents that one too, then it is the last one that says
+    something.
     """
     last = ""
     for line in lines:

@@ -1,5 +1,5 @@
 """
-Whether a result is all there is: the signs of more in it, and how to go on.
+The completeness of a result: the signs of more in it, and how to go on.
 
     names              how members are called: cursors, flags, totals, places
     listing            one listing, and what its signs say together

@@ -12,7 +12,7 @@ _OPENINGS: Final = frozenset('{["')
 
 def blocks(rows: Any) -> list[str] | None:
     """
-    The leading and last texts of a list that is the content of an MCP result; None if it is not.
+    Returns the leading and last texts of a list that is the content of an MCP result. Returns None if it is not.
     """
     if not rows or not isinstance(rows[0], dict) or not isinstance(rows[0].get("type"), str):
         return None
@@ -33,14 +33,14 @@ def _text(block: Any) -> str | None:
 
 def looks_like_data(text: str) -> bool:
     """
-    Whether a text may be JSON.
+    Returns whether a text may be JSON.
     """
     return text[:64].lstrip()[:1] in _OPENINGS
 
 
 def unfenced(text: str) -> str:
     """
-    What stands between the marks of a fenced block, if the text is one.
+    Returns the text between the marks of a fenced block, if the text is one.
     """
     if not text[:64].lstrip().startswith("```"):
         return text

@@ -21,7 +21,7 @@ ADDRESS: Final = pattern(r"https?://|/|\?|\.\.")
 
 def go_on(name: str, value: Any) -> tuple[int, str]:
     """
-    How to go on from a place that a result names: its value is repeated if it is short and can be no sentence.
+    Returns how to go on from a place that a result names: its value is repeated if it is short and can be no sentence.
     """
     if not name:
         return 1, f"There is more: {ON}."
@@ -55,7 +55,7 @@ class Fact:
 @dataclass(slots=True)
 class Listing:
     """
-    What a result tells of one listing; its parts may stand in several places.
+    The facts that a result tells of one listing; its parts may stand in several places.
     """
 
     facts: list[Fact] = field(default_factory=list)

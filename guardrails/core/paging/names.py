@@ -1,5 +1,5 @@
 """
-How results name their pages: the usual names of cursors, totals, flags and places, whatever their spelling.
+The names by which results tell of their pages: the usual names of cursors, totals, flags and places, in any spelling.
 """
 
 from enum import Enum, auto
@@ -47,7 +47,7 @@ _TOTAL_WORDS: Final = frozenset(
 
 class Kind(Enum):
     """
-    What a member of a result says of its pages.
+    The role of a member of a result in telling of its pages.
     """
 
     # By identity, as members are equal: that of `Enum` is Python code, and each name of a result asks for it.
@@ -198,14 +198,14 @@ SPELLINGS: Final = frozenset(
 
 def usual_kind(key: str) -> Kind | None:
     """
-    What a member called *key* says if it is one of the usual names.
+    Returns the role of a member called *key* if it is one of the usual names.
     """
     return _KINDS.get(_JOINTS.sub("", key.lower()))
 
 
 def sayable(name: str) -> str:
     """
-    *name* if each part of it is a usual one, which can be no order to the reader of a hint; "" if it is not.
+    Returns *name* if each part of it is a usual one, which can be no order to the reader of a hint, else "".
     """
     if usual_kind(name) is not None or all(usual_kind(part) is not None for part in name.split(".")):
         return name
@@ -215,7 +215,7 @@ def sayable(name: str) -> str:
 @cached_if_short(4096, MAX_NAME)
 def kind_of(key: str) -> Kind | None:
     """
-    What a member called *key* says, by its letters alone; None if that is nothing of pages.
+    Returns the role of a member called *key*, by its letters alone. Returns None if it says nothing of pages.
     """
     if len(key) > MAX_NAME or _ODD.search(key):
         return None
@@ -224,14 +224,14 @@ def kind_of(key: str) -> Kind | None:
 
 def speaks_of_pages(key: str) -> bool:
     """
-    Whether an object called *key* beside matches is about them, by its words.
+    Returns whether an object called *key* beside matches is about them, by its words.
     """
     return len(key) <= MAX_NAME and not _SIDE_WORDS.isdisjoint(word.lower() for word in _WORDS.findall(key))
 
 
 def _by_words(key: str) -> Kind | None:
     """
-    What a name says by its words: `has_more_streams`, `hydra:next`, `X-WP-Total`, `num_rows_total`.
+    Returns the meaning of a name by its words: `has_more_streams`, `hydra:next`, `X-WP-Total`, `num_rows_total`.
     """
     words = [word.lower() for word in _WORDS.findall(key)]
     if words[:1] == ["x"] and len(words) > 1:

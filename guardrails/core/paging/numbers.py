@@ -1,5 +1,5 @@
 """
-What the numbers of a listing say together: matches shown, their total, where they begin, which page of how many.
+The numbers of a listing, read together: matches shown, their total, where they begin, which page of how many.
 """
 
 from itertools import islice
@@ -112,7 +112,7 @@ def _place_counts(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> None:
 
 def _outdoes(one: tuple[int, Fact], other: tuple[int, Fact], listing: Listing) -> bool:
     """
-    Whether *one* of two counts is the likelier total: in a place for pages with a beginning, that of its name.
+    Returns whether *one* of two counts is the likelier total: in a place for pages with a beginning, that of its name.
     """
     placed = any(fact.sure and fact.kind in {Kind.START, Kind.OFFSET, Kind.PAGE} for fact in listing.facts)
     if placed and _is_total(one[1]) is not _is_total(other[1]):
@@ -126,7 +126,7 @@ def _is_total(fact: Fact) -> bool:
 
 def _total(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> int | None:
     """
-    How many matches there are; None if no number says that.
+    Returns how many matches there are. Returns None if no number says that.
     """
     if Kind.TOTAL in told:
         return told[Kind.TOTAL][0]
@@ -172,7 +172,7 @@ def _names_the_rows(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> boo
 
 def _named_list(listing: Listing, fact: Fact) -> int | None:
     """
-    The length of the list that a total like `total_users` or `user_count` is of; None if there is none.
+    Returns the length of the list that a total like `total_users` or `user_count` is of. Returns None if there is none.
     """
     name = _LETTERS.sub("", fact.name.rpartition(".")[2].lower())
     lists = listing.lists | ({listing.rows_name: len(listing.rows)} if listing.rows_name else {})
@@ -188,14 +188,14 @@ def _are_objects(rows: Any) -> bool:
 
 def _holds_fractions(rows: Any) -> bool:
     """
-    Whether rows hold amounts: a whole amount beside them counts no rows.
+    Returns whether rows hold amounts: a whole amount beside them counts no rows.
     """
     return any(type(value) is float for row in rows[:4] if isinstance(row, dict) for value in row.values())
 
 
 def _sums(listing: Listing) -> set[float]:
     """
-    What the columns of the rows, or the numbers beside them, add up to: a total of those counts no rows.
+    Returns the sums of the columns of the rows, or of the numbers beside them: a total equal to one counts no rows.
     """
     sums: dict[Any, float] = {}
     products = 0.0
@@ -249,7 +249,8 @@ def _shown(listing: Listing, told: dict[Kind, tuple[int, Fact]], total: int) -> 
 
 def _begin(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> tuple[int | None, str]:
     """
-    How many matches stand before the first shown, and the name of that number; None if this is a later page.
+    Returns how many matches stand before the first shown, and the name of that number. Returns None if this is a later
+    page.
     """
     shown = None if listing.rows is None else len(listing.rows)
     limit = told[Kind.LIMIT][0] if Kind.LIMIT in told else shown

@@ -32,7 +32,7 @@ _TOTALS: Final = frozenset({Kind.TOTAL, Kind.COUNT})
 
 def members(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     """
-    The members of an object that are looked at.
+    Returns the members of an object that are looked at.
     """
     if len(value) <= 2 * _ENDS:
         return dict.items(value)
@@ -45,7 +45,7 @@ def members(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
 
 def are_rows(value: dict[Any, Any]) -> bool:
     """
-    Whether an object holds rows by their keys: several objects of one form.
+    Returns whether an object holds rows by their keys: several objects of one form.
     """
     if not 1 < len(value) <= _MANY:
         return False
@@ -57,7 +57,7 @@ def are_rows(value: dict[Any, Any]) -> bool:
 
 def is_listing(value: dict[Any, Any]) -> bool:
     """
-    Whether an object by a name of a tool's own is surely one listing of several.
+    Returns whether an object by a name of a tool's own is surely one listing of several.
     """
     kinds = [(kind_of(name), member) for name, member in islice(dict.items(value), _ENDS) if type(name) is str]
     if any(kind is Kind.PAGING for kind, _ in kinds):
@@ -67,7 +67,7 @@ def is_listing(value: dict[Any, Any]) -> bool:
 
 def may_speak(value: Any) -> bool:
     """
-    Whether an element of a list may speak of the list: a short text, or an object that speaks of pages alone.
+    Returns whether an element of a list may speak of the list: a short text, or an object that speaks of pages alone.
     """
     if isinstance(value, str):
         return len(value) <= MAX_REMARK and (" " in value or value[:1] in _MARKS)
@@ -81,7 +81,8 @@ def may_speak(value: Any) -> bool:
 
 def says_nothing(value: dict[Any, Any], found: int | None, depth: int = 2) -> bool:
     """
-    Whether nearly every object's case is that of *value*: no member speaks of pages, but for a total of *found*.
+    Returns whether nearly every object's case is that of *value*: no member speaks of pages, but for a total of
+    *found*.
     """
     if len(value) > _MOST:
         return False

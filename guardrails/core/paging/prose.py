@@ -1,8 +1,8 @@
 """
-What a plain text says of itself in a line of its own: "showing 1-10 of 120", "page 1 of 12", "... and 30 more".
+The words of a plain text about itself in a line of its own: "showing 1-10 of 120", "page 1 of 12", "... and 30 more".
 
-Only the first and the last lines are read, and lines in brackets that tell of a cut: what stands in the middle of a text
-is what was asked for. Lines are short, so that no pattern takes long.
+Only the first and the last lines are read, and lines in brackets that tell of a cut. The middle of a text is the result
+itself. Lines are short, so that no pattern takes long.
 """
 
 import re
@@ -28,7 +28,7 @@ _MAX_MARKS: Final = 16
 
 _STATED: Final = frozenset({Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE})
 _COUNTS, _LEFT, _CUTS, _LIMITS, _MEMBERS = 1, 2, 4, 8, 16
-"""What the words of a line may tell of."""
+"""Things that the words of a line may tell of."""
 _WORDS: Final = tuple(
     (kind, word)
     for kind, words in (
@@ -106,7 +106,7 @@ def _of_neighbours(listing: Listing, ends: str, pages: list[tuple[int, int]]) ->
 
 def _lines(text: str) -> list[str]:
     """
-    The first and the last lines that are not blank.
+    Returns the first and the last lines that are not blank.
     """
     if len(text) <= _END_CHARS:
         lines = [line for line in text.split("\n") if line and not line.isspace()]
@@ -173,7 +173,7 @@ def _may_state_a_limit(said: str) -> bool:
 
 def _is_left(line: str, said: str, at: re.Match[str]) -> bool:
     """
-    Whether "30 more" ends a listing: it is led by dots or "and", names what is left, or is all of its line.
+    Returns whether "30 more" ends a listing: it is led by dots or "and", names what is left, or is all of its line.
     """
     led = at[1] is not None or line.lstrip(" \t/#*([<-").startswith(("...", "\u2026", "+"))
     return led or at[3] is not None or at[4] is not None or said.endswith("more")
@@ -211,7 +211,7 @@ def _of_member(listing: Listing, line: str) -> None:
 
 def _is_statement(line: str) -> bool:
     """
-    Whether a line like `has_more: true` is no assignment and no argument of a program.
+    Returns whether a line like `has_more: true` is no assignment and no argument of a program.
     """
     if ":" in line:
         return line[:1] not in {" ", "\t"} or '"' in line

@@ -29,7 +29,7 @@ MAX_PARSED: Final = 262_144
 _RANKS: Final = {name: rank for rank, name in enumerate(LISTS)}
 _REFUSALS: Final = frozenset(STATUSES) - {"success", "error"}
 _CLAIMS: Final = frozenset({"is_complete", "limit_reached"})
-"""What an object that speaks as a refusal of ours claims is said of no result."""
+"""The claims of an object that speaks as a refusal of ours are of no result."""
 _LISTED: Final = frozenset({None, Kind.INSIDE, Kind.MONEY, Kind.THING})
 _SURE_BESIDE: Final = frozenset({Kind.CURSOR, Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE, Kind.TOTAL})
 _SIDES: Final = 8
@@ -50,7 +50,7 @@ _HOLDERS: Final = {
 @dataclass(slots=True)
 class Extent:
     """
-    How much of what was asked for a result holds.
+    The part of all matches that a result holds.
     """
 
     found: int | None = None
@@ -71,7 +71,7 @@ def _holds_list(value: dict[Any, Any]) -> bool:
 
 def _is_of_something_else(value: dict[Any, Any]) -> bool:
     """
-    Whether a bare total in an object is one of a thing of its own, or the sum of its neighbours.
+    Returns whether a bare total in an object is one of a thing of its own, or the sum of its neighbours.
     """
     numbers = []
     for name, inner in islice(dict.items(value), 2 * _SIDES):
@@ -101,7 +101,7 @@ class Reader:
 
     def extent(self, found: int | None) -> Extent:
         """
-        What all listings say together.
+        Returns the extent that all listings tell together.
         """
         complete: bool | None = True
         how = total = None

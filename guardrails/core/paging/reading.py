@@ -1,5 +1,5 @@
 """
-Where a result tells of its pages: at its top, in the places that are for it, in text that is JSON; never inside rows.
+The places in which a result tells of its pages: its top, places made for it, text that is JSON; never rows.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ from .reader import MAX_PARSED, Extent, Reader
 
 def extent_of(value: Any, payload: bytes | None = None) -> Extent:
     """
-    What *value* says of its own extent; without a sign of more it is complete.
+    Returns the extent that *value* tells of itself; without a sign of more it is complete.
 
-    *payload* is its JSON, which is read where *value* is, or holds, an object of another type than JSON's.
+    The *payload* is its JSON, which is read if *value* is, or holds, an object of another type than JSON's.
     """
     if isinstance(value, dict):
         found = _found(value)

@@ -23,7 +23,7 @@ _FLAGS: Final = {"true": True, "yes": True, "1": True, "y": True, "false": False
 
 def is_empty(value: Any) -> bool:
     """
-    Whether a place to go on is none.
+    Returns whether a place to go on is none.
     """
     if isinstance(value, str):
         return len(value) < 8 and value.strip().lower() in _EMPTY
@@ -32,7 +32,7 @@ def is_empty(value: Any) -> bool:
 
 def flag(value: Any) -> bool | None:
     """
-    A boolean, also one that is written as text or as 0 or 1; None for anything else.
+    Returns a boolean, also one that is written as text or as 0 or 1; None for anything else.
     """
     if isinstance(value, bool):
         return value
@@ -43,7 +43,7 @@ def flag(value: Any) -> bool | None:
 
 def number(value: Any) -> int | None:
     """
-    A count, also one that is written as text or stands as `{"value": n}`; None for anything else.
+    Returns a count, also one that is written as text or stands as `{"value": n}`; None for anything else.
     """
     if isinstance(value, dict):
         value = value.get("value", value.get("count"))
@@ -56,7 +56,7 @@ def number(value: Any) -> int | None:
 
 def is_rough(value: Any) -> bool:
     """
-    Whether a value is a count that is not exact: `120+`, `about 120`, at least 10,000.
+    Returns whether a value is a count that is not exact: `120+`, `about 120`, at least 10,000.
     """
     if isinstance(value, dict):
         return value.get("relation") not in {None, "eq"}
@@ -65,7 +65,7 @@ def is_rough(value: Any) -> bool:
 
 def span(value: Any) -> tuple[int, int] | None:
     """
-    The last shown and the total of a text like `1-10 of 120` or `items 0-9/120`; None if it is none.
+    Returns the last shown and the total of a text like `1-10 of 120` or `items 0-9/120`. Returns None if it is none.
     """
     at = _SPAN.fullmatch(value) if isinstance(value, str) and len(value) < 48 else None
     if at is None:

@@ -1,5 +1,5 @@
 """
-What each member of a listing says of its pages.
+The facts that each member of a listing tells of its pages.
 """
 
 import re
@@ -63,7 +63,7 @@ def _last_name(fact: Fact) -> str:
 
 def _is_usual(fact: Fact) -> bool:
     """
-    Whether it is known by one of the usual names; of the others only a boolean is sure.
+    Returns whether it is known by one of the usual names; of the others only a boolean is sure.
     """
     return usual_kind(_last_name(fact)) is fact.kind
 
@@ -107,7 +107,7 @@ def _next(listing: Listing, fact: Fact) -> None:
 
 def _target(value: Any) -> Any:
     """
-    Where a `next` that is an object leads; itself if that cannot be seen.
+    Returns where a `next` that is an object leads; itself if that cannot be seen.
     """
     if isinstance(value, dict) and len(value) <= 16:
         for name, said in dict.items(value):

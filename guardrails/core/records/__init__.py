@@ -1,3 +1,3 @@
 """
-What is recorded of each event, and how records are decided again.
+Records of each event, and how records are decided again.
 """

@@ -1,5 +1,5 @@
 """
-What a session did, in a few lines: the answer where a model gives none, and its memory after a context compaction.
+The events of a session in a few lines: the answer if a model gives none, and its memory after a context compaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +31,12 @@ class Earlier:
     """JSON."""
     ok: bool
     cut: Cut | None = None
-    """What was said of it, if *payload* is not all of it."""
+    """The note on the cut, if *payload* is not all of the result."""
 
 
 def failure(outcome: Outcome) -> bytes:
     """
-    What is kept of a call that failed and brought nothing; JSON.
+    Returns the part that is kept of a call that failed and brought nothing; JSON.
     """
     return exact(dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null")
 
@@ -48,7 +48,8 @@ def digest(
     exhausted: tuple[str, str] | None,
 ) -> str:
     """
-    The calls of the window, oldest first, each with what came back as far as it is kept, and what is left.
+    Returns the calls of the window, oldest first, each with its result as far as it is kept, and the rest of the
+    limits.
     """
     if state.seq == 0:
         lines = ["No tool was run."]

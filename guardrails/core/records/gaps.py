@@ -1,5 +1,6 @@
 """
-What an interruption leaves in records: an event told twice, a number that is missing, a word on where a session stood.
+The traces of an interruption in records: an event told twice, a number that is missing, a word on where a session
+stood.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,14 +26,15 @@ class Gap(NamedTuple):
 
 def distinct(records: Sequence[Record]) -> list[Record]:
     """
-    *records* without those that equal the one before: what is interrupted while it is recorded is recorded again.
+    Returns *records* without those that equal the one before: an event that is interrupted while it is recorded is
+    recorded again.
     """
     return [record for index, record in enumerate(records) if not index or record != records[index - 1]]
 
 
 def bridged(life: Life, records: Sequence[Record], gaps: list[Gap]) -> Iterator[Replayed]:
     """
-    The calls of *life*, which goes on after each gap that a record bridges.
+    Returns the calls of *life*, which goes on after each gap that a record bridges.
     """
     stands = [index for index, record in enumerate(records) if record.get("event") == INTERRUPTED]
     resumes = -1

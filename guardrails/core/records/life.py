@@ -61,7 +61,7 @@ class Replayed(NamedTuple):
 
 class Beside(NamedTuple):
     """
-    What an event concerns beside its own session.
+    The scopes and the family that an event concerns beside its own session.
     """
 
     scopes: tuple[tuple[str, str, Chain], ...] = ()
@@ -69,7 +69,7 @@ class Beside(NamedTuple):
     states: tuple[SessionState, ...] = ()
     """Those of the scopes."""
     clocks: tuple[int, ...] = ()
-    """What the clock of each scope says: a record has each by itself."""
+    """The time by the clock of each scope: a record has each by itself."""
     root: SessionState | None = None
     """That of its family's root."""
 
@@ -79,7 +79,7 @@ ALONE: Final = Beside()
 
 class Rules(NamedTuple):
     """
-    What a policy is to a replay.
+    A policy, as a replay needs it.
     """
 
     chain: Chain
@@ -91,9 +91,9 @@ NO_OTHERS: Final[Mapping[str, Rules]] = {}
 
 class Life:
     """
-    A life of the session *session_id*; *state* is where it is, and changes with each event.
+    A life of the session *session_id*. Its *state* tells its place, and changes with each event.
 
-    *others* are policies that it may have gone by later, by what stands for the contents of their files.
+    *others* are policies that it may have gone by later, by the hashes of their files.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Life:
 
     def misses(self, record: Record) -> bool:
         """
-        Whether a number before that of *record* is missing. Raises SessionError for what is no record.
+        Returns whether a number before that of *record* is missing. Raises SessionError for what is no record.
         """
         try:
             after = self.state.n + 1 + len(_overdue(self.state, record["ts_ms"]))
@@ -139,10 +139,10 @@ class Life:
 
     def live(self, record: Record, beside: Beside = ALONE) -> Replayed | None:
         """
-        Let the event of *record* happen again, the next of this session, in what is *beside* it too; a call as it is decided
-        now.
+        Let the event of *record*, the next of this session, happen again, in *beside* too. A call is decided anew.
 
-        Raises SessionError where a number is missing, since what happened there is not known, and for what is no record.
+        Raises SessionError if a number is missing, since the events there are not known, and for a value that is no
+        record.
         """
         try:
             return self._live(record, beside)
@@ -245,7 +245,7 @@ class Life:
 
 def _as_told(decision: Decision, record: Record) -> Decision:
     """
-    *decision* as whoever told of *record* held it: the call may have been taken up under another id since.
+    Returns *decision* as it was when *record* was written: the call may have been taken up under another id since.
     """
     own = record.get("id", decision.call.id)
     return decision if own == decision.call.id else replace(decision, call=replace(decision.call, id=own))

@@ -1,5 +1,5 @@
 """
-Which sessions must be replayed together, and in which order.
+The sessions that must be replayed together, and their order.
 """
 
 from collections import deque
@@ -26,14 +26,14 @@ def root_of(record: Record) -> str:
 
 def shares(record: Record) -> bool:
     """
-    Whether the session of *record* shares something with others, as far as this record tells.
+    Returns whether the session of *record* shares something with others, as far as this record tells.
     """
     return "scopes" in record or "family" in record or record["event"] in ("reserve", TRIP)
 
 
 def kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
     """
-    The records of *lives* by what must be replayed together. Raises SessionError for what is no record.
+    Returns the records of *lives* in groups that must be replayed together. Raises SessionError for what is no record.
     """
     try:
         yield from _kin(lives)
@@ -63,7 +63,7 @@ def _kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
 
 def places_of(record: Record) -> dict[Stream, tuple[int, int]]:
     """
-    All that orders the event of *record*, with its place in each.
+    Returns all that orders the event of *record*, with its place in each.
     """
     if record["event"] == TRIP:
         return streams_of(record)
@@ -81,7 +81,7 @@ def places_of(record: Record) -> dict[Stream, tuple[int, int]]:
 
 def in_order(records: list[Record]) -> Iterator[Record]:
     """
-    *records* in an order that all their streams agree with.
+    Returns *records* in an order that all their streams agree with.
     """
     streams: dict[Stream, list[tuple[tuple[int, int], int]]] = {}
     waiting: list[int] = []

@@ -2,8 +2,8 @@
 The record: one flat mapping for each event of a session.
 
 Everything that changes a session's state is an event, numbered densely by `n`, so that the records of a session alone
-replay it exactly, each life of it (`run`) by itself: a name that is used again without its state counts from 1 again.
-A `call` line carries what the decision was made from, a `settle` line how the call ended.
+replay it exactly. Each life of it (`run`) counts by itself: a name that is used again without its state counts from 1
+again. A `call` line carries what the decision was made from, a `settle` line how the call ended.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ MAX_SNAPSHOT_BYTES: Final = 65_536
 
 def newer_version(record: Mapping[str, Any]) -> int | None:
     """
-    The schema version of *record* if this library is too old for it, else None.
+    Returns the schema version of *record* if this library is too old for it, else None.
     """
     version = record.get("schema_version")
     return version if type(version) is int and version > SCHEMA_VERSION else None
@@ -39,16 +39,16 @@ def newer_version(record: Mapping[str, Any]) -> int | None:
 
 def newer_told(version: int) -> str:
     """
-    What a person reads of records of a *version* that is newer.
+    Returns the text that a person reads of records of a *version* that is newer.
     """
     return f"schema version {version}, this library reads {SCHEMA_VERSION}: upgrade toolcall-guardrails"
 
 
 def snapshot(call: ToolCall) -> bytes:
     """
-    The arguments of *call* as JSON, cut at 64 KB where they cannot be signed.
+    Returns the arguments of *call* as JSON, cut at 64 KB if they cannot be signed.
 
-    To be taken before the tool runs: it may change the arguments it is given, or use them up, which this does not.
+    It is to be taken before the tool runs: a tool may change its arguments or use them up, and this does not.
     """
     if call.canonical is not None:
         return call.canonical
@@ -59,12 +59,14 @@ def snapshot(call: ToolCall) -> bytes:
 
 def call_record(session_id: str, decision: Decision, plan: Plan, arguments: bytes) -> dict[str, Any]:
     """
-    The line of a decision: its inputs, *arguments* as `snapshot` gives them, and every guard that had something to say.
+    Returns the line of a decision: its inputs, *arguments* as `snapshot` gives them, and every guard that had something
+    to say.
 
-    `retry_source` is who caused it where the same call failed before: `agent` of its own accord, `policy` since it was
-    advised, `explore` where that was to learn; `propensity` how likely such advice was given. `args_sim_max` is what a
-    learned guard computed. Null without them. `attempt` is there where the library makes the call again by itself: which it is. `sketch` is there where like calls were looked for, `news` where values that results have shown. `stop` is the reason for which
-    every call was refused.
+    If the same call failed before, `retry_source` says who caused the retry. It is `agent` (of its own accord),
+    `policy` (since it was advised), or `explore` (advised to learn); `propensity` says how likely such advice was
+    given. `args_sim_max` is the similarity that a learned guard computed. These three are null if they do not apply.
+    `attempt` is the number of an attempt if the library makes the call again by itself. `sketch` is there if like calls
+    were looked for, `news` if results have shown values. `stop` is the reason for which every call was refused.
     """
     call, denials = decision.call, decision.denials
     said = "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow"
@@ -116,7 +118,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
 
 def _declared(plan: Plan) -> dict[str, Any]:
     """
-    What else guards may ask of a tool: it may be declared in code, which a replay does not have.
+    Other facts that guards may ask of a tool: they may be declared in code, which a replay does not have.
     """
     tool = plan.tool
     return {
@@ -138,16 +140,16 @@ def _propensity(decision: Decision, plan: Plan) -> float | None:
 
 def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
     """
-    The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
+    Returns the line of a settled call; a sink keeps the result of the tool, or its hashes only.
 
-    `ctx_logged`, `p_logged`, `spec_version` and `model_version` are the context of a failure, the predicted success of a
-    retry, and what computed them; null where no model was asked.
+    `ctx_logged` is the context of a failure, and `p_logged` the predicted success of a retry. `spec_version` and
+    `model_version` tell what computed them. All four are null if no model was asked.
 
-    `no_retry` is there where a retry budget was empty: its code; then `retryable` says no for that reason. `again_ms` is there
-    where the library makes the call again by itself: the least wait before that. `sandbox` is there
-    where the call ran in one: which.
+    `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `again_ms` is the
+    least wait before the library makes the call again by itself, if it does. `sandbox` names the sandbox in which the
+    call ran, if there was one.
 
-    Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
+    If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
     call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
     text = evidence(outcome, rendered)
@@ -211,7 +213,7 @@ def _claims(own: Envelope) -> list[Any]:
 
 def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
     """
-    The line of an admission that was given up.
+    Returns the line of an admission that was given up.
     """
     return {
         **_head("expire", session_id, run, n, at_ms),
@@ -225,7 +227,7 @@ def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pendin
 
 def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
     """
-    The line of a call that now waits for a person; its `call` line stands before it.
+    Returns the line of a call that now waits for a person; its `call` line stands before it.
     """
     call, denial = decision.call, decision.denials[0]
     return {
@@ -245,7 +247,8 @@ def event_record(
     event: str, session_id: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
-    The line of any other event: `charge turn request claim unpark suspend extend policy reserve release open close`.
+    Returns the line of any other event: `charge turn request claim unpark suspend extend policy reserve release open
+    close`.
 
     `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """

@@ -23,12 +23,12 @@ Record = Mapping[str, Any]
 
 
 WRONG: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What a record raises whose fields are missing, or hold what no record has there."""
+"""Errors of a record whose fields are missing, or hold a value that no record has there."""
 
 
 def no_good(error: Exception, record: object = None) -> SessionError:
     """
-    What to raise if *record*, or one of several, is none of this library as *error* shows.
+    Returns the error to raise if *record*, or one of several, is no record of this library, as *error* shows.
     """
     n, own = (record.get("n"), record.get("session_id")) if isinstance(record, Mapping) else (None, None)
     which = f"the record of event {n!r:.20} of `{own!s:.80}`" if n is not None else "a record"
@@ -39,7 +39,7 @@ def no_good(error: Exception, record: object = None) -> SessionError:
 
 def event_of(name: str, record: Record, now: int) -> Event[Happened]:
     """
-    The event *name* of *record*, which is no call.
+    Returns the event *name* of *record*, which is no call.
     """
     match name:
         case "turn":
@@ -79,7 +79,7 @@ def _key(record: Record) -> bytes | None:
 
 def call_of(record: Record) -> ToolCall:
     """
-    The call of *record*.
+    Returns the call of *record*.
     """
     problems = tuple(Problem(*problem) for problem in record["problems"])
     places, sketch = record.get("places"), record.get("sketch")
@@ -101,7 +101,7 @@ def call_of(record: Record) -> ToolCall:
 
 def prepared_of(record: Record) -> Prepared:
     """
-    The outcome of *record*, with its hashes.
+    Returns the outcome of *record*, with its hashes.
     """
     outcome = Outcome(
         None,
@@ -128,7 +128,7 @@ def prepared_of(record: Record) -> Prepared:
 
 def advised_of(record: Record) -> Advised | None:
     """
-    What was said of the failure of *record*. Returns None if no model judged it.
+    Returns the model's words on the failure of *record*. Returns None if no model judged it.
     """
     if record.get("model_version") is None:
         return None

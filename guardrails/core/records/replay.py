@@ -29,18 +29,18 @@ def replay(
     gaps: list[Gap] | None = None,
 ) -> Iterator[Replayed]:
     """
-    The calls of one session, decided again from its records, in the order of their numbers.
+    Decides the calls of one session again from its records, in the order of their numbers.
 
     Each life of its name (`run`) begins with a new state, in the order in which the records first tell of them. A
-    child's limits are in its records, and so is what its tools were declared to be; *tools*, those that the session was
-    given beside its policy's, are needed for records of before that only. *state* is where to start, and holds the state
-    at the end. *others* are the policies that it went over to when the files of its own changed, by what their records call
-    them: without the one, such a session cannot be replayed. Raises SessionError where a number is missing, since what happened there
-    is not known, and for what is no record. If a later record says where the session stood after an interruption, it goes on from
-    there, and *gaps* is told.
+    child's limits are in its records, and so are the declarations of its tools. The *tools* that the session was given
+    beside its policy's are needed only for old records without these. The replay starts at *state*, which holds the
+    state at the end. The policies in *others* are those that the session went over to when its own files changed, by
+    the names in their records. Without them, that session cannot be replayed. Raises SessionError if a number is
+    missing, since the events there are not known, and for a value that is no record. If a later record says where the
+    session stood after an interruption, it goes on from there, and *gaps* is told.
 
-    What a session shares with others (scopes, the counters and the work of its family) is not in its own records alone:
-    see `replay_together`.
+    The records of a session alone do not tell what it shares with others: scopes, the counters and the work of its
+    family. See `replay_together`.
     """
     if state is None:
         state = SessionState()

@@ -29,13 +29,13 @@ def replay_together(
     gaps: list[Gap] | None = None,
 ) -> Iterator[Replayed]:
     """
-    The calls of sessions that share something, decided again from the records of all of them, in the order in which they
-    were: sessions of one scope (*scopes* as a policy has them), a session and its children. All are held in memory. *others*
-    as `replay` takes them.
+    Decides the calls of sessions that share something again, from the records of all of them, in their order. They are
+    sessions of one scope (*scopes* as a policy has them), or a session and its children. All are held in memory.
+    *others* as `replay` takes them.
 
-    Raises SessionError where a number is missing, of a session, a scope or a family, since what happened there is not known,
-    and for what is no record. *gaps* is as for `replay`; what shares anything with an event in a gap is in it too, until a record
-    says where that stood.
+    Raises SessionError if a number of a session, a scope or a family is missing, since the events there are not known.
+    A value that is no record raises it too. The list *gaps* is as for `replay`. Sessions that share anything with an
+    event in a gap are in the gap too, until a record says where they stood.
     """
     given = list(tools)
     whole = chain.with_tools(given) if given else chain
@@ -105,7 +105,7 @@ class _States:
 
     def life(self, session_id: str, run: str) -> Life:
         """
-        That life of the session.
+        Returns that life of the session.
         """
         found = self._lives.get((session_id, run))
         if found is None:
@@ -114,8 +114,8 @@ class _States:
 
     def beside(self, record: Record) -> Beside:
         """
-        What the event of *record* happened in beside its session. Raises SessionError where a number is missing, or the policy
-        has no such scope.
+        Returns the scopes and the family in which the event of *record* happened beside its session. Raises
+        SessionError if a number is missing, or the policy has no such scope.
         """
         beside = self._scopes_of(record) if "scopes" in record else ALONE
         if "family" not in record:
@@ -148,7 +148,7 @@ class _States:
 
     def missed(self, record: Record) -> set[Stream]:
         """
-        What lacks an event before that of *record*: its life, a scope, its family.
+        Returns the streams that lack an event before that of *record*: its life, a scope, its family.
         """
         missing: set[Stream] = set()
         if record["event"] == TRIP:
@@ -181,6 +181,6 @@ class _States:
 
     def scope(self, name: str, own: str, run: str) -> SessionState:
         """
-        That of the life *run* of the scope *name* of *own*.
+        Returns the state of the life *run* of the scope *name* of *own*.
         """
         return self.scopes.setdefault(("scope", name, own, run), SessionState())

@@ -18,12 +18,13 @@ from .recorded import Record
 TRIP = "lend"
 """The event of a trip."""
 Stream = tuple[str, ...]
-"""What orders some events: a life, a scope, a family."""
+"""A thing that orders some events: a life, a scope, a family."""
 
 
 def streams_of(record: Record) -> dict[Stream, tuple[int, int]]:
     """
-    All that orders the trip of *record*, with its place in each: the lease, the shared state of its scope and its own.
+    Returns all that orders the trip of *record*, with its place in each: the lease, the shared state of its scope and
+    its own.
     """
     name, own = record["scope"]
     places: dict[Stream, tuple[int, int]] = {("life", record["session_id"], record["run"]): (int(record["n"]), 0)}

@@ -1,5 +1,5 @@
 """
-What applied to a tool when it was called, as its record tells.
+The declarations that applied to a tool when it was called, as its record tells.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ _UNKNOWN: Final = object()
 
 class Way(NamedTuple):
     """
-    What applied to a tool when it was called.
+    The declarations that applied to a tool when it was called.
     """
 
     chain: Chain
@@ -27,8 +27,8 @@ class Way(NamedTuple):
 
 class Ways:
     """
-    The settings of a chain, with what records say that a tool was declared to be: code declares tools, and may do so
-    between two calls.
+    The settings of a chain, with the declarations of tools from records: code declares tools, and may do so between two
+    calls.
     """
 
     def __init__(self, chain: Chain) -> None:
@@ -37,7 +37,7 @@ class Ways:
 
     def of(self, record: Record) -> Way:
         """
-        What applied to the call of *record*.
+        Returns the declarations that applied to the call of *record*.
         """
         key = tuple(record.get(name, _UNKNOWN) for name in _DECLARED)
         admitted = record["decision"] != "deny"
@@ -72,7 +72,7 @@ _DECLARED: Final = (
 
 def _holding(chain: Chain, tool: str, held: str) -> Chain:
     """
-    *chain* where *tool* is held for the reason *held*, or is not if that is empty.
+    Returns *chain* where *tool* is held for the reason *held*, or is not if that is empty.
     """
     own = chain.tools.get(tool) or Tool(name=tool)
     return chain.with_tools([replace(own, held=held)]).knowing(chain.known)
@@ -80,7 +80,7 @@ def _holding(chain: Chain, tool: str, held: str) -> Chain:
 
 def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:  # noqa: FBT001
     """
-    *chain* where the tools that a session named hold *tool*, or do not; None: none were named.
+    Returns *chain* where the tools that a session named hold *tool*, or do not; None: none were named.
     """
     if known and (chain.known is None or tool not in chain.known):
         return chain.with_tools([Tool(name=tool)])

@@ -1,3 +1,3 @@
 """
-What makes calls and results alike though their bytes differ, and the patterns that such calls form.
+Likeness of calls and results whose bytes differ, and the patterns that such calls form.
 """

@@ -1,5 +1,5 @@
 """
-How long equal results speak: a file, an inbox, a price may change while nobody here works.
+The time for which equal results are evidence: a file, an inbox, a price may change while nobody here works.
 """
 
 from collections.abc import Iterable
@@ -30,14 +30,15 @@ _BITS: Final = 0xFFFF_FFFF
 
 def recent(state: SessionState, last: Entry, limit_s: float | None, *, times: float = 1) -> bool:
     """
-    Whether *last* was admitted at most *limit_s* seconds ago, or so many *times* that; None: whenever.
+    Returns whether *last* was admitted at most *limit_s* seconds ago, or so many *times* that; None sets no bound.
     """
     return limit_s is None or state.now_ms - last.at_ms <= 1_000 * limit_s * times
 
 
 def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None) -> bool:
     """
-    Whether the equal ends of two looks tell how the same look ends now; *limit_s* as for `recent`, and the most.
+    Returns whether the equal ends of two looks tell how the same look ends now; *limit_s* as for `recent`, and the
+    most.
 
     Times are those of the starts: a call that takes long, or that waits by itself, may show what is there at its start. Who
     comes back later than even a slow agent begins anew.
@@ -50,14 +51,16 @@ def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None
 
 def moves(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
-    Whether what *last* showed was seen to change by itself, and time has passed since; never if *limit_s* is None.
+    Returns whether the result of *last* was seen to change by itself, and time has passed since; never if *limit_s* is
+    None.
     """
     return limit_s is not None and low(last.sig) in state.moving and state.now_ms - last.at_ms > TOGETHER_MS
 
 
 def shown_to_move(own: Iterable[Entry], sketch: int) -> bool:
     """
-    Whether the successes among a tool's *own* calls that differ in volatile arguments only, as *sketch* tells, differ.
+    Returns whether the successes among a tool's *own* calls that differ in volatile arguments only, as *sketch* tells,
+    differ.
     """
     shown = [entry for entry in own if entry.sketch == sketch and entry.status == "ok"]
     return any(not same_end(entry, shown[0]) for entry in shown)
@@ -65,7 +68,8 @@ def shown_to_move(own: Iterable[Entry], sketch: int) -> bool:
 
 def moved(state: SessionState, entry: Entry) -> bool:
     """
-    Whether *entry*, which is over, shows something else than the latest look before it, with no work in between.
+    Returns whether *entry*, which is over, shows something else than the latest look before it, with no work in
+    between.
     """
     if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.unfinished:
         return False

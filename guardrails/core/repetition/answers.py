@@ -1,5 +1,5 @@
 """
-What a short answer says, wherever it stands: in an object, in text that is JSON, in the blocks of MCP.
+The meaning of a short answer, wherever it stands: in an object, in text that is JSON, in the blocks of MCP.
 """
 
 import re
@@ -52,7 +52,7 @@ _FAULTS: Final = pattern(r"error|warning|issue|problem|failure|violation|conflic
 
 class Said(NamedTuple):
     """
-    What was found in an answer.
+    The findings in an answer.
     """
 
     values: int = 0
@@ -91,7 +91,7 @@ _FLAG: Final = Said(flags=True)
 
 def carried(payload: bytes) -> Any:
     """
-    The value that a JSON *payload*, or a text, carries: what its texts hold if they are data, and the blocks of MCP.
+    Returns the value that a JSON *payload*, or a text, carries: the data in its texts, and in the blocks of MCP.
     """
     try:
         value = orjson.loads(payload)
@@ -107,7 +107,8 @@ def carried(payload: bytes) -> Any:
 
 def said_by(value: Any, given: Collection[str] = (), name: str = "", depth: int = DEPTH) -> Said:
     """
-    What an answer that is *value*, by its *name*, says beside what it was *given*: the arguments that it may repeat.
+    Returns the findings in an answer that is *value*, by its *name*. The arguments *given* to the call are left out,
+    since an answer may repeat them.
     """
     if type(value) is str:
         value = _data(value.strip())
@@ -141,7 +142,7 @@ def said_by(value: Any, given: Collection[str] = (), name: str = "", depth: int 
 
 def given_by(call: ToolCall) -> frozenset[str]:
     """
-    The values that an answer to *call* may repeat.
+    Returns the values that an answer to *call* may repeat.
     """
     arguments = call.arguments
     if type(arguments) is not dict:

@@ -27,9 +27,10 @@ REFUSED: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_mis
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
     """
-    (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
+    Returns (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0)
+    without one.
 
-    Any call of the cycle goes on with it: where one was refused, the next one is made.
+    Any call of the cycle goes on with it: if one was refused, the next one is made.
     """
     for length in range(MIN_CYCLE, MAX_CYCLE + 1):
         if len(before) < 2 * length:
@@ -52,7 +53,7 @@ def _like(a: Entry, b: Entry) -> bool:
 
 def paused_s(before: Sequence[Entry], now_ms: int, length: int) -> float:
     """
-    Seconds of the longest pause in the last lap of a cycle of *length* calls, up to now.
+    Returns seconds of the longest pause in the last lap of a cycle of *length* calls, up to now.
     """
     times = [now_ms, *(entry.at_ms for entry in before[:length])]
     return max(later - sooner for later, sooner in pairwise(times)) / 1_000
@@ -60,10 +61,11 @@ def paused_s(before: Sequence[Entry], now_ms: int, length: int) -> float:
 
 def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) -> bool:
     """
-    Whether the call of *sig* is work that did nothing in each of the last *laps* of a cycle of *length* calls.
+    Returns whether the call of *sig* is work that did nothing in each of the last *laps* of a cycle of *length* calls.
 
-    Each call of these laps gave equal evidence. Work is what only said that it was done, or writes by its name. In a cycle
-    without such a call, it is what was refused for its arguments. Any other call may be a look at the work.
+    Each call of these laps gave equal evidence. Work is a call that only said that it was done, or that writes by its
+    name. In a cycle without such work, the calls that were refused for their arguments count as work. Any other call
+    may be a look at the work.
     """
     calls = before[: length * laps]
     if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
@@ -78,8 +80,8 @@ def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) ->
 
 def vain(before: Sequence[Entry], call: ToolCall) -> tuple[Literal["volatile_argument", "cycle"], int]:
     """
-    (pattern, count) of work that *call* goes on with, ever new by its names: one document is written again, or what was
-    made is undone at once. 0 if it may not be in vain.
+    Returns (pattern, count) of work that *call* goes on with, though its names are ever new. One document is written
+    again, or a thing that was made is undone at once. The count is 0 if the work may not be in vain.
     """
     document = document_of(call)
     if document:
@@ -96,7 +98,7 @@ def _copies(own: Sequence[Entry], document: int) -> int:
 
 def _churned(before: Sequence[Entry], tool: str) -> int:
     """
-    How often in a row *tool* undid what the call just before had made, and nothing else was done.
+    Returns how often in a row *tool* undid what the call just before had made, and nothing else was done.
     """
     if not before or not undoes(tool, before[0].tool):
         return 0

@@ -46,7 +46,7 @@ _WELL: Final = frozenset({"ok", "success", "done"})
 
 def says_idle(payload: bytes, call: ToolCall) -> bool:
     """
-    Whether the success *payload* says that *call*, an edit, changed nothing, and says nothing else.
+    Returns whether the success *payload* says that *call*, an edit, changed nothing, and says nothing else.
     """
     value = carried(payload)
     if type(value) is str:
@@ -64,6 +64,6 @@ def says_idle(payload: bytes, call: ToolCall) -> bool:
 @lru_cache(maxsize=1024)
 def edits(tool: str) -> bool:
     """
-    Whether *tool*, by its name, changes a text in its place.
+    Returns whether *tool*, by its name, changes a text in its place.
     """
     return _EDITS.search(tool) is not None

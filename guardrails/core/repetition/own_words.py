@@ -12,7 +12,8 @@ from .tool_names import shows
 
 def own_words(tool: Tool, arguments: Any) -> Words:
     """
-    What of the text of a call of *tool* with *arguments* may tell of its own failure, by its names and what is declared.
+    Returns whose words a result of *tool* with *arguments* is in, by names and declarations. They tell which part may
+    speak of the tool's own failure.
     """
     from .commands.waiting import runs_code, runs_commands
 

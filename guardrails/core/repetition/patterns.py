@@ -1,8 +1,9 @@
 """
-How often the calls of a session's window have formed a pattern that the present call would go on with.
+Counts of how often the calls of a session's window have formed a pattern that the present call would go on with.
 
-Each function counts what came before; how many are too many is for a policy to say. Only calls that are over are looked at,
-none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
+Each function counts earlier calls; a policy says how many are too many. Only calls that are over are looked at. Calls
+of the present turn are left out, since they were made without knowing each other's results. Calls of one turn count
+once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -34,7 +35,7 @@ CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 
 def past(state: SessionState) -> list[Entry]:
     """
-    The calls that are evidence, newest first: over, and of earlier turns.
+    Returns the calls that are evidence, newest first: over, and of earlier turns.
     """
     turn = state.mark or NO_TURN
     return [
@@ -50,7 +51,7 @@ def past(state: SessionState) -> list[Entry]:
 
 def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
     """
-    Those of *tool* among them, looked for as they are asked for: mostly the latest tells enough.
+    Returns the calls of *tool* among them, looked for as they are asked for: mostly the latest tells enough.
     """
     turn = state.mark or NO_TURN
     return (
@@ -67,7 +68,7 @@ def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
 
 def same_end(a: Entry, b: Entry) -> bool:
     """
-    Whether two calls ended alike: equal results, or equal but for what is volatile.
+    Returns whether two calls ended alike: equal results, or equal but for volatile parts.
     """
     if a.status != b.status:
         return False
@@ -76,14 +77,15 @@ def same_end(a: Entry, b: Entry) -> bool:
 
 def same_evidence(a: Entry, b: Entry) -> bool:
     """
-    Whether two calls ended alike: byte-equal results of two successes, equal but for digits of two failures.
+    Returns whether two calls ended alike: byte-equal results of two successes, equal but for digits of two failures.
     """
     return a.status == b.status and a.status in _OVER and a.result_hash == b.result_hash
 
 
 def brought_news(state: SessionState, entry: Entry) -> bool:
     """
-    Whether the call of *entry*, which is over, worked and brought what no other call of its tool in the window did.
+    Returns whether the call of *entry*, which is over, worked and brought a result of no other call of its tool in the
+    window.
     """
     if entry.status != "ok" or entry.empty or entry.unfinished or state.dull_seq == entry.seq:
         return False
@@ -92,7 +94,7 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
 
 def identical(before: Sequence[Entry], sig: int | None) -> int:
     """
-    How many of the latest calls of *sig* ended alike.
+    Returns how many of the latest calls of *sig* ended alike.
     """
     own = [at for at, entry in enumerate(before) if entry.sig == sig]
     if not own:
@@ -113,7 +115,7 @@ def identical(before: Sequence[Entry], sig: int | None) -> int:
 
 def same_answer(before: Sequence[Entry], sig: int | None) -> int:
     """
-    How many of the latest calls of *sig* ended alike, whatever was done between.
+    Returns how many of the latest calls of *sig* ended alike; other calls between them do not matter.
     """
     own = [entry for entry in before if entry.sig == sig]
     return next((at for at, entry in enumerate(own) if not same_end(own[0], entry)), len(own))
@@ -121,7 +123,7 @@ def same_answer(before: Sequence[Entry], sig: int | None) -> int:
 
 def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Entry]:
     """
-    The beginning of *entries* while it *goes_on*; one of each turn.
+    Returns the beginning of *entries* while it *goes_on*; one of each turn.
     """
     run: list[Entry] = []
     for entry in entries:
@@ -134,7 +136,7 @@ def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Ent
 
 def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
     """
-    With how many arguments in a row *tool* failed of one kind of error, if they were not always those of *sig*.
+    Returns with how many arguments in a row *tool* failed of one kind of error, if they were not always those of *sig*.
     """
     own = [entry for entry in before if entry.tool == tool]
     if not own or own[0].status != "error":
@@ -148,15 +150,16 @@ def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
 
 def answers(failure: Entry) -> bool:
     """
-    Whether a tool returned, in an object, that there is no such thing: of many that are asked for there may be none.
+    Returns whether a tool returned, in an object, that there is no such thing: of many that are asked for there may be
+    none.
     """
     return failure.little and failure.error_type == "not_found"
 
 
 def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
     """
-    (calls, tools): how often in a row any tool failed of one kind of error, if *tool* is one of theirs, or of one server
-    with them while the cause may lie in the server.
+    Returns (calls, tools): how often in a row any tool failed with one kind of error. The *tool* must be one of these
+    tools, or, if the cause may lie in a server, of one server with them. Otherwise the count is 0.
     """
     if not before or before[0].status != "error":
         return 0, set()
@@ -173,7 +176,7 @@ def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
 
 def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
     """
-    Whether a call of the present turn is over that ended otherwise than *last*, the latest of a run of *tools*.
+    Returns whether a call of the present turn is over that ended otherwise than *last*, the latest of a run of *tools*.
     """
     return any(
         entry.seq > last.seq
@@ -186,7 +189,7 @@ def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
 
 def unknown(before: Sequence[Entry], tool: str) -> int:
     """
-    How often *tool* was called though there is no such tool; 0 where it ever worked.
+    Returns how often *tool* was called though the tool does not exist; 0 if it ever worked.
     """
     own = [entry for entry in before if entry.tool == tool]
     if any(entry.status == "ok" for entry in own):
@@ -196,7 +199,7 @@ def unknown(before: Sequence[Entry], tool: str) -> int:
 
 def lively(state: SessionState, tool: str) -> bool:
     """
-    Whether the latest call of *tool* brought news, so that a fresh call goes on with nothing.
+    Returns whether the latest call of *tool* brought news, so that a fresh call goes on with nothing.
     """
     failing: bool | None = None
     backwards = reversed(state.window)
@@ -220,7 +223,8 @@ def lively(state: SessionState, tool: str) -> bool:
 
 def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
     """
-    How often in a row a tool gave the same result to calls that differ in volatile arguments only; *own* are its calls.
+    Returns how often in a row a tool gave the same result to calls that differ in volatile arguments only; *own* are
+    its calls.
     """
     if sketch == NO_SKETCH or own[0].sketch != sketch:
         return 0
@@ -234,17 +238,17 @@ def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
 
 def scans(run: Sequence[Entry]) -> bool:
     """
-    Whether what the calls of a *run* brought, all the same, is an answer of its own to each: a flag, a zero, a few values.
+    Returns whether the equal results of a *run* are an answer of its own to each call: a flag, a zero, a few values.
     """
     return any(entry.little for entry in run)
 
 
 def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
     """
-    The latest calls of a tool as far as they brought nothing, or all the same; one of each turn. *earlier* are its calls
-    before the *last*.
+    Returns the latest calls of a tool that brought nothing, or all the same; one of each turn. The calls *earlier* are
+    those before the *last*.
 
-    None of a tool that changes something and says the same of all that it did.
+    The list is empty for a tool that changes something and says the same of all its changes.
     """
     if last.status == "error" or (last.changes and not last.empty):
         return []
@@ -260,8 +264,8 @@ def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
 
 def reworded(run: Sequence[Entry], sketch: int, most: int | None = None) -> int:
     """
-    How many calls of a *run* that was `fruitless` are worded like the one of *sketch*, or differ from it by numbers that
-    say how much is asked for; more than *most* are not counted.
+    Returns how many calls of a *run* that was `fruitless` are worded like the one of *sketch*. Calls that differ from
+    it only by numbers for how much is asked for count too. At most *most* are counted.
     """
     if sketch == NO_SKETCH:
         return 0

@@ -1,5 +1,5 @@
 """
-What a result brings, told from its text: nothing at all, or the same as another but for clocks and ids.
+The news that a result brings, told from its text: nothing at all, or the same as another but for clocks and ids.
 """
 
 import re
@@ -60,10 +60,10 @@ _MARKS: Final = pattern(
     rb"\d(?:\d\d\d-\d\d-\d\d[T ]|\d:\d\d:\d\d|\d{9}|x[0-9a-f]{6}"
     rb"| ?(?:ms|ns|us|s|sec|secs|seconds|milliseconds)\b)"
 )
-"""What each of them has in it, found in half the time where digits are many and none is one of these."""
+"""A part that each of them has, found in half the time if digits are many and none is one of these."""
 _IDS: Final = pattern(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _MIDDLE: Final = pattern(rb"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
-"""What each of these ids has in it, and hardly anything else."""
+"""A part that each of these ids has, and hardly any other text."""
 _TEMPORARY: Final = pattern(rb"/tmp/[\w.-]+")
 _PROMPTS: Final = pattern(rb"\b(?:In|Out) ?\[\d+\]")
 """Counters of an interactive interpreter."""
@@ -77,7 +77,7 @@ _NUMBERS: Final = pattern(r"\d\w*+")
 _IN_WORDS: Final = ascii_lowercase + digits + "_"
 _IN_PATHS: Final = _IN_WORDS + ".~-"
 _ECHOED: Final = pattern(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+[\w.*-]{0,80}+|(?<!\w)[^\W\d]*+\d\w*")
-"""What a failure repeats of the arguments: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
+"""Parts of the arguments that a failure repeats: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
 _STRINGS: Final = pattern(
     r'"((?:[^"\\]|\\.)*+)(?:"|\Z)|(?<=[{:,\[ ])\'((?:[^\'\\]|\\.)*+)(?:\'(?=\s*[:,}\]])|\Z)', re.DOTALL
 )
@@ -102,7 +102,7 @@ _ACKNOWLEDGED: Final = frozenset(
     for form in (b"%b", b'"%b"', b'{"%b":true}', b'{"%b": true}', b'{"status":"%b"}', b'{"status": "%b"}')
     for word in (b"ok", b"OK", b"done", b"Done", b"success", b"saved", b"sent", b"logged", b"created", b"accepted")
 ) | {result_hash(said) & _BITS for said in _SILENT}
-"""What a tool says that has done something, whatever it was."""
+"""The answer of a tool that has done something, of any kind."""
 _YET: Final = (
     rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
     rb"|still (?:pending|queued|running|in progress|processing|waiting))"
@@ -125,21 +125,22 @@ _NOTHING: Final = pattern(
 @lru_cache(maxsize=1024)
 def seeks(tool: str) -> bool:
     """
-    Whether *tool*, by its name, looks for something.
+    Returns whether *tool*, by its name, looks for something.
     """
     return _SEEKS.search(tool) is not None
 
 
 def acknowledges(result: int) -> bool:
     """
-    Whether the hash of a *result* is of one that only says that something was done.
+    Returns whether the hash of a *result* is of one that only says that something was done.
     """
     return result & _BITS in _ACKNOWLEDGED
 
 
 def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
     """
-    Whether a success of *call*, its JSON *payload*, brought anything; where somebody looked closer, whether it brought little.
+    Returns whether a success of *call*, its JSON *payload*, brought anything; if a guard looked closer, whether it
+    brought little.
     """
     if len(payload) > MAX_EMPTY:
         return 0
@@ -165,9 +166,7 @@ def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
 
 
 def _told(bare: bytes) -> Emptiness:
-    """
-    What is said in words.
-    """
+    """Returns the part that is said in words."""
     if len(bare) > MAX_SAID:
         return 0
     if b"no output" in bare or b"No Output" in bare:
@@ -179,8 +178,8 @@ def _told(bare: bytes) -> Emptiness:
 
 def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
     """
-    32 bits of what in a success of *call* is not volatile, those of its `result_hash` if nothing is; 0 if it is too long to be
-    looked at.
+    Returns 32 bits of the steady part of a success of *call*, those of its `result_hash` if no part is volatile.
+    Returns 0 if it is too long to be looked at.
     """
     if len(payload) > MAX_STEADY:
         return 0
@@ -200,7 +199,7 @@ def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
 
 def _without_volatile(value: Any, call: ToolCall) -> tuple[Any, int]:
     """
-    (what is not volatile, what it is an answer to); 0: to any question.
+    Returns (what is not volatile, what it is an answer to); 0: to any question.
     """
     kinds, given = beside(call.tool), given_by(call)
     for some in (kinds, kinds & ASIDE):
@@ -217,7 +216,8 @@ def _without_volatile(value: Any, call: ToolCall) -> tuple[Any, int]:
 
 def _masked(value: Any) -> Any:
     """
-    *value* with what is volatile in the sentences that it holds left out; a clock or an id that stands alone is news.
+    Returns *value* with what is volatile in the sentences that it holds left out; a clock or an id that stands alone is
+    news.
     """
     kind = type(value)
     if kind is dict:
@@ -244,7 +244,7 @@ def _steady(payload: bytes) -> bytes:
 @lru_cache(maxsize=256)
 def family_hash(kind: ErrorType, text: str) -> int:
     """
-    32 bits of what a failure says, without what it repeats of the arguments.
+    Returns 32 bits of the words of a failure, without those that it repeats of the arguments.
     """
     text = text[:HEAD].lower()
     if text[:1] in ("[", '"') or '{"' in text or "{'" in text:
@@ -272,7 +272,7 @@ def _sentence(found: re.Match[str]) -> str:
 
 def _without(found: re.Pattern[str], text: str, before: str) -> str:
     """
-    *text* with a space for each that is *found*, and for the characters that stand *before* it.
+    Returns *text* with a space for each that is *found*, and for the characters that stand *before* it.
     """
     *parts, last = found.split(text)
     return " ".join([*[part.rstrip(before) for part in parts], last])

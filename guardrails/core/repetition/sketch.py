@@ -1,8 +1,9 @@
 """
 The arguments of a call as one small number that tells whether two calls are worded alike.
 
-A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, 12 bits
-of all words in order, and four that say what kind of call it is. Of a document that is written the third hash is that of all of it. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
+It is a bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): 16 bits of each of the three least hashes of its words.
+Then follow 12 bits of all words in order, and four for the kind of call. The third hash of a written document is that
+of the whole. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
 """
 
 import re
@@ -82,7 +83,7 @@ _STEM: Final = 5
 
 def sketch_of(call: ToolCall) -> int:
     """
-    The sketch of *call*, signed 64 bits, noted in it; `NO_SKETCH` where its arguments are not known.
+    Returns the sketch of *call*, signed 64 bits, noted in it; `NO_SKETCH` if its arguments are not known.
 
     The work is bounded: `HEAD` bytes, or `VALUES` times `VALUE` characters, and a hash of a document that is written.
     """
@@ -94,28 +95,28 @@ def sketch_of(call: ToolCall) -> int:
 
 def labelled(sketch: int) -> bool:
     """
-    Whether the call of *sketch* says why or when it is made; then another has the same sketch only if all else is the same.
+    Returns whether the call of *sketch* says why or when it is made; then all else is the same in an equal sketch.
     """
     return bool(sketch & _LABELLED)
 
 
 def placed(sketch: int) -> bool:
     """
-    Whether the call of *sketch* asks what stands at a place: in a file, on a page of the web.
+    Returns whether the call of *sketch* asks for the contents of a place: a file, a page of the web.
     """
     return bool(sketch & _PLACED)
 
 
 def worded(sketch: int) -> bool:
     """
-    Whether the call of *sketch* asks in words of its own, and does not only name things.
+    Returns whether the call of *sketch* asks in words of its own, and does not only name things.
     """
     return bool(sketch & _WORDED)
 
 
 def question_of(call: ToolCall) -> int:
     """
-    What tells the question that *call* asks from another, whatever it says of why or when it is asked.
+    Returns a number that tells the question of *call* from others, without its reasons and times.
     """
     sketch = sketch_of(call)
     return sketch if call.sig is None or labelled(sketch) else call.sig
@@ -123,8 +124,8 @@ def question_of(call: ToolCall) -> int:
 
 def document_of(call: ToolCall) -> int:
     """
-    16 bits of the long texts that *call* writes under a name, which its sketch ends with but for the last 16. 0 if there are none, or if a
-    number says which of many things it is for.
+    Returns 16 bits of the long texts that *call* writes under a name, the third hash of its sketch. Returns 0 if there
+    are none, or if a number says which of many things the text is for.
     """
     arguments = call.arguments
     if type(arguments) is not dict or not writes(call.tool) or edits(call.tool):
@@ -137,14 +138,14 @@ def document_of(call: ToolCall) -> int:
 
 def alike(a: int, b: int) -> bool:
     """
-    Whether two sketches are of calls that share most of their words.
+    Returns whether two sketches are of calls that share most of their words.
     """
     return bool(likes(a, [b]))
 
 
 def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     """
-    How many of *others* are alike to *sketch*; *most* is where counting ends.
+    Returns how many of *others* are alike to *sketch*; counting ends at *most*.
     """
     if sketch == NO_SKETCH:
         return 0
@@ -165,10 +166,9 @@ def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
 
 def resized(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     """
-    How many of *others* are of the call of *sketch* but for numbers that say how much, or which part, is asked for; *most* is
-    where counting ends. Of calls of one word or none beside these: of more, the sketches share most.
+    Returns how many of *others* are like *sketch* but for numbers of how much, or which part, is asked for; at most *most*.
     """
-    if not sketch & _SIZED:
+    if not sketch & _SIZED:  # A mark of at most one word beside such numbers: of more, the sketches share most.
         return 0
     like = sum(other & _SIZED != 0 and (other ^ sketch) >> 48 == 0 for other in others)
     return min(like, most or like)
@@ -212,7 +212,7 @@ def _sketch(call: ToolCall) -> int:
 
 def _is_text(value: Any) -> bool:
     """
-    Whether *value* is a text of three words, or in a script that does not space them.
+    Returns whether *value* is a text of three words, or in a script that does not space them.
     """
     return type(value) is str and (
         len(value[:HEAD].split(None, 2)) > 2 or (len(value) > _STEM and not value.isascii() and max(value) >= _UNSPACED)
@@ -221,21 +221,21 @@ def _is_text(value: Any) -> bool:
 
 def _is_place(value: Any) -> bool:
     """
-    Whether *value* is where a file, or a page, is.
+    Returns whether *value* is where a file, or a page, is.
     """
     return type(value) is str and len(value) <= HEAD and _PLACE.fullmatch(value) is not None
 
 
 def _is_size(key: Any, value: Any) -> bool:
     """
-    Whether *value* is a number that says how much is asked for, or which part.
+    Returns whether *value* is a number that says how much is asked for, or which part.
     """
     return (type(value) is int or type(value) is float) and type(key) is str and _NAMES_ONE.search(key) is None
 
 
 def _word_of(call: ToolCall, arguments: dict[Any, Any]) -> set[int] | None:
     """
-    The hashed word of *arguments* of *call*, or none; None if there are more.
+    Returns the hashed word of *arguments* of *call*, or none. Returns None if there are more.
     """
     words = _words(ToolCall(call.tool, arguments, call.id, None, None))
     return None if words is None or len(words) > 1 else {*map(xxh3_64_intdigest, words)}

@@ -1,5 +1,5 @@
 """
-What the name of a tool says: the verb that it begins with, and whose tool it is.
+The facts in the name of a tool: the verb that it begins with, and whose tool it is.
 """
 
 from functools import lru_cache
@@ -31,7 +31,7 @@ _SHOWS: Final = pattern(
 _WRITTEN: Final = pattern(
     "(?:file|content|text|page|document|doc|source|message|mail|email|issue|note|comment)s?|inbox"
 )
-"""What is written by others, beside a verb that looks."""
+"""Nouns of texts that others write, beside a verb that looks."""
 _SENDS: Final = frozenset(
     {"send", "submit", "publish", "pay", "buy", "purchase", "book", "transfer", "refund", "withdraw", "reply"}
     | {"charge", "notify", "invite", "deploy"}
@@ -69,7 +69,7 @@ _TOLD: Final = frozenset({"status", "details", "history", "info", "summary", "co
 @lru_cache(maxsize=1024)
 def server_of(tool: str) -> str:
     """
-    What the names of the tools of one server begin with; "" if *tool* does not tell.
+    Returns the prefix that the names of the tools of one server share; "" if *tool* does not tell.
     """
     for mark in ("__", "/", "."):
         head, found, _ = tool.rpartition(mark)
@@ -82,7 +82,8 @@ def server_of(tool: str) -> str:
 @lru_cache(maxsize=1024)
 def shows(tool: str) -> Literal["written", "found"] | None:
     """
-    What a result of *tool* is by its name: what others wrote, what was found, or (None) what the tool says itself.
+    Returns the kind of text in a result of *tool*, by its name: `written` by others, `found`, or None for the tool's
+    own words.
     """
     words = set(_words(tool))
     if writes(tool):
@@ -97,7 +98,7 @@ def shows(tool: str) -> Literal["written", "found"] | None:
 @lru_cache(maxsize=1024)
 def writes(tool: str) -> bool:
     """
-    Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
+    Returns whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
     """
     words = _words(tool)
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)
@@ -106,7 +107,8 @@ def writes(tool: str) -> bool:
 @lru_cache(maxsize=1024)
 def undoes(tool: str, other: str) -> bool:
     """
-    Whether *tool*, by its verb, undoes what *other* makes: `delete_branch` and `create_branch`, `unlock` and `lock`.
+    Returns whether *tool*, by its verb, undoes what *other* makes: `delete_branch` and `create_branch`, `unlock` and
+    `lock`.
     """
     verb, made = (next(iter(_words(name)), "") for name in (tool, other))
     return (verb in _UNMAKES and made in _MAKES) or (made != "" and verb == f"un{made}")
@@ -114,7 +116,8 @@ def undoes(tool: str, other: str) -> bool:
 
 def once(tool: Tool) -> bool:
     """
-    Whether a call of *tool* that may have happened is not to be made again unseen: by what is declared, else by its name.
+    Returns whether a call of *tool* that may have happened is not to be made again unseen: by its declaration, else by
+    its name.
 
     That it is no look may be a guess by its name too; one that begins like a look, `get_next_page`, is still tried again.
     """

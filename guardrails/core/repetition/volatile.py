@@ -15,7 +15,7 @@ Kind = Literal["time", "measure", "request", "made", "process", "clock"]
 """How long the answer took; how long something took; whose request it was; an id that may be of what was made; a process; when
 the answer was made."""
 ASIDE: Final[frozenset[Kind]] = frozenset({"time", "request", "clock"})
-"""They are beside the answer whatever that is; others may be what was asked for, if little else is there."""
+"""They are beside any answer; others may be the answer itself, if little else is there."""
 
 _OF: Final = r"(?:_(?:in_)?(?:ms|millis|milliseconds|us|micros|microseconds|ns|nanos|nanoseconds|s|secs?|seconds?|mins|minutes?))?"
 """The unit of a time in the name of its field; another word there may say what is counted, or what kind of time it is."""
@@ -79,7 +79,8 @@ def _named(name: str) -> Kind | None:
 
 def volatile(name: Any, value: Any) -> Kind | None:
     """
-    What the field *name* of *value* is, if it is volatile; None if its name, or its form, does not say so.
+    Returns the kind of the field *name* of *value*, if it is volatile. Returns None if its name, or its form, does not
+    say so.
     """
     kind = _named(name) if type(name) is str and len(name) <= LONGEST else None
     if kind is None:
@@ -98,8 +99,8 @@ def volatile(name: Any, value: Any) -> Kind | None:
 
 def parted(value: Any, kinds: Collection[Kind], depth: int = 3) -> tuple[Any, set[Kind]]:
     """
-    *value* without its volatile fields of these *kinds*, and the kinds that were found. Of what is in a list only the id of the
-    one request stays out: other ids, and times, are of what is listed.
+    Returns *value* without its volatile fields of these *kinds*, and the kinds that were found. In a list only the id
+    of the one request is left out: other ids, and times, belong to the rows.
     """
     found: set[Kind] = set()
     if type(value) is list and depth and "request" in kinds:
@@ -121,7 +122,7 @@ def parted(value: Any, kinds: Collection[Kind], depth: int = 3) -> tuple[Any, se
 
 def _once(rows: list[Any]) -> tuple[list[Any], set[Kind]]:
     """
-    *rows* without the ids of a request that are the same wherever they stand.
+    Returns *rows* without the ids of a request that are the same wherever they stand.
     """
     ids = {
         (name, str(member))
@@ -141,6 +142,6 @@ def _once(rows: list[Any]) -> tuple[list[Any], set[Kind]]:
 @lru_cache(maxsize=1024)
 def beside(tool: str) -> frozenset[Kind]:
     """
-    The kinds that *tool*, by its name, is not asked for.
+    Returns the kinds that *tool*, by its name, is not asked for.
     """
     return frozenset(kind for kind, words in _ASKED.items() if re.search(words, tool, re.IGNORECASE) is None)

@@ -1,5 +1,5 @@
 """
-Whether work was done that may be why a call ends otherwise the next time.
+The work that may be the reason why a call ends otherwise the next time.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,8 @@ class Executed(Protocol):
 
 def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> bool:
     """
-    Whether a look *since* a call showed something else than the same look *between* it and an equal call before.
+    Returns whether a look *since* a call showed something else than the same look *between* it and an equal call
+    before.
     """
     shown = {call.sig: call.result_hash for call in between if call.status == "ok"}
     return any(call.status == "ok" and shown.get(call.sig, call.result_hash) != call.result_hash for call in since)
@@ -37,7 +38,8 @@ def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> b
 
 def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     """
-    Whether work may have been done since the call *last* was admitted, so that its result is no evidence any more.
+    Returns whether work may have been done since the call *last* was admitted, so that its result is no evidence any
+    more.
 
     Work is any call that may have changed something. It counts from its admission until it is over. An earlier call equal
     to *last* is part of the evidence; *alone*: so is a later one.
@@ -58,7 +60,7 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
 
 def _over_before(entry: Entry, last: Entry) -> bool:
     """
-    Whether all that *entry*, which was admitted before *last*, did was done when *last* was admitted.
+    Returns whether all that *entry*, which was admitted before *last*, did was done when *last* was admitted.
     """
     if entry.status not in ("ok", "error") or entry.beside >= MANY:
         return False
@@ -68,8 +70,8 @@ def _over_before(entry: Entry, last: Entry) -> bool:
 
 def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
-    Whether nothing that is known of can have changed since the call *last*: the session has done no work that may have,
-    and it was made at most *limit_s* seconds ago; None: whenever.
+    Returns whether no known thing can have changed since the call *last*: the session has done no work that may change
+    one. The call was made at most *limit_s* seconds ago; None sets no bound.
     """
     if limit_s is not None and state.now_ms - last.at_ms > 1_000 * limit_s:
         return False
@@ -80,7 +82,7 @@ def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
 
 def _helps(entry: Entry, last: Entry, limit_s: float | None) -> bool:
     """
-    Whether *entry* may be why what the call *last* did not find is found the next time.
+    Returns whether *entry* may be why what the call *last* did not find is found the next time.
     """
     if entry.seq > last.seq:
         # A look renews the handles of what is shown (the elements of a page), which a tool that acts may have missed.

@@ -1,3 +1,3 @@
 """
-Which failures are worth another try: features, a model's scores and what follows from them. Pure.
+The failures that are worth another try: features, a model's scores and the decision by them. Pure.
 """

@@ -1,8 +1,8 @@
 """
 The online feature computer: the context code of a failure from the calls that settled before it.
 
-Incremental and bounded: all it needs of a session are its latest `lookback` settled calls, oldest first, as `Settled`
-values. A session's state keeps them (`SessionState.trail`); `SessionFeatures` keeps them for whoever has no state.
+It is incremental and bounded. All it needs of a session are its latest `lookback` settled calls, oldest first, as
+`Settled` values. A session's state keeps them (`SessionState.trail`); without a state, `SessionFeatures` keeps them.
 """
 
 from bisect import bisect_left
@@ -34,13 +34,13 @@ class Settled(NamedTuple):
 
 class Context(NamedTuple):
     """
-    What is known of a failure before anything is done about it.
+    The facts of a failure before anything is done about it.
     """
 
     code: int
     """Packed by the specification; `FeatureSpec.decode_context` tells it apart."""
     since_ms: int | None
-    """Since the first failure of the present run, 0 where this is it; None where times are unknown."""
+    """Since the first failure of the present run, 0 if this is it; None if times are unknown."""
     retry_after_ms: int | None
 
 
@@ -61,7 +61,7 @@ def context_of(
     retry_after_ms: int | None,
 ) -> Context:
     """
-    The context of *failure* after *trail*, the calls of its session that settled before it, oldest first.
+    Returns the context of *failure* after *trail*, the calls of its session that settled before it, oldest first.
 
     *elapsed_ms* is the session's age when it settled, *retry_after_ms* as `time_left` says. Only the last `spec.lookback`
     of the trail are looked at.
@@ -110,8 +110,8 @@ def context_of(
 
 def due_of(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None) -> int | None:
     """
-    Until when the tool has asked to be left alone, after a call that ended at *ended_ms* with that Retry-After: the latest
-    time that any of its answers in the session has named. None: no answer has.
+    Returns until when the tool has asked to be left alone, after a call that ended at *ended_ms* with that Retry-After.
+    It is the latest time that any of its answers in the session has named. Returns None if no answer has named one.
     """
     if retry_after_ms is None or ended_ms is None:
         return due_ms
@@ -121,7 +121,7 @@ def due_of(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None)
 
 def time_left(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None) -> int | None:
     """
-    How long the tool has asked to be left alone from *ended_ms* on, where *due_ms* is what earlier answers named: an answer
+    Returns how long the tool has asked to be left alone from *ended_ms* on. Earlier answers named *due_ms*: an answer
     without a Retry-After does not take back the one before.
     """
     due = due_of(due_ms, ended_ms, retry_after_ms)
@@ -133,8 +133,8 @@ def time_left(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | No
 
 def action_of(spec: FeatureSpec, context: Context, delay_ms: int | None, between: bool) -> int:  # noqa: FBT001
     """
-    The code of repeating the same call *delay_ms* after the failure of *context*, where a state-changing call has
-    worked *between* or not.
+    Returns the code of repeating the same call *delay_ms* after the failure of *context*, with a state-changing call
+    that worked *between* them or not.
     """
     _, since, after = context
     values = (
@@ -159,9 +159,10 @@ def candidates(
     between: bool = False,  # noqa: FBT001, FBT002
 ) -> tuple[Candidate, ...]:
     """
-    The waits that may be advised after a failure of such a context, ascending: `spec.delays_ms`, none below Retry-After.
+    Returns the waits that may be advised after a failure of this context, ascending: `spec.delays_ms`, none below
+    Retry-After.
 
-    What a decision depends on is (tool, error type, `Context.code`, the actions in here): a good key for a cache.
+    A decision depends on (tool, error type, `Context.code`, the actions in here): this is a good key for a cache.
     """
     context = Context(0, since_ms, retry_after_ms)
     waits = sorted({max(delay, retry_after_ms or 0) for delay in spec.delays_ms})
@@ -182,7 +183,7 @@ class SessionFeatures:
 
     def settle(self, call: Settled, elapsed_ms: int | None = None, retry_after_ms: int | None = None) -> Context | None:
         """
-        Take note of a call; its context where it failed.
+        Take note of a call. Returns its context if it failed.
         """
         made = None
         if call.error_type is not None:

@@ -1,8 +1,8 @@
 """
-What to do after a failure: whether, when and how often to repeat the call, by expected value.
+The decision after a failure: whether, when and how often to repeat the call, by expected value.
 
-A success is worth 1. A retry costs, waiting costs, the tool costs; what is left decides, between repeating the same call,
-repairing something first, correcting the arguments, and none of them.
+A success is worth 1. A retry costs, waiting costs, the tool costs; the rest decides. The choices are to repeat the same
+call, to repair something first, to correct the arguments, or to do none of them.
 """
 
 from bisect import bisect_left
@@ -39,7 +39,7 @@ INSTEAD: Final[dict[ErrorType, NextAction]] = {
     "cancelled": "ask_user",
     "other": "give_up",
 }
-"""What can be done where repeating the call does not pay; transient kinds: give up."""
+"""The next step if repeating the call does not pay; transient kinds: give up."""
 CORRECTABLE: Final[frozenset[str]] = frozenset(
     {"validation", "not_found", "invalid_path", "too_large", "code_error", "other", "validation_error"}
 )
@@ -53,7 +53,7 @@ UNLIKELY: Final = 2.0
 
 class Stakes(NamedTuple):
     """
-    What a policy says that trying costs, where a success is worth 1.
+    The costs of a try by a policy; a success is worth 1.
     """
 
     retry_cost: float = 0.1
@@ -61,7 +61,7 @@ class Stakes(NamedTuple):
     fix_cost: float = 0.2
     """Of repairing something or correcting the arguments, beside the retry itself."""
     success_usd: float = 1.0
-    """What a success is worth in money, to weigh the cost of the tool by."""
+    """The worth of a success in money, to weigh the cost of the tool by."""
     max_wait_ms: int = 60_000
     within: float = 0.1
     """The advised wait is the smallest whose success is at most this share below the best."""
@@ -69,7 +69,7 @@ class Stakes(NamedTuple):
 
 class Advice(NamedTuple):
     """
-    What follows from a failure.
+    The advice after a failure.
     """
 
     retryable: bool
@@ -77,7 +77,7 @@ class Advice(NamedTuple):
     """After which the same call has the probability *p*, whether that pays or not."""
     p: float
     retries: int
-    """How many more tries would pay if each failed like this one; 0 where *retryable* is False."""
+    """How many more tries would pay if each failed like this one; 0 if *retryable* is False."""
     next_action: NextAction
     corrected: float | None = None
     """How likely a call with other arguments works, if enough calls of this very tool say so."""
@@ -117,10 +117,10 @@ class Decider:
         tried: bool = False,
     ) -> Advice:
         """
-        What to do after *error* of *tool* in *context*, with at most *left* more tries allowed.
+        Returns the advice after *error* of *tool* in *context*, with at most *left* more tries allowed.
 
-        *declared* is the tool's own `retryable`, *cost* what a call of it costs in micro-dollars. *tried*: this was a retry
-        already; one that works seldom is not made twice.
+        The tool's own `retryable` is *declared*, and a call of it costs *cost* micro-dollars. If *tried*, this was a
+        retry already: one that works seldom is not made twice.
         """
         code, since, after = context
         ahead = min(left, AHEAD)
@@ -178,7 +178,7 @@ class Decider:
 
     def _best(self, tries: list[_Try]) -> _Try:
         """
-        The smallest wait within reach of the best among those that pay; of what never pays, the most likely.
+        Returns the smallest wait within reach of the best among those that pay; of what never pays, the most likely.
         """
         paying = [one for one in tries if one.value > 0] or tries
         least = (1 - self.stakes.within) * max(one.p for one in paying)
@@ -186,7 +186,7 @@ class Decider:
 
     def _instead(self, tool: str, error: ErrorType, context: Context, price: float) -> tuple[NextAction, float]:
         """
-        What else there is to do, and its value; nothing is worth 0.
+        Returns the other next step, and its value; to do nothing is worth 0.
         """
         if error in TRANSIENT:
             return "give_up", 0.0
@@ -209,7 +209,7 @@ class Decider:
 
     def _after(self, context: Context, wait_ms: int) -> Context:
         """
-        The context if the call, repeated after *wait_ms*, fails like this once more, without a header.
+        Returns the context if the call, repeated after *wait_ms*, fails like this once more, without a header.
         """
         spec = self.model.spec
         levels = spec.decode_context(context.code)
@@ -228,7 +228,7 @@ class Decider:
 
 def decider_of(model: RetryModel, stakes: Stakes) -> Decider:
     """
-    The decisions of *model* at *stakes*, the same object each time.
+    Returns the decisions of *model* at *stakes*, the same object each time.
     """
     known: Decider | None = model.deciders.get(stakes)
     if known is None:

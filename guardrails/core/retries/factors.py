@@ -69,7 +69,7 @@ class Factor:
     edges: tuple[int, ...]
     nullable: bool
     stride: int
-    """What one level adds to the packed code."""
+    """The amount that one level adds to the packed code."""
 
     @property
     def radix(self) -> int:
@@ -80,7 +80,7 @@ class Factor:
 
     def level(self, value: int | None) -> int:
         """
-        The level of *value*; an unknown value of a factor that is never unknown counts as 0.
+        Returns the level of *value*; an unknown value of a factor that is never unknown counts as 0.
         """
         if value is None:
             return 0 if self.nullable else bisect_left(self.edges, 0)
@@ -88,7 +88,7 @@ class Factor:
 
     def shown(self, level: int) -> str:
         """
-        What *level* means, for a person: `unknown`, `<= 5000`, `> 60000`.
+        Returns the meaning of *level* for a person: `unknown`, `<= 5000`, `> 60000`.
         """
         at = level - self.nullable
         if at < 0:
@@ -98,7 +98,7 @@ class Factor:
 
 def factors_of(kind: str, said: Any, known: Mapping[str, bool]) -> tuple[Factor, ...]:
     """
-    The factors that *said* maps to their edges, of those *known*. Raises FeatureSpecError.
+    Returns the factors that *said* maps to their edges, of those *known*. Raises FeatureSpecError.
     """
     if not isinstance(said, Mapping) or not said:
         raise FeatureSpecError(f"`{kind}` maps factors to their edges, one at least")
@@ -122,7 +122,7 @@ def factors_of(kind: str, said: Any, known: Mapping[str, bool]) -> tuple[Factor,
 
 def edges_of(name: str, said: Any) -> tuple[int, ...]:
     """
-    An ascending list of integers. Raises FeatureSpecError.
+    Returns an ascending list of integers. Raises FeatureSpecError.
     """
     if not isinstance(said, Sequence) or isinstance(said, str | bytes) or not 1 <= len(said) <= MAX_EDGES:
         raise FeatureSpecError(f"`{name}` is a list of 1 to {MAX_EDGES} integers")
@@ -134,7 +134,7 @@ def edges_of(name: str, said: Any) -> tuple[int, ...]:
 
 def number_of(name: str, said: Any, least: int, most: int) -> int:
     """
-    An integer in bounds. Raises FeatureSpecError.
+    Returns an integer in bounds. Raises FeatureSpecError.
     """
     if type(said) is not int or not least <= said <= most:
         raise FeatureSpecError(f"`{name}` is an integer from {least} to {most}, not `{said!r:.40}`")
@@ -143,6 +143,6 @@ def number_of(name: str, said: Any, least: int, most: int) -> int:
 
 def listed(names: Iterable[object]) -> str:
     """
-    *names* in backticks, for a message.
+    Returns *names* in backticks, for a message.
     """
     return ", ".join(f"`{name!s:.40}`" for name in names)

@@ -1,11 +1,12 @@
 """
-Labels: what became of a failure, told from the calls of its session that settled after it.
+Labels: the fate of a failure, told from the calls of its session that settled after it.
 
-A failure is labelled by the next call of its signature, if that started after the failure ended and within the limits of
-the specification; one that never came again is no evidence either way.
+The next call of its signature labels a failure, if that call started after the failure ended and within the limits of
+the specification. A failure that never came again is no evidence either way.
 
-A correction is the tool's next call, within the same limits, if its arguments are others; it is good if that call works, after
-refused arguments if its own fit. What it was for, records do not say: see `decision.CORRECTABLE`.
+A correction is the tool's next call, within the same limits, if its arguments are others. It is good if that call
+works; after refused arguments it is good if its own arguments fit. Records do not say what it was for: see
+`decision.CORRECTABLE`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ from .spec import FeatureSpec
 NO_ACTION: Final = -1
 """Action code of failures that are not labelled."""
 AGENT: Final = "agent"
-"""Who caused a retry where nobody says otherwise."""
+"""The cause of a retry if none is told."""
 INVALID: Final = "validation_error"
 """Error type of calls that were refused because their arguments did not fit: they did not run and have no context."""
 
@@ -42,7 +43,7 @@ class CallRow:
     changes: bool = True
     """It may have changed something."""
     source: str | None = None
-    """Who caused it, where it is a retry."""
+    """The cause, if it is a retry."""
 
 
 class Labelled(NamedTuple):
@@ -65,7 +66,8 @@ class Labelled(NamedTuple):
 
 def labelled(spec: FeatureSpec, rows: Iterable[CallRow]) -> Iterator[Labelled]:
     """
-    The failures among *rows*, the calls of one session in the order in which they settled, each once all is known of it.
+    Returns the failures among *rows*, the calls of one session in the order in which they settled, each once all is
+    known of it.
 
     Keeps the failures of at most `spec.max_calls` calls.
     """

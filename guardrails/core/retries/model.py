@@ -18,7 +18,7 @@ NAME_LENGTH: Final = 12
 
 class Declared(NamedTuple):
     """
-    What a tool's declared `retryable` is worth before its own failures say otherwise.
+    The weight of a tool's declared `retryable` before its own failures say otherwise.
 
     It moves the log odds by *yes* or *no*, in the share strength / (strength + retries seen of this tool and error).
     """
@@ -29,7 +29,7 @@ class Declared(NamedTuple):
 
     def shift(self, declared: bool | None, seen: float) -> float:  # noqa: FBT001
         """
-        What to add to the log odds after *seen* retries.
+        Returns the amount to add to the log odds after *seen* retries.
         """
         if declared is None:
             return 0.0
@@ -65,31 +65,31 @@ class RetryModel:
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
     deciders: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What it says at certain stakes; see `decision.decider_of`."""
+    """Its decisions at certain stakes; see `decision.decider_of`."""
 
     @property
     def name(self) -> str:
         """
-        What records call it.
+        The name of the model in records.
         """
         return self.sha256[:NAME_LENGTH]
 
     @cached_property
     def scorer(self) -> Scorer:
         """
-        What looks the weights up.
+        The look-up of the weights.
         """
         return Scorer(self.intercept, self.terms, frozenset(factor.name for factor in self.spec.action))
 
     def levels(self, tool: str | None, error: str, context: int, source: str = EXPLORE) -> dict[str, str]:
         """
-        The level of each factor that is known when a call has failed, as the terms name it.
+        Returns the level of each factor that is known when a call has failed, as the terms name it.
         """
         return levels_of(self.spec, tool, error, context, source)
 
     def probability(self, tool: str, error: str, context: int, action: int, source: str = EXPLORE) -> float:
         """
-        How likely the same call works after *action*, declarations left out.
+        Returns how likely the same call works after *action*, declarations left out.
         """
         levels = self.levels(tool, error, context, source)
         levels.update(action_levels(self.spec, action))
@@ -97,7 +97,8 @@ class RetryModel:
 
     def correction(self, tool: str, error: str, context: int | None = None) -> float | None:
         """
-        How likely a call with other arguments works after *error* in *context*; None if nothing is known of it.
+        Returns how likely a call with other arguments works after *error* in *context*. Returns None if nothing is
+        known of it.
         """
         run = self.spec.by_name.get("err_run")
         level = None if run is None or context is None else context // run.stride % run.radix
@@ -106,7 +107,7 @@ class RetryModel:
 
 def levels_of(spec: FeatureSpec, tool: str | None, error: str, context: int, source: str) -> dict[str, str]:
     """
-    The level of each factor but the action's; *tool* None: a tool without weights of its own.
+    Returns the level of each factor but the action's; a *tool* of None stands for a tool without weights of its own.
     """
     levels = {ERROR: error, SOURCE: source}
     if tool is not None:
@@ -118,6 +119,6 @@ def levels_of(spec: FeatureSpec, tool: str | None, error: str, context: int, sou
 
 def action_levels(spec: FeatureSpec, action: int) -> dict[str, str]:
     """
-    The level of each factor of an action code.
+    Returns the level of each factor of an action code.
     """
     return {factor.name: str(action // factor.stride % factor.radix) for factor in spec.action}

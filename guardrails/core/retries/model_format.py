@@ -51,7 +51,7 @@ _KNOWN: Final = frozenset(
 
 def canonical(body: Mapping[str, Any]) -> bytes:
     """
-    The bytes that the hash is of: *body* without its `sha256`, keys sorted, no spaces.
+    Returns the bytes that the hash is of: *body* without its `sha256`, keys sorted, no spaces.
     """
     return orjson.dumps({key: value for key, value in body.items() if key != "sha256"}, option=orjson.OPT_SORT_KEYS)
 
@@ -70,7 +70,7 @@ def body_of(
     training: Mapping[str, Any],
 ) -> dict[str, Any]:
     """
-    The JSON value of a model file, its hash included.
+    Returns the JSON value of a model file, its hash included.
     """
     body: dict[str, Any] = {
         "format": FORMAT,
@@ -92,7 +92,7 @@ def corrections_said(
     counts: Mapping[tuple[str, str], tuple[float, float]], after: Mapping[int, After]
 ) -> dict[str, Any]:
     """
-    The entries of a model file that say `Corrections` of *counts* and *after*.
+    Returns the entries of a model file that say `Corrections` of *counts* and *after*.
     """
     return {
         "corrections": [[tool, error, *count] for (tool, error), count in sorted(counts.items())],
@@ -102,14 +102,14 @@ def corrections_said(
 
 def sealed(body: Mapping[str, Any]) -> dict[str, Any]:
     """
-    *body* with the hash of what it says.
+    Returns *body* with the hash of its contents.
     """
     return {**body, "sha256": hashlib.sha256(canonical(body)).hexdigest()}
 
 
 def text_of(body: Mapping[str, Any]) -> bytes:
     """
-    The bytes of a model file. Raises ModelError where it would be too large to be read again.
+    Returns the bytes of a model file. Raises ModelError if the file would be too large to be read again.
     """
     text = orjson.dumps(body, option=orjson.OPT_APPEND_NEWLINE)
     _check_size(len(text))
@@ -118,7 +118,8 @@ def text_of(body: Mapping[str, Any]) -> bytes:
 
 def body_in(text: bytes, wanted: str, what: str) -> dict[str, Any]:
     """
-    The JSON object in the bytes of a model file whose `format` is *wanted*. Raises ModelError where it is no such *what*.
+    Returns the JSON object in the bytes of a model file whose `format` is *wanted*. Raises ModelError if the bytes are
+    no *what*.
     """
     try:
         body = orjson.loads(text)
@@ -131,7 +132,7 @@ def body_in(text: bytes, wanted: str, what: str) -> dict[str, Any]:
 
 def what_to_do(body: Mapping[str, Any], known: int) -> str:
     """
-    With a model whose version is not the *known* one.
+    Returns the advice for a model whose version is not the *known* one.
     """
     version = body.get("version")
     newer = type(version) is int and version > known
@@ -140,7 +141,7 @@ def what_to_do(body: Mapping[str, Any], known: int) -> str:
 
 def parse(text: bytes) -> RetryModel:
     """
-    The model in the bytes of a file. Raises ModelError saying what is wrong with it.
+    Returns the model in the bytes of a file. Raises ModelError saying what is wrong with it.
     """
     _check_size(len(text))
     body = body_in(text, FORMAT, "retry model")
@@ -255,7 +256,7 @@ def _check_profiles(profiles: Any) -> None:
 
 def finite(where: str, value: Any) -> float:
     """
-    *value* if it is a weight. Raises ModelError naming *where* it stands if it is none.
+    Returns *value* if it is a weight. Raises ModelError naming *where* it stands if it is none.
     """
     if type(value) not in (int, float) or not math.isfinite(value) or abs(value) >= MAX_WEIGHT:
         if where == "declared.strength" and type(value) in (int, float) and math.isfinite(value):

@@ -1,9 +1,10 @@
 """
-What is believed of failures before any record says so: cells that a model is fitted on like on any others.
+The beliefs about failures before any record says so: cells that a model is fitted on like on any others.
 
-The rates are judgements, set once: those of repaired and corrected calls follow the retries of public agent traces (of
-1,193 exact ones, 80 % of `exec_nonzero`, 94 % of `precondition` and 22 % of `code_error` worked after a change, 2 % of
-`code_error` without one), those of transient kinds what rate limits and outages commonly do. Evidence outweighs them.
+The rates are judgements, set once. Those of repaired and corrected calls follow 1,193 exact retries of public agent
+traces. After a change 80 % of `exec_nonzero`, 94 % of `precondition` and 22 % of `code_error` worked; without one 2 %
+of `code_error` did. Those of transient kinds follow the usual course of rate limits and outages. Evidence outweighs
+them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,7 @@ retries half as much in log odds."""
 RETRIES: Final = 40.0
 """Retries that the prior of one error type counts for beside records."""
 ALONE: Final = 4_000.0
-"""The same where there are no records, so that the fit's penalty does not pull the rates together."""
+"""The same if there are no records, so that the fit's penalty does not pull the rates together."""
 CORRECTIONS: Final = 4.0
 """Corrected calls that the prior of one error type counts for."""
 ATTEMPT_ODDS: Final = 0.7
@@ -36,11 +37,11 @@ HEADER_RATES: Final = (0.05, 0.85)
 
 class Belief(NamedTuple):
     """
-    How often a call works after an error, as shares of 1.
+    The shares of calls that work after an error, of 1.
     """
 
     waits: tuple[float, ...]
-    """Repeated as it was, after each of `WAITS_S`; a single value: whatever the wait."""
+    """Repeated as it was, after each of `WAITS_S`; a single value: for any wait."""
     repaired: float
     """Repeated after something was changed."""
     corrected: float | None = None
@@ -83,7 +84,7 @@ class Believed(NamedTuple):
 
 def prior_cells(spec: FeatureSpec, retries: float = RETRIES) -> list[Believed]:
     """
-    The beliefs as cells, those of one error type counting for *retries*; in a fixed order.
+    Returns the beliefs as cells, those of one error type counting for *retries*; in a fixed order.
     """
     made: list[Believed] = []
     for error, belief in BELIEFS.items():
@@ -97,7 +98,7 @@ def prior_cells(spec: FeatureSpec, retries: float = RETRIES) -> list[Believed]:
 
 def prior_corrections() -> dict[str, tuple[float, float]]:
     """
-    By error type: corrected calls that the beliefs count for, and those that worked.
+    Returns by error type the corrected calls that the beliefs count for, and those that worked.
     """
     believed = {error: belief.corrected for error, belief in BELIEFS.items()}
     return {error: (CORRECTIONS, CORRECTIONS * rate) for error, rate in believed.items() if rate is not None}
@@ -105,7 +106,7 @@ def prior_corrections() -> dict[str, tuple[float, float]]:
 
 def _rates(spec: FeatureSpec, error: ErrorType, belief: Belief) -> Iterator[tuple[int, int, float]]:
     """
-    (context, action, success) of every situation that a belief is about.
+    Returns (context, action, success) of every situation that a belief is about.
     """
     waits = belief.waits * len(WAITS_S) if len(belief.waits) == 1 else belief.waits
     headers = (None, *HEADERS_S) if error in ("rate_limit", "unavailable") else (None,)

@@ -1,5 +1,5 @@
 """
-What is known of each tool's failures: how often a retry works, after which wait, and how sure that is.
+The experience with each tool's failures: how often a retry works, after which wait, and how sure that is.
 """
 
 import math
@@ -87,7 +87,7 @@ class Profile:
 
     def document(self) -> dict[str, Any]:
         """
-        The JSON value of it; `profile_of` reads it back.
+        Returns the JSON value of it; `profile_of` reads it back.
         """
         made = asdict(self)
         numbers = {key: round(value, 6) for key, value in made.items() if isinstance(value, float)}
@@ -96,7 +96,7 @@ class Profile:
 
     def sentence(self) -> str:
         """
-        What it says, in words.
+        Returns the profile in words.
         """
         name = f"{NAMES[self.error]} of `{self.tool}`"
         rest = []
@@ -138,7 +138,7 @@ class Profile:
 
 def profile_of(document: Mapping[str, Any]) -> Profile:
     """
-    The profile that `Profile.document` gave. Raises TypeError or ValueError where it is none.
+    Returns the profile that `Profile.document` gave. Raises TypeError or ValueError if *document* is no profile.
     """
     counts = {key: Count(*document[key]) for key in _COUNTS if key in document}
     made = Profile(**{**document, **counts})
@@ -155,7 +155,7 @@ def profile_of(document: Mapping[str, Any]) -> Profile:
 
 class Tally(NamedTuple):
     """
-    What the cells of one tool and error type add up to.
+    The sums over the cells of one tool and error type.
     """
 
     waits: Mapping[int, Count]
@@ -176,7 +176,7 @@ class Tally(NamedTuple):
 
 def profiles(tallies: Mapping[tuple[str, str], Tally], corrections: Corrections | None = None) -> list[Profile]:
     """
-    The profile of each (tool, error type), in the order of their names; *corrections* as they are served.
+    Returns the profile of each (tool, error type), in the order of their names; *corrections* as they are served.
     """
     known = corrections or Corrections({})
     shrunk = priors({key: tally.plain for key, tally in tallies.items() if tally.plain.n > 0})

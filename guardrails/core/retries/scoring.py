@@ -25,14 +25,15 @@ class Term(NamedTuple):
     """
 
     on: tuple[str, ...]
-    """Names of factors, `tool` first where it is one of them."""
+    """Names of factors, `tool` first if it is one of them."""
     weights: Mapping[str, float]
     """By the levels joined with `|`, in the order of *on*; what is not there weighs nothing."""
 
 
 def key_of(on: tuple[str, ...], levels: Mapping[str, str]) -> str | None:
     """
-    The key of a term's weight; None where one of its factors has no level (the tool of a shipped prior, say).
+    Returns the key of a term's weight. Returns None if one of its factors has no level (the tool of a shipped prior,
+    say).
     """
     parts = [levels.get(name) for name in on]
     return None if None in parts else SEPARATOR.join(parts)  # type: ignore[arg-type]
@@ -40,7 +41,7 @@ def key_of(on: tuple[str, ...], levels: Mapping[str, str]) -> str | None:
 
 def probability(logit: float) -> float:
     """
-    The logistic function, without overflow.
+    Returns the logistic function, without overflow.
     """
     if logit >= 0:
         return 1 / (1 + math.exp(-logit))
@@ -62,19 +63,19 @@ class Scorer:
 
     def context(self, levels: Mapping[str, str]) -> float:
         """
-        The part of the logit, intercept included, that no action changes.
+        Returns the part of the logit, intercept included, that no action changes.
         """
         return self.intercept + _sum(self._context, levels)
 
     def action(self, levels: Mapping[str, str]) -> float:
         """
-        The part of the logit that the action decides; *levels* are those of context and action.
+        Returns the part of the logit that the action decides; *levels* are those of context and action.
         """
         return _sum(self._acting, levels)
 
     def logit(self, levels: Mapping[str, str]) -> float:
         """
-        The log odds of success.
+        Returns the log odds of success.
         """
         return self.context(levels) + self.action(levels)
 

@@ -1,5 +1,5 @@
 """
-What a chain knows of learned models: those that are loaded now, by the name that a policy gives them.
+The learned models of a chain: those that are loaded now, by the name that a policy gives them.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class Models:
     """
-    The models of a policy. Whoever loads them replaces *loaded* as a whole; whoever decides reads it once.
+    The models of a policy. A loader replaces *loaded* as a whole; a decision reads it once.
     """
 
     __slots__ = ("loaded",)
@@ -28,7 +28,7 @@ NO_MODELS: Final = Models()
 
 class Judged(NamedTuple):
     """
-    What a model was asked about a failure, and what it said: for the record.
+    The question to a model about a failure, and its answer: for the record.
     """
 
     context: int
@@ -52,7 +52,7 @@ class Advised(NamedTuple):
 
 class Retried(NamedTuple):
     """
-    What a guard may know of a failure beside its outcome.
+    The facts of a failure that a guard may know beside its outcome.
     """
 
     models: "Mapping[str, RetryModel]"

@@ -53,14 +53,14 @@ class Beta(NamedTuple):
 
     def rate(self, count: Count) -> float:
         """
-        The posterior mean: the share of *count* that worked, drawn towards the mean.
+        Returns the posterior mean: the share of *count* that worked, drawn towards the mean.
         """
         return (count.s + self.mean * self.strength) / (count.n + self.strength)
 
 
 def wilson(count: Count, z: float = Z95) -> tuple[float, float]:
     """
-    The Wilson score interval of a share (E. B. Wilson, 1927); (0, 1) without tries.
+    Returns the Wilson score interval of a share (E. B. Wilson, 1927); (0, 1) without tries.
     """
     n, s = count
     if n <= 0:
@@ -74,7 +74,7 @@ def wilson(count: Count, z: float = Z95) -> tuple[float, float]:
 
 def times(share: float) -> str:
     """
-    *share* as a person says it: `4 times in 5`, `1 time in 10`, `less than 1 time in 20`.
+    Returns *share* as a person says it: `4 times in 5`, `1 time in 10`, `less than 1 time in 20`.
     """
     if share < 1 / 20:
         return "less than 1 time in 20"
@@ -88,8 +88,8 @@ def times(share: float) -> str:
 
 def beta_prior(groups: Iterable[Count], mean: float) -> Beta:
     """
-    The Beta prior of *mean* whose strength makes the counts of *groups* most likely (empirical Bayes: the maximum of
-    the Beta-binomial marginal likelihood, by golden section over the logarithm of the strength).
+    Returns the Beta prior of *mean* whose strength makes the counts of *groups* most likely. This is empirical Bayes:
+    the maximum of the Beta-binomial marginal likelihood, by golden section over the logarithm of the strength.
     """
     seen: dict[Count, int] = {}
     for count in groups:
@@ -127,7 +127,7 @@ def beta_prior(groups: Iterable[Count], mean: float) -> Beta:
 
 def priors(groups: Mapping[tuple[str, str], Count]) -> dict[str, Beta]:
     """
-    The prior of each error type, from the counts of (tool, error type).
+    Returns the prior of each error type, from the counts of (tool, error type).
 
     Its mean is the rate of the type, drawn to the rate of all types where the type is rare.
     """
@@ -145,7 +145,7 @@ def priors(groups: Mapping[tuple[str, str], Count]) -> dict[str, Beta]:
 
 def best_wait(rates: Sequence[float], within: float = WITHIN) -> int:
     """
-    The place of the first of *rates*, ordered by wait, that is within the share *within* of the best.
+    Returns the place of the first of *rates*, ordered by wait, that is within the share *within* of the best.
     """
     least = (1 - within) * max(rates)
     return next(place for place, rate in enumerate(rates) if rate >= least)
@@ -153,8 +153,8 @@ def best_wait(rates: Sequence[float], within: float = WITHIN) -> int:
 
 class After(NamedTuple):
     """
-    Calls with other arguments after runs of one length, those that worked, and those that were to be expected to, whatever
-    the run.
+    Calls with other arguments after runs of one length, those that worked, and those that are expected to work after a
+    run of any length.
     """
 
     n: float
@@ -165,7 +165,7 @@ class After(NamedTuple):
 @dataclass(frozen=True)
 class Corrections:
     """
-    How often calls with other arguments work after a failure.
+    The success of calls with other arguments after a failure.
     """
 
     counts: Mapping[tuple[str, str], Count]
@@ -175,8 +175,8 @@ class Corrections:
 
     def rate(self, tool: str, error: str, run: int | None = None) -> float | None:
         """
-        How likely a call of *tool* with other arguments works after *error*; None if nothing is known of it. *run* is the level
-        of `err_run`, None: unknown.
+        Returns how likely a call of *tool* with other arguments works after *error*. Returns None if no such call is
+        known. The level of `err_run` is *run*, None if unknown.
 
         A tool's own share is drawn to that of all tools; a longer run never makes it likelier.
         """
@@ -190,14 +190,14 @@ class Corrections:
 
     def seen(self, tool: str, error: str) -> float:
         """
-        Calls with other arguments that were counted of this very tool.
+        Returns calls with other arguments that were counted of this very tool.
         """
         return self.counts.get((tool, error), NONE).n
 
     @cached_property
     def odds(self) -> Sequence[float]:
         """
-        What each level of `err_run` makes of the odds of a correction; what is beyond is as the last.
+        The factor of each level of `err_run` on the odds of a correction; a level beyond the last is as the last.
         """
         made: list[float] = []
         for level in range(max(self.after, default=-1) + 1):

@@ -49,7 +49,7 @@ class FeatureSpec:
     @classmethod
     def parse(cls, document: str | bytes | Mapping[str, Any]) -> "FeatureSpec":
         """
-        The specification in a JSON text, or in the mapping that was read from one. Raises FeatureSpecError.
+        Returns the specification in a JSON text, or in the mapping that was read from one. Raises FeatureSpecError.
         """
         if not isinstance(document, Mapping):
             document = _read(document)
@@ -77,7 +77,7 @@ class FeatureSpec:
 
     def document(self) -> dict[str, Any]:
         """
-        The JSON value that `parse` reads as this specification.
+        Returns the JSON value that `parse` reads as this specification.
         """
         return {
             "format": FORMAT,
@@ -128,14 +128,14 @@ class FeatureSpec:
     @cached_property
     def context_steps(self) -> tuple[Step, ...]:
         """
-        What packing a context goes through.
+        The steps of packing a context.
         """
         return _steps(CONTEXT, self.context)
 
     @cached_property
     def action_steps(self) -> tuple[Step, ...]:
         """
-        What packing an action goes through.
+        The steps of packing an action.
         """
         return _steps(ACTION, self.action)
 
@@ -148,25 +148,25 @@ class FeatureSpec:
 
     def encode_context(self, levels: Mapping[str, int]) -> int:
         """
-        The context code of *levels* by factor. Raises KeyError where one is missing.
+        Returns the context code of *levels* by factor. Raises KeyError if one is missing.
         """
         return sum(levels[factor.name] * factor.stride for factor in self.context)
 
     def decode_context(self, code: int) -> dict[str, int]:
         """
-        The level of each context factor. Raises ValueError where there is no such code.
+        Returns the level of each context factor. Raises ValueError if the code is unknown.
         """
         return _decode(self.context, code, self.contexts)
 
     def encode_action(self, levels: Mapping[str, int]) -> int:
         """
-        The action code of *levels* by factor. Raises KeyError where one is missing.
+        Returns the action code of *levels* by factor. Raises KeyError if one is missing.
         """
         return sum(levels[factor.name] * factor.stride for factor in self.action)
 
     def decode_action(self, code: int) -> dict[str, int]:
         """
-        The level of each action factor. Raises ValueError where there is no such code.
+        Returns the level of each action factor. Raises ValueError if the code is unknown.
         """
         return _decode(self.action, code, self.actions)
 

@@ -1,3 +1,3 @@
 """
-What a session remembers, and the only code that changes it.
+The memory of a session, and the only code that changes it.
 """

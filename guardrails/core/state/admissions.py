@@ -15,7 +15,7 @@ from .holds import free_guess
 from .parking import drop, lapse, resume, unpark
 from .state import SessionState
 from .totals import exhaust, number
-from .turns import leave_turn
+from .turns import leave_turn, note_last
 
 
 REMEMBERED_REFUSALS: Final = 16
@@ -40,8 +40,9 @@ def admit(
     before: Entry | None = None,
 ) -> Pending:
     """
-    Charge a call and open its admission; *window* is how many executed calls are remembered. *before*, if given, is the attempt
-    that the library follows by this one: both are one call of the model, in its turn and its streak.
+    Charge a call and open its admission. The number of executed calls that are remembered is *window*. An attempt
+    *before*, if given, is one that the library follows by this one. Both are one call of the model, in its turn and its
+    streak.
     """
     tool, sig, now = call.tool, call.sig, state.now_ms
     state.n, state.seq = n, seq = state.n + 1, state.seq + 1
@@ -153,7 +154,7 @@ def forgo(state: SessionState, pending: Pending) -> None:
 
 def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
     """
-    The same as events of the session; (number, admission) of each.
+    Do the same as events of the session. Returns (number, admission) of each.
     """
     return tuple((number(state), pending) for pending in expire(state))
 
@@ -192,7 +193,7 @@ def settle(
     state: SessionState, pending: Pending, outcome: Outcome, result_hash: int, steady: int = 0, empty: int = 0
 ) -> int:
     """
-    Replace the estimate of an admission by what it really cost, and note how it ended; *empty* as `emptiness` says. The
+    Replace the estimate of an admission by its true cost, and note how it ended; *empty* as `emptiness` says. The
     number of the event.
     """
     sig = pending.sig
@@ -257,15 +258,6 @@ def note_retry(entry: Entry, tries: int, at_ms: int, *, explored: bool | None = 
         entry.explored = explored
 
 
-def note_again(state: SessionState, pending: Pending) -> None:
-    """
-    Keep that the library makes a call again, which was just settled and failed: the model hears of it once.
-    """
-    pending.entry.retried = True
-    if pending.seq > state.seq - state.streak:
-        state.streak_failures = max(0, state.streak_failures - 1)
-
-
 def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
     """
     Note a refused call: nothing is charged, the window does not age; the number of its event.
@@ -275,6 +267,8 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
         note_refused(state.failing, call, denial.code, state.seq)
         if denial.strike:
             _remember_refusal(state, call.sig)
+    else:
+        note_last(state, call.sig)
     if denial.ends_session and denial.scope is None:
         exhaust(state, denial)
     return number(state)

@@ -1,5 +1,5 @@
 """
-What a state is made of: the executed calls of its window, and the admissions that are not settled yet.
+The parts of a state: the executed calls of its window, and the admissions that are not settled yet.
 """
 
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Entry:
     result_hash: int = 0
     """Evidence: of a success as it is, of an error with digits deleted."""
     retry_at_ms: int = 0
-    """After a failure: when a retry may run; 0 where nobody advised one, and tries are left all the same."""
+    """After a failure: when a retry may run; 0 if nobody advised one, and tries are left all the same."""
     retries_left: int = 0
     """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
     explored: bool = False  # a retry of it is advised only to learn from what comes of it
@@ -54,7 +54,7 @@ class Entry:
     @classmethod
     def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001
         """
-        Of a call that is just admitted.
+        Returns the entry of a call that is just admitted.
         """
         made = cls.__new__(cls)
         made.seq, made.tool, made.sig, made.at_ms, made.changes, made.turn = seq, tool, sig, at_ms, changes, turn
@@ -74,7 +74,7 @@ class Entry:
 
     def due(self, now_ms: int) -> bool:
         """
-        Whether the wait before the same call is over, if it failed for a cause that may pass.
+        Returns whether the wait before the same call is over, if it failed for a cause that may pass.
         """
         return 0 < self.retry_at_ms <= now_ms
 
@@ -105,7 +105,7 @@ NO_AMOUNTS: Final[Amounts] = 0, 0, 0
 
 class Lease(NamedTuple):
     """
-    What the shared state of a scope knows of one lease of it.
+    The facts that the shared state of a scope knows of one lease of it.
     """
 
     granted: Amounts
@@ -120,19 +120,19 @@ class Lease(NamedTuple):
 
 class Part(NamedTuple):
     """
-    What the state of a lease knows of the scope.
+    The facts that the state of a lease knows of the scope.
     """
 
     granted: Amounts
     """From its beginning."""
     foreign: Amounts
-    """What others have used, as of the latest trip; the totals of the state hold it too."""
+    """The use of others, as of the latest trip; the totals of the state hold it too."""
     caps: Amounts
     """How far its totals may go."""
     fuses: tuple[str, ...]
     """Counters that are known to have blown in the scope."""
     rest: dict[str, int]
-    """What nobody held then, by limit."""
+    """The rest that nobody held then, by limit."""
     trips: int
     dry_ms: int
     """Until when there is no more to be had."""
@@ -141,7 +141,7 @@ class Part(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class Parked:
     """
-    That an admitted call waits for a person, was approved by one and not run yet, or was suspended.
+    The state of an admitted call that waits for a person, was approved by one and not run yet, or was suspended.
     """
 
     at_ms: int
@@ -154,12 +154,12 @@ class Parked:
     reason: str
     """Why a person is asked."""
     digest: str = field(default="", compare=False)
-    """What the approval is bound to: a hash of the tool and all of its arguments; `""` in a replay without them."""
+    """The digest that binds the approval: a hash of the tool and all of its arguments; `""` in a replay without them."""
     shown: str = field(default="", compare=False)
     """The arguments as JSON, cut, until the question is answered."""
     approved: bool = False
     begun: bool = False
-    """It ran, and its tool has handed it back: it may be made again, and counts whatever becomes of it."""
+    """It ran, and its tool has handed it back: it may be made again, and counts in any case."""
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class Pending:
         limit: tuple[str, str] | None = None,
     ) -> Self:
         """
-        That of the call *call_id*, as its *entry* in the window tells it.
+        Returns the admission of the call *call_id*, as its *entry* in the window tells it.
         """
         made = cls.__new__(cls)
         made.seq, made.tool, made.sig, made.at_ms, made.entry = entry.seq, entry.tool, entry.sig, entry.at_ms, entry
@@ -223,13 +223,14 @@ class Pending:
 
 def low(sig: int | None) -> int:
     """
-    As much of a signature as is kept of a refused call: 32 bits, -1 where there is none.
+    Returns the part of a signature that is kept of a refused call: 32 bits, -1 if there is none.
     """
     return -1 if sig is None else sig & 0xFFFF_FFFF
 
 
 def pending_key(call_id: str, sig: int | None, seq: int | None) -> tuple[str, int | None]:
     """
-    Where an admission is kept: a call that cannot be signed is never the same call as another, so it has its own place.
+    Returns the key of an admission. A call that cannot be signed is never the same call as another, so it has a key of
+    its own.
     """
     return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)

@@ -1,8 +1,9 @@
 """
-The values that failing tools were tried with, and those that results have shown since: who goes on with a new one is in no loop.
+The values that failing tools were tried with, and those that results have shown since. An agent that goes on with a new
+value is in no loop.
 
-A value is a word, a number, or a run of them (a path, an address). A few bits of a hash stand for each, so that what is kept
-is bounded; nothing is kept, and no result looked at, while no tool fails.
+A value is a word, a number, or a run of them (a path, an address). A few bits of a hash stand for each value, so that
+the memory is bounded. While no tool fails, no value is kept and no result is looked at.
 """
 
 import re
@@ -35,7 +36,7 @@ ALIKE: Final = frozenset({"loops.same_error", SIBLINGS, "loops.unknown_tool"})
 """Codes of refusals of calls that would fail like those before."""
 
 _ESCAPED: Final = ((b"\\\\", b"\\"), *((mark, b" ") for mark in (b'\\"', b"\\n", b"\\r", b"\\t")))
-"""What JSON writes with a backslash, twice where JSON is in JSON."""
+"""Characters that JSON writes with a backslash, with two if JSON is in JSON."""
 _JOINS: Final = b"./@-"
 _IN_WORDS: Final = (ascii_letters + digits + "_").encode() + bytes(range(128, 256))
 _TO_WORDS: Final = bytes(code if code in _IN_WORDS else ord(" ") for code in range(256))
@@ -81,8 +82,8 @@ class Failing:
 
 def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
     """
-    The values of *call* and of its *result*, JSON or text; of a long result those of its head. The arguments of a call
-    that worked are no failed try, and are left out.
+    Returns the values of *call* and of its *result*, JSON or text; of a long result those of its head. The arguments of
+    a call that worked are no failed try, and are left out.
     """
     tried = _values(_written(call))
     return Told(_set_of(tried) if failed else 0, _set_of(_values(result[:RESULT]) - tried))
@@ -90,8 +91,8 @@ def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
 
 def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
     """
-    Whether an argument of *call* has a value that a result has shown since the tools *followed* began to fail, and that none
-    of them was tried with. Noted in the call.
+    Returns whether an argument of *call* has a new value. A result has shown it since the tools *followed* began to
+    fail, and none of them was tried with it. The answer is noted in the call.
     """
     if call.news is None:
         shown = tried = 0
@@ -107,7 +108,8 @@ def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
 
 def spared(call: ToolCall, followed: Iterable[Failing]) -> bool:
     """
-    Whether *call* is to be let through since so many of the tools *followed* were refused, none with these very arguments.
+    Returns whether *call* is to be let through since so many of the tools *followed* were refused, none with these very
+    arguments.
     """
     return any(len(one.refused) >= SPARED_AFTER and call.sig not in one.refused for one in followed)
 
@@ -128,7 +130,7 @@ def note_refused(failing: dict[str, Failing], call: ToolCall, code: str, seq: in
 
 def note_ended(failing: dict[str, Failing], tool: str, seq: int, *, failed: bool, what: Told, oldest: int) -> None:
     """
-    Enter a call of *tool* that is over: a success ends its failures. What began before *oldest* is forgotten.
+    Enter a call of *tool* that is over: a success ends its failures. Failures that began before *oldest* are forgotten.
     """
     for name in [name for name, one in failing.items() if one.seq < oldest]:
         del failing[name]
@@ -146,14 +148,14 @@ def note_ended(failing: dict[str, Failing], tool: str, seq: int, *, failed: bool
 
 def packed_failing(failing: dict[str, Failing]) -> list[list[Any]]:
     """
-    The same as JSON has it.
+    Returns the same as JSON has it.
     """
     return [[tool, one.seq, _packed(one.tried), _packed(one.shown), one.refused] for tool, one in failing.items()]
 
 
 def unpacked_failing(packed: Iterable[list[Any]]) -> dict[str, Failing]:
     """
-    What `packed_failing` made this of.
+    Returns the failures that `packed_failing` packed.
     """
     return {
         tool: Failing(seq, _unpacked(tried), _unpacked(shown), refused) for tool, seq, tried, shown, refused in packed
@@ -162,7 +164,7 @@ def unpacked_failing(packed: Iterable[list[Any]]) -> dict[str, Failing]:
 
 def _packed(bits: int) -> str | list[int]:
     """
-    The places of *bits* while they take less room than all of them.
+    Returns the places of *bits* while they take less room than all of them.
     """
     if bits.bit_count() >= BITS // 32:
         return b85encode(bits.to_bytes(BITS // 8, "little")).decode()
@@ -216,7 +218,8 @@ def _decoded(found: re.Match[bytes]) -> bytes:
 
 def _asked(written: bytes) -> set[bytes]:
     """
-    The values of arguments that can be told from chance: one character is one where it is all that an argument is.
+    Returns the values of arguments that can be told from chance: one character is one where it is all that an argument
+    is.
     """
     return {value for value in _values(written) if len(value) > 1} | set(_SINGLE.findall(written))
 

@@ -1,6 +1,7 @@
 """
-What the sessions of a family, a root and its children, share: named counters, and the news that one of them did work.
-When work is over, and who hears of it, is told here; so is what changes without any.
+The things that the sessions of a family, a root and its children, share: named counters, and the news that one of them
+did work. This module also tells when work is over and which sessions hear of it, and marks changes that happen without
+any work.
 
 The root's state holds it. A child has it for the time of a step.
 """
@@ -61,7 +62,8 @@ def end(state: SessionState, entry: Entry) -> None:
 
 def frees(state: SessionState) -> bool:
     """
-    Whether a further message of the user frees anything: a call came since the latest one, a refusal, or an end.
+    Returns whether a further message of the user frees anything: a call came since the latest one, a refusal, or an
+    end.
     """
     came = state.seq > state.changed_seq or bool(state.reserved)
     return not state.closed and (came or bool(state.refusals) or state.refused_turns > 0 or state.exhausted is not None)

@@ -1,6 +1,6 @@
 """
-What is held beside the estimates of admissions: for model requests until they are charged, and for calls of tools that
-declare no estimate, by what their calls have used on average.
+Amounts that are held beside the estimates of admissions. Some are for model requests until they are charged. Others are
+for calls of tools that declare no estimate, by the average use of their calls.
 """
 
 from typing import Final
@@ -35,7 +35,7 @@ def hold(state: SessionState, key: str, held: Hold) -> None:
 
 def free(state: SessionState, key: str) -> None:
     """
-    Give back what is held under *key*, or what was charged for it when it lapsed.
+    Give back the amounts held under *key*, or those charged for it when it lapsed.
     """
     held = state.holds.pop(key, None)
     if held is None:
@@ -67,15 +67,15 @@ def free_guess(state: SessionState, pending: Pending) -> None:
 
 def guess_key(pending: Pending) -> str:
     """
-    Where the guess of an admitted call is held. In a scope no call has an event of its own.
+    Returns the key under which the guess of an admitted call is held. In a scope no call has an event of its own.
     """
     return f"c{pending.seq}" if pending.n else f"{pending.id}#c{pending.seq}"
 
 
 def guessed(state: SessionState) -> tuple[int, int]:
     """
-    Micro-dollars and tokens that guesses hold. They stand in the way of other guesses and of model requests only: what was
-    said is held whether or not a host tells how its requests end.
+    Returns the micro-dollars and tokens that guesses hold. Guesses stand in the way of other guesses and of model
+    requests only. A declared estimate is held even if a host never tells how its requests end.
     """
     guesses = [held for held in state.holds.values() if not held.said]
     return sum(held.cost for held in guesses), sum(held.tokens for held in guesses)
@@ -102,8 +102,9 @@ def _lapse(state: SessionState, key: str) -> None:
 
 def fitting(state: SessionState, cost: int, tokens: int, *, guesses: bool = False) -> str | None:
     """
-    The request that a response is of which does not say it: of those that hold enough for it the one that holds least, so
-    that what stays held covers the others; None: none is open. *guesses*: of those only that nobody said an estimate of.
+    Returns the request of a response that does not name its request. Of the requests that hold enough, it is the one
+    that holds least, so that the other holds cover the other requests. Returns None if no request is open. With
+    *guesses* only requests without a declared estimate count.
     """
     open_ = {key: held for key, held in state.holds.items() if key.isdigit() and not (guesses and held.said)}
     enough = [
@@ -124,8 +125,8 @@ def note_used(state: SessionState, name: str, cost: int, tokens: int) -> None:
 
 def average(state: SessionState, name: str) -> tuple[int, int]:
     """
-    (micro-dollars, tokens) that calls of the tool *name*, or responses, have used on average, rounded up; 0 if nothing is
-    known.
+    Returns (micro-dollars, tokens) that calls of the tool *name*, or responses, have used on average, rounded up; 0 if
+    nothing is known.
     """
     count, cost, tokens = state.used.get(name, (1, 0, 0))
     return -(-cost // count), -(-tokens // count)

@@ -1,9 +1,8 @@
 """
-Parts of a scope's limits that workers hold: what the shared state knows of its leases, and what the state of a lease knows
-of the rest.
+Parts of a scope's limits that workers hold. The shared state knows its leases, and the state of a lease knows the rest.
 
-The state of a lease is one of a scope, for one worker. What others have used counts in it, and all but its own part is
-reserved elsewhere, so that the guards of the scope decide on it as on the shared one.
+The state of a lease is one of a scope, for one worker. The use of other workers counts in it, and all but its own part
+is reserved elsewhere. So the guards of the scope decide on it as on the shared one.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,19 +22,20 @@ PARTS: Final = 2
 LARGE: Final = 4
 """A lease that holds so many times what another takes at once is asked to give back, before nothing is left."""
 FIRST: Final = 256
-"""The least that a lease may take at once is one part in so many, whatever it has used."""
+"""The least that a lease may take at once is one part in so many, after any use."""
 
 
 def part_of(rest: int, used: int, leases: int) -> int:
     """
-    What a lease takes at once of *rest*, of which nobody holds anything, after it has *used* some, with so many *leases*.
+    Returns the amount that a lease takes at once of *rest*, which nobody holds. It depends on the amount *used* under
+    it and on the number of *leases*.
     """
     return max(1, min(rest // (PARTS * leases), max(rest // FIRST, used)))
 
 
 def report(state: SessionState, holder: str, used: Amounts) -> Lease:
     """
-    Count in the shared *state* what the lease of *holder* has *used* from its beginning; the lease.
+    Count in the shared *state* the amounts that the lease of *holder* has *used* from its beginning. Returns the lease.
     """
     known = state.leases.get(holder, _NEW)
     calls, cost, tokens = (now - before for now, before in zip(used, known.used, strict=True))
@@ -48,7 +48,7 @@ def report(state: SessionState, holder: str, used: Amounts) -> Lease:
 
 def grant(state: SessionState, holder: str, granted: Amounts, *, recalled: bool) -> None:
     """
-    Let the lease of *holder* be one of *granted* from its beginning; what it has not used of that is reserved for it.
+    Let the lease of *holder* be one of *granted* from its beginning. The unused part of that is reserved for it.
     """
     lease = state.leases[holder] = state.leases[holder]._replace(granted=granted, recalled=recalled)
     left = zip(METERED, granted, lease.used, strict=True)
@@ -57,7 +57,7 @@ def grant(state: SessionState, holder: str, granted: Amounts, *, recalled: bool)
 
 def end_lease(state: SessionState, holder: str, *, burns: bool) -> None:
     """
-    Forget the lease of *holder* in the shared *state*. What it had left counts as used if it *burns*, else it is free.
+    Forget the lease of *holder* in the shared *state*. Its rest counts as used if it *burns*, else it is free.
     """
     left = state.reserved.get(holder, {})
     if state.leases.pop(holder, None) is not None:
@@ -66,7 +66,7 @@ def end_lease(state: SessionState, holder: str, *, burns: bool) -> None:
 
 def count_unheard(state: SessionState, used: Amounts) -> None:
     """
-    Count in the shared *state* what was *used* under a lease that is over.
+    Count in the shared *state* the amounts *used* under a lease that is over.
     """
     state.calls += used[0]
     state.cost += used[1]
@@ -92,7 +92,7 @@ def blow_fuses(state: SessionState, fuses: Mapping[str, int]) -> None:
 
 def fuses(state: SessionState) -> dict[str, int]:
     """
-    The counters of the fuses that have blown.
+    Returns the counters of the fuses that have blown.
     """
     return {key: value for key, value in state.meters.items() if value < 0} if state.meters else {}
 
@@ -110,8 +110,8 @@ def take_part(
     dry_ms: int,
 ) -> None:
     """
-    Let the *state* of a lease know how much it was *granted* from its beginning, what others have used (*foreign*) and hold,
-    and what nobody holds (*rest*). Until *dry_ms* there is no more to be had.
+    Let the *state* of a lease know its amounts. It was *granted* so much from its beginning, others have used *foreign*
+    and hold *elsewhere*, and nobody holds *rest*. Until *dry_ms* there is no more to take.
     """
     before = NO_AMOUNTS if state.part is None else state.part.foreign
     state.calls += foreign[0] - before[0]
@@ -145,7 +145,7 @@ def retreat(state: SessionState) -> None:
 
 def used_of(state: SessionState) -> Amounts:
     """
-    What has been used under the lease of *state* from its beginning.
+    Returns the amounts that have been used under the lease of *state* from its beginning.
     """
     foreign = NO_AMOUNTS if state.part is None else state.part.foreign
     return state.calls - foreign[0], state.cost - foreign[1], state.tokens - foreign[2]
@@ -153,7 +153,8 @@ def used_of(state: SessionState) -> Amounts:
 
 def is_short(state: SessionState, need: Amounts, now_ms: int) -> bool:
     """
-    Whether the lease of *state* has less left than *need*, and more may be had when the clock of its worker says *now_ms*.
+    Returns whether the lease of *state* has less left than *need*, and more may be had when the clock of its worker
+    says *now_ms*.
     """
     part = state.part
     if part is None:
@@ -172,7 +173,8 @@ def is_short(state: SessionState, need: Amounts, now_ms: int) -> bool:
 
 def is_over(state: SessionState) -> bool:
     """
-    Whether more was used or is held under the lease of *state* than it was granted, or a fuse has blown that was not told.
+    Returns whether the lease of *state* has used and holds more than it was granted, or has blown a fuse that was not
+    told.
     """
     part = state.part
     calls, cost, tokens = NO_AMOUNTS if part is None else part.caps
@@ -186,7 +188,7 @@ def is_over(state: SessionState) -> bool:
 
 def each(made: Callable[[int, str], int]) -> Amounts:
     """
-    What *made* says of the place and the name of each limit that is lent.
+    Returns the answers of *made* for the place and the name of each limit that is lent.
     """
     calls, cost, tokens = (made(place, name) for place, name in enumerate(METERED))
     return calls, cost, tokens

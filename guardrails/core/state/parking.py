@@ -24,8 +24,9 @@ APPROVED_MS: Final = 86_400_000
 
 def digest_of(call: ToolCall) -> str:
     """
-    What tells the tool and arguments of *call* from all others, also from those that somebody makes up to be alike: the
-    signature is no cryptographic hash. Returns "" for a recorded call, whose arguments may be erased.
+    Returns a digest that tells the tool and arguments of *call* from all others. The signature is no cryptographic
+    hash, so somebody could make up arguments with an equal one. Returns "" for a recorded call, whose arguments may be
+    erased.
     """
     if call.canonical is None:
         return ""
@@ -36,7 +37,7 @@ def digest_of(call: ToolCall) -> str:
 
 def park(state: SessionState, pending: Pending, call: ToolCall, denial: Denial) -> int:
     """
-    Let a call that was just admitted wait for a person, for what *denial* says; the number of the event.
+    Let a call that was just admitted wait for a person, for the reason of *denial*. Returns the number of the event.
     """
     lasts = denial.parks or 0
     pending.parked = Parked(
@@ -57,8 +58,8 @@ def park(state: SessionState, pending: Pending, call: ToolCall, denial: Denial) 
 
 def parked(state: SessionState, seq: int) -> Pending | None:
     """
-    The call number *seq* that waits for a person, or to be made after a yes. Returns None if there is none, or its time is
-    over.
+    Returns the call number *seq* that waits for a person, or to be made after a yes. Returns None if there is none, or
+    its time is over.
     """
     for pending in state.pending.values():
         if pending.seq == seq and pending.parked is not None and not pending.parked.begun:
@@ -68,8 +69,8 @@ def parked(state: SessionState, seq: int) -> Pending | None:
 
 def waits(state: SessionState, call: ToolCall, now_ms: int, *, claim: bool) -> Pending | None:
     """
-    The call that waits and that *call* asks about again when the clock says *now_ms*: for an answer, or suspended, and not to
-    be run now (*claim*). Returns None if there is none.
+    Returns the waiting call that *call* asks about again at *now_ms* of the clock. It waits for an answer, or is
+    suspended and not to be run now (*claim*). Returns None if there is none.
     """
     pending = state.pending.get((call.id, call.sig))
     if pending is None or pending.parked is None:
@@ -81,7 +82,8 @@ def waits(state: SessionState, call: ToolCall, now_ms: int, *, claim: bool) -> P
 
 def approved(state: SessionState, call: ToolCall) -> Pending | None:
     """
-    The call that was approved, or suspended, and is the same as *call* but for its id. Returns None if there is none.
+    Returns the call that was approved, or suspended, and is the same as *call* but for its id. Returns None if there is
+    none.
     """
     for pending in state.pending.values():
         waits = pending.parked
@@ -92,7 +94,7 @@ def approved(state: SessionState, call: ToolCall) -> Pending | None:
 
 def fits(waits: Parked, call: ToolCall) -> bool:
     """
-    Whether *call* is what was approved, its arguments to the last letter.
+    Returns whether *call* is the approved one, its arguments to the last letter.
     """
     return "" in (waits.digest, own := digest_of(call)) or waits.digest == own
 
@@ -118,8 +120,8 @@ def unpark(state: SessionState, pending: Pending, call: ToolCall, *, changes: bo
 
 def suspend(state: SessionState, pending: Pending, digest: str) -> None:
     """
-    Let a call that was begun wait to be made again: its claim is given back, and its time does not run out soon. *digest* is
-    that of the call.
+    Let a call that was begun wait to be made again: its claim is given back, and its time does not run out soon. The
+    *digest* is that of the call.
     """
     pending.claimed = False
     pending.parked = Parked(
@@ -144,7 +146,7 @@ def suspend(state: SessionState, pending: Pending, digest: str) -> None:
 
 def resume(state: SessionState, pending: Pending) -> bool:
     """
-    Let a suspended call wait no more, since it ends; whether it was one.
+    Let a suspended call wait no more, since it ends. Returns whether it was one.
     """
     if pending.parked is None or not pending.parked.begun:
         return False

@@ -1,8 +1,8 @@
 """
-What changes the state of a scope: what its sessions have used together.
+Transitions of the state of a scope: the amounts that its sessions have used together.
 
-It is a `SessionState` too, so that the same guards can look at it, with totals, limits and counters only. What ends its
-sessions is worked out anew each time and never kept: a limit that is raised in the policy is raised.
+It is a `SessionState` too, so that the same guards can look at it, with totals, limits and counters only. The cause
+that ends its sessions is worked out anew each time and never kept: a limit that is raised in the policy is raised.
 """
 
 from dataclasses import replace

@@ -2,8 +2,8 @@
 The state of a session: the only thing that guards look at.
 
 Rule 1: every write to it, to an entry of its window and to an admission is in this folder; a test proves it. Rule 2: a
-transition is a pure function of the state and its arguments; the store runs it atomically and may run it again on a fresh
-copy.
+transition is a pure function of the state and its arguments. The store runs it atomically, and may run it again on a
+fresh copy.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class SessionState:
     """Estimates of admitted, unsettled calls, and those of `holds` that somebody said."""
     held_tokens: int = 0
     reserved: dict[str, dict[str, int]] = field(default_factory=dict)
-    """What children hold, by child: limit name to amount."""
+    """The amounts that children hold, by child and name of the limit."""
 
     turn: int = 0
     """Number of the present turn; 0 before the first `begin_turn`."""
@@ -101,7 +101,7 @@ class SessionState:
     limits: dict[str, int] = field(default_factory=dict)
     """Limits of this session that differ from its policy's: raised by `extend`, given to a child."""
     holds: dict[str, Hold] = field(default_factory=dict)
-    """What is held for model requests, by the number of the event, and for calls by guess, `c` and their `seq`; a scope
+    """The holds for model requests, by the number of the event, and for calls by guess, `c` and their `seq`; a scope
     has the session and `#` before it."""
     used: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """By tool, `""` for model responses: how many said what they used, and their micro-dollars and tokens together."""
@@ -118,7 +118,7 @@ class SessionState:
     told: bytes = b""
     """Of the latest responses that were told by a key, `KEY_BYTES` each; the lowest bit: it was charged too."""
     answers: dict[int | None, tuple[str, str]] = field(default_factory=dict)
-    """What came of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
+    """The results of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
     leases: dict[str, Lease] = field(default_factory=dict)
     """Of a scope: its leases, by who holds them."""
     part: Part | None = None
@@ -132,20 +132,20 @@ class SessionState:
 
     def limit(self, name: str, default: int | None) -> int | None:
         """
-        The limit *name* of this session.
+        Returns the limit *name* of this session.
         """
         return self.limits.get(name, default) if self.limits else default
 
     def meter(self, key: str) -> int:
         """
-        The counter *key*, 0 where it was never charged.
+        Returns the counter *key*, 0 if it was never charged.
         """
         value = self.meters.get(key)
         return self.meters.get(OVERFLOW, 0) if value is None else value
 
     def reserved_by_children(self, name: str) -> int:
         """
-        How much of limit *name* children hold.
+        Returns how much of limit *name* children hold.
         """
         if not self.reserved:
             return 0
@@ -157,7 +157,7 @@ class SessionState:
     @property
     def mark(self) -> int:
         """
-        What the calls of the present turn are marked by, 1 to 255; 0 before there is a turn.
+        The mark of the calls of the present turn, 1 to 255; 0 before there is a turn.
         """
         number = self.turn + self.implied
         return (number - 1) % 255 + 1 if number else 0
@@ -173,13 +173,13 @@ class SessionState:
 
     def refused_before(self, sig: int | None) -> bool:
         """
-        Whether a call of signature *sig* was refused in an earlier turn.
+        Returns whether a call of signature *sig* was refused in an earlier turn.
         """
         return sig is not None and low(sig) in self.refusals[: len(self.refusals) - self.turn_refused]
 
     def refused_now(self, sig: int | None) -> bool:
         """
-        Whether a call of signature *sig* was refused in the present turn.
+        Returns whether a call of signature *sig* was refused in the present turn.
         """
         return low(sig) in self.refusals[len(self.refusals) - self.turn_refused :]
 
@@ -192,8 +192,8 @@ class SessionState:
 
     def waited_ms(self, now_ms: int) -> int:
         """
-        Milliseconds up to *now_ms* in which every open call waited for a person, or to be made again, and neither a model nor
-        a child worked.
+        Returns the milliseconds up to *now_ms* in which every open call waited for a person, or to be made again. Time
+        in which a model or a child worked is left out.
         """
         waited = self.stood_ms
         if self.parked and not self.asking and not self.reserved and self.parked == len(self.pending):
@@ -208,7 +208,7 @@ class SessionState:
 
     def spent_ms(self, now_ms: int) -> int:
         """
-        Milliseconds from the first event to *now_ms*, without those in which its time stood still.
+        Returns milliseconds from the first event to *now_ms*, without those in which its time stood still.
         """
         if self.started_ms < 0:
             return 0
@@ -217,7 +217,8 @@ class SessionState:
 
     def earlier(self, sig: int | None, last: int) -> Sequence[Entry]:
         """
-        The calls of signature *sig* among the *last* executed ones, newest first; of the attempts at one, the last.
+        Returns the calls of signature *sig* among the *last* executed ones, newest first; of the attempts at one, the
+        last.
         """
         if sig is None or sig not in self.latest:
             return ()

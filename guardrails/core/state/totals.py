@@ -1,5 +1,5 @@
 """
-What every event may change: time, numbers, counters, money, limits, and whether the session goes on.
+The transitions that every event may make: time, numbers, counters, money, limits, and whether the session goes on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +32,8 @@ def mend(states: Sequence[SessionState], *, child: bool = False) -> None:
     """
     Let *states* be whole after a step that broke off in the middle of them; that of a *child* has its root's last.
 
-    What was held and belongs to nothing any more is charged: more is used up then than was used, never less. A call whose
-    admission is gone has an unknown end. Each draws a number that no record has, so that a replay finds the gap.
+    A hold without an owner is charged: the sum is then more than the true use, never less. A call whose admission is
+    gone has an unknown end. Each state draws a number that no record has, so that a replay finds the gap.
     """
     own = states[:-1] if child else states
     for state in own:
@@ -68,7 +68,7 @@ def put(state: SessionState, other: SessionState) -> None:
 
 def time_of(state: SessionState, now_ms: int) -> int:
     """
-    The session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
+    Returns the session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
     """
     return now_ms if state.started_ms < 0 else read(state.now_ms, state.behind_ms, now_ms)[0]
 
@@ -97,7 +97,7 @@ def number(state: SessionState) -> int:
 
 def set_meters(state: SessionState, values: Mapping[str, int]) -> None:
     """
-    Set counters. Raises TypeError, and sets none, where one is no int by name: a guard made it.
+    Set counters. Raises TypeError, and sets none, if a value is no int by name: a guard made it.
     """
     for key, value in values.items():
         if type(value) is not int or type(key) is not str:
@@ -109,7 +109,7 @@ def set_meters(state: SessionState, values: Mapping[str, int]) -> None:
 
 def fork_meters(state: SessionState) -> dict[str, int]:
     """
-    Let what is counted from now on be undone by `put_back`, which takes what this gives back.
+    Let `put_back` undo all counts from now on; it takes the value that this returns.
     """
     before = state.meters
     state.meters = before.copy()
@@ -155,7 +155,7 @@ def close(state: SessionState, cause: Denial) -> None:
 
 def charge(state: SessionState, cost: int | None, tokens: int) -> None:
     """
-    Charge a model response; *cost* in micro-dollars, None where its price is unknown.
+    Charge a model response. The *cost* is in micro-dollars, None if its price is unknown.
     """
     state.asking = False
     state.unpriced += cost is None
@@ -202,7 +202,7 @@ def reserve(state: SessionState, child: str, amounts: dict[str, int]) -> None:
 
 def release(state: SessionState, child: str, used: Mapping[str, int]) -> None:
     """
-    Give back what the session *child* held, and charge what it used.
+    Give back the amounts that the session *child* held, and charge those that it used.
     """
     if state.reserved.pop(child, None) is None:
         return

@@ -1,9 +1,9 @@
 """
-The turns of a session: those that the host tells, and where it tells none, those that the times of calls imply.
+The turns of a session: those that the host tells or, if it tells none, those that the times of calls imply.
 
-A model reads a result before it makes the next call, which takes more than milliseconds: calls that overlap, or start at
-nearly the same time, were made together. What is known of that is in the state and in the time of the call alone, so that
-a replay finds it again.
+A model reads a result before it makes the next call, which takes more than milliseconds. So calls that overlap, or
+start at nearly the same time, were made together. The evidence for that is in the state and in the time of the call
+alone, so that a replay finds it again.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ KEY_BYTES: Final = 6
 
 def is_told(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:
     """
-    Whether the response of *key* was told already, or even *charged*. One without a key never was.
+    Returns whether the response of *key* was told already, or even *charged*. One without a key never was.
     """
     return key is not None and (_marked(key) in _keys(state) or (not charged and key in _keys(state)))
 
@@ -75,8 +75,8 @@ def begin_turn(state: SessionState, calls: int) -> None:
 
 def leave_turn(state: SessionState, pending: Pending) -> None:
     """
-    Let a call that never ran, and is open no more, be none of its turn; a turn without any other call is not counted, as far
-    as the window tells of it.
+    Take a call that never ran, and is open no more, out of its turn. A turn without any other call in the window is not
+    counted.
     """
     entry, window = pending.entry, state.window
     if entry.another:
@@ -112,7 +112,7 @@ def count_refusals(state: SessionState) -> None:
 
 def imply_turn(state: SessionState, sig: int | None) -> bool:
     """
-    Open the next turn unless a call of *sig* that starts now is of the present one; whether it did.
+    Open the next turn unless a call of *sig* that starts now is of the present one. Returns whether it did.
 
     An equal call that comes after its twin was answered, or refused, is of the next turn however soon it comes. The turns
     that a budget counts are those that are told: they stay what they are.
@@ -157,3 +157,23 @@ def _goes_on(state: SessionState, sig: int | None) -> bool:
     return age <= OVERLAP_MS and any(
         pending.entry.turn == mark and pending.parked is None for pending in state.pending.values()
     )
+
+
+def note_again(state: SessionState, pending: Pending) -> None:
+    """
+    Keep that the library makes a call again, which was just settled and failed: the model hears of it once.
+    """
+    pending.entry.retried = True
+    if pending.seq > state.seq - state.streak:
+        state.streak_failures = max(0, state.streak_failures - 1)
+
+
+def note_last(state: SessionState, sig: int | None) -> None:
+    """
+    Take `note_again` back: the model hears of the failure of *sig*, as no attempt follows it.
+    """
+    entry = next((entry for entry in reversed(state.window) if entry.sig == sig), None)
+    if entry is not None and entry.retried:
+        entry.retried = False
+        if entry.seq > state.seq - state.streak:
+            state.streak_failures += 1

@@ -1,5 +1,5 @@
 """
-What a tool hands over piecemeal or as raw bytes, made into one bounded JSON-like value.
+Values that a tool hands over piecemeal or as raw bytes, made into one bounded JSON-like value.
 
 An iterator becomes a list, bytes become text or base64. All work is bounded, so an endless generator ends.
 """
@@ -16,7 +16,7 @@ LIMIT_BYTES: Final = 65_536
 MAX_ITEMS: Final = 10_000
 """An iterator ends here, however small its items are."""
 MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
-"""Longer bytes are cut before they are decoded, whatever the limit."""
+"""Longer bytes are cut before they are decoded, under any limit."""
 _SNIFF_BYTES: Final = 8192
 _NODES: Final = 2000
 
@@ -25,7 +25,7 @@ Bytes = bytes | bytearray | memoryview
 
 def collect(items: Iterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
     """
-    The items as a list, and whether that is all of them.
+    Returns the items as a list, and whether that is all of them.
 
     Ends after *limit* bytes (the item that crosses the limit is the last) or 10,000 items; then the iterator is closed.
     Raises what the iterator raises.
@@ -46,7 +46,7 @@ def collect(items: Iterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], 
 
 async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
     """
-    `collect` of an asynchronous iterator.
+    Returns the items of an asynchronous iterator as `collect` does.
     """
     taken: list[Any] = []
     room = limit
@@ -64,17 +64,18 @@ async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT_BYTES) -> 
 
 def resolved(value: Any, limit: int = LIMIT_BYTES) -> tuple[Any, bool]:
     """
-    Bytes as `decoded` gives them, anything else as it is; and whether all of it is there.
+    Returns bytes as `decoded` gives them, anything else as it is; and whether all of it is there.
     """
     return decoded(value, limit) if issubclass(type(value), Bytes) else (value, True)
 
 
 def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any], bool]:
     """
-    Bytes as text where they are UTF-8 without NUL, else as `{"base64": "...", "bytes": n}`; and whether all is there.
+    Returns bytes as text if they are UTF-8 without NUL, else as `{"base64": "...", "bytes": n}`; and whether all is
+    there.
 
-    Only a head is looked at: of binary data what fits *limit* bytes of base64 (*n* is the whole length), of text what fits
-    *limit* bytes of JSON, 16 MiB at most; text that is longer ends in `... [truncated: 65,480 of 10,485,760 bytes shown]`.
+    Only a head is looked at. Binary data fills at most *limit* bytes of base64; *n* is the whole length. Text fills at
+    most *limit* bytes of JSON, 16 MiB at most. Longer text ends in `... [truncated: 65,480 of 10,485,760 bytes shown]`.
     """
     size = memoryview(data).nbytes
     if b"\x00" not in bytes(_head(data, _SNIFF_BYTES)):
@@ -89,7 +90,7 @@ def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any]
 
 def _text(data: Bytes, size: int, room: int) -> str | None:
     """
-    *data* as text, at most *room* bytes of it; None where it is not UTF-8.
+    Returns *data* as text, at most *room* bytes of it. Returns None if it is not UTF-8.
     """
     head = bytes(_head(data, room))
     try:
@@ -101,7 +102,7 @@ def _text(data: Bytes, size: int, room: int) -> str | None:
 
 def _said_cut(head: str, size: int, room: int) -> str:
     """
-    *head*, of *size* bytes, with what says so: in *room* bytes of JSON, so that nobody has to cut it again.
+    Returns *head*, of *size* bytes, with what says so: in *room* bytes of JSON, so that nobody has to cut it again.
     """
     while True:
         text = f"{head}... [truncated: {len(head.encode()):,} of {size:,} bytes shown]"
@@ -119,7 +120,7 @@ def _head(data: Bytes, length: int) -> Bytes:
 
 def weight(value: Any, enough: int) -> int:
     """
-    About how many bytes *value* takes as JSON: at least 2, counted up to *enough* bytes or 2,000 parts.
+    Returns about how many bytes *value* takes as JSON: at least 2, counted up to *enough* bytes or 2,000 parts.
     """
     total = 0
     waiting = [value]

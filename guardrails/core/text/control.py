@@ -17,7 +17,8 @@ _STRING: Final = pattern(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
 
 def cleaned(text: str) -> str:
     """
-    The JSON *text* whose strings hold no NUL, DEL or other ASCII control character but newline, carriage return and tab.
+    Returns the JSON *text* whose strings hold no NUL, DEL or other ASCII control character but newline, carriage return
+    and tab.
 
     The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
     """

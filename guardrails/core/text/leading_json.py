@@ -25,11 +25,12 @@ _Members = Iterator[tuple[bytes, Any]]
 
 def leading_json(value: Any, limit: int, depth: int = MAX_DEPTH) -> tuple[bytes, bool]:
     """
-    The first *limit* bytes of the JSON of *value*, and whether that is all of it and nests no deeper than *depth*.
+    Returns the first *limit* bytes of the JSON of *value*, and whether that is all of it and nests no deeper than
+    *depth*.
 
-    Total: what JSON does not know is made `plain`, NaN and infinities are null, half a surrogate pair is U+FFFD, an object
-    inside itself is `[circular reference]`, integers are exact. Keys become strings, with `_` appended where two would
-    be one.
+    The function is total. A value that JSON does not know is made `plain`, and NaN and infinities are null. Half a
+    surrogate pair is U+FFFD, an object inside itself is `[circular reference]`, integers are exact. Keys become
+    strings, with `_` appended if two would be one.
     """
     parts: list[bytes] = []
     size = 0
@@ -49,7 +50,8 @@ def leading_json(value: Any, limit: int, depth: int = MAX_DEPTH) -> tuple[bytes,
 
 def leading_items(items: Iterator[Any], room: int) -> tuple[list[bytes], int]:
     """
-    The JSON of the leading elements that take at most *room* bytes with a comma each, several to a part; and how many.
+    Returns the JSON of the leading elements that take at most *room* bytes with a comma each, several to a part; and
+    how many.
     """
     parts: list[bytes] = []
     kept = 0
@@ -76,7 +78,7 @@ def leading_items(items: Iterator[Any], room: int) -> tuple[list[bytes], int]:
 
 def leading_escaped(text: str, room: int) -> bytes:
     """
-    As much of *text* as takes at most *room* bytes between the quotes of a JSON string, written so.
+    Returns as much of *text* as takes at most *room* bytes between the quotes of a JSON string, written so.
 
     *text* has no lone surrogates; the cut is never inside a character or an escape.
     """
@@ -97,7 +99,7 @@ def leading_escaped(text: str, room: int) -> bytes:
 
 def estimate(value: Any, samples: int = 256) -> int:
     """
-    About how many bytes of JSON *value* takes, extrapolated from at most *samples* of its parts.
+    Returns about how many bytes of JSON *value* takes, extrapolated from at most *samples* of its parts.
 
     Of a list they are evenly spaced, of an object and a text they lead.
     """
@@ -123,7 +125,7 @@ def estimate(value: Any, samples: int = 256) -> int:
 
 def _pieces(value: Any, room: int, depth: int) -> Iterator[bytes | None]:
     """
-    The JSON of *value*, lazily and without recursion; None where it nests deeper than *depth*.
+    Returns the JSON of *value*, lazily and without recursion. Returns None if it nests deeper than *depth*.
 
     A text longer than *room* is shortened to more than that, since nothing behind it can be wanted.
     """
@@ -211,7 +213,7 @@ def _name(key: Any) -> str:
 
 def _leaf(value: Any, room: int, levels: int) -> bytes | None:
     """
-    The JSON of what is no container, or of a light one.
+    Returns the JSON of what is no container, or of a light one.
     """
     if isinstance(value, str):
         return _quoted(value, room)
@@ -240,7 +242,7 @@ def _integer(value: int, room: int) -> bytes:
 
 def _light(value: Any, levels: int) -> bytes | None:
     """
-    The JSON of a small container, in one go; one of more containers than *levels* might nest deeper than that.
+    Returns the JSON of a small container, in one go; one of more containers than *levels* might nest deeper than that.
     """
     kind = type(value)
     if kind in CONTAINERS and room_left(value, _SMALL, levels) >= 0:

@@ -1,8 +1,9 @@
 """
-Regular expressions of a policy's author, which meet the text of strangers: time is linear in the text, whatever both are.
+Regular expressions of a policy's author, which meet the text of strangers. Their time is linear in the text, for any
+pattern and any text.
 
-Python's own engine goes back and tries again, for minutes on 30 characters if a pattern invites it. The engine here is that of
-pydantic (Rust's `regex`), which never goes back, and so knows no lookaround and no backreferences.
+Python's own engine goes back and tries again, for minutes on 30 characters if a pattern invites it. The engine here is
+that of pydantic (Rust's `regex`), which never goes back, and so knows no lookaround and no backreferences.
 """
 
 import re
@@ -18,7 +19,7 @@ _PLAIN: Final = late(r"(?:\(\?i\))?(?:[^\\*+?{|(\[$]|\\[bBAdDsSwW\\.*+?{|()\[\]$
 """Without a choice there is nothing to go back to. Python's engine does, and the other need not be imported (50 ms)."""
 _ESCAPED: Final = late(r"\\(.)", re.DOTALL)
 _OWN_ESCAPES: Final = {"Z": r"\z", "<": "<", ">": ">"}
-"""What a sign after a backslash is to Python, in the words of the other engine."""
+"""Python's meaning of a sign after a backslash, in the words of the other engine."""
 _REASONS: Final = (
     (late(r"\(\?<?[=!]"), "lookaround (`(?=`, `(?!`, `(?<=`, `(?<!`) is not known: write one pattern for each form"),
     (late(r"\(\?P=|\\[1-9]"), "references to what was found (`\\1`) are not known: write out what is repeated"),
@@ -39,9 +40,9 @@ class NotLinearError(ValueError):
 @lru_cache(maxsize=512)
 def finder(pattern: str) -> Callable[[str], bool]:
     """
-    Whether *pattern* occurs in a text, as a function. Raises NotLinearError.
+    Returns a function that tells whether *pattern* occurs in a text. Raises NotLinearError.
 
-    What is written means the same to Python's `re`; `$` also stands before a newline that ends the text.
+    A pattern means the same to Python's `re`; `$` also stands before a newline that ends the text.
     """
     if _PLAIN.fullmatch(pattern):
         search = _parsed(pattern).search
@@ -95,7 +96,7 @@ def _refuse(pattern: str) -> None:
 
 def _digits(found: re.Match[str]) -> str:
     """
-    An escape as far as it can be a reference.
+    Returns an escape as far as it can be a reference.
     """
     return found[0] if found[1].isdigit() else "x"
 

@@ -1,8 +1,8 @@
 r"""
-What a path in an argument says, before any file system is asked.
+The meaning of a path in an argument, before any file system is asked.
 
-A path is read as the system reads it, and where that differs, as the other does too: whatever a tool makes of `\` or of
-a drive letter, it must not lead out.
+A path is read as the system reads it and, if other systems read it otherwise, as they do too. A tool may read a `\` or
+a drive letter in either way, and it must not lead out.
 """
 
 import ntpath
@@ -26,16 +26,16 @@ _SYSTEM: Any = ntpath if _WINDOWS else posixpath
 
 class BadPathError(ValueError):
     """
-    What is no path of the workspace, with the reason.
+    A text that is no path of the workspace, with the reason.
     """
 
 
 def path_of(value: object) -> str:
     """
-    The path that an argument's *value* is: text, or a `file://` URL.
+    Returns the path that an argument's *value* is: text, or a `file://` URL.
 
-    Raises BadPathError for what is no text, empty, too long or not valid Unicode, for a NUL, a leading `~`, a drive letter
-    and any other URL.
+    Raises BadPathError for a value that is no text, is empty, too long or not valid Unicode. It is raised too for a
+    NUL, a leading `~`, a drive letter and any other URL.
     """
     if not isinstance(value, str):
         raise BadPathError(f"it is {type(value).__name__}, not text")
@@ -83,28 +83,29 @@ def _of_url(text: str) -> str:
 
 def joined(root: str, path: str) -> str:
     """
-    *path* as seen from the folder *root*; nothing is resolved.
+    Returns *path* as seen from the folder *root*; nothing is resolved.
     """
     return str(_SYSTEM.join(root, path))
 
 
 def is_absolute(path: str) -> bool:
     """
-    Whether *path* begins at the root of the file system.
+    Returns whether *path* begins at the root of the file system.
     """
     return bool(_SYSTEM.isabs(path))
 
 
 def readings(path: str) -> tuple[str, ...]:
     r"""
-    *path* in every way that a tool may read it: with `\` as a letter, and as a separator.
+    Returns *path* in every way that a tool may read it: with `\` as a letter, and as a separator.
     """
     return tuple(dict.fromkeys((path, path.replace("\\", "/"))))
 
 
 def within(path: str, root: str) -> bool:
     """
-    Whether *path* is the folder *root* or below it by its text alone. Both are absolute, or both relative to one folder.
+    Returns whether *path* is the folder *root* or below it by its text alone. Both are absolute, or both relative to
+    one folder.
     """
     path, root = _SYSTEM.normpath(path), _SYSTEM.normpath(root)
     if root == ".":

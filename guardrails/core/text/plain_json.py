@@ -2,8 +2,9 @@
 Any value as plain JSON. Raises nothing, and uses nothing up: an iterator or an open file is named, not read.
 
 Bytes become UTF-8 text or else base64, sets lists, NaN and infinities null, decimals and paths text, pydantic models
-and dataclasses objects. Integers beyond 64 bits stay exact up to 4,300 digits (hexadecimal text above), keys become
-text; deeper than 200 levels, a cycle, or any other type leaves `<its type>`, since a repr may be long, unstable or secret.
+and dataclasses objects. Integers beyond 64 bits stay exact up to 4,300 digits (hexadecimal text above), and keys become
+text. A value deeper than 200 levels, a cycle, or any other type leaves `<its type>`, since a repr may be long, unstable
+or secret.
 """
 
 import base64
@@ -28,16 +29,16 @@ _MAX_INT_BITS: Final = 14_280
 
 def options() -> int:
     """
-    How orjson writes such values.
+    Returns the flags by which orjson writes such values.
 
-    It imports numpy (0.1 s) where it is to look for numpy's types; where nobody has imported it, there are none.
+    It imports numpy (0.1 s) if it is to look for numpy's types. If no code has imported numpy, there are none.
     """
     return orjson.OPT_NON_STR_KEYS | (orjson.OPT_SERIALIZE_NUMPY if "numpy" in sys.modules else 0)
 
 
 def to_json(value: Any) -> bytes:
     """
-    *value* as JSON.
+    Returns *value* as JSON.
     """
     try:
         return orjson.dumps(value, simpler, options())
@@ -47,7 +48,7 @@ def to_json(value: Any) -> bytes:
 
 def plain(value: Any, most: int = sys.maxsize) -> Any:
     """
-    A copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None.
+    Returns a copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None.
 
     Of more than *most* values, members included, the rest is left out.
     """
@@ -102,7 +103,7 @@ def _inside(value: Any) -> Any:
 
 def simpler(value: Any) -> Any:
     """
-    *value*, of a type that JSON does not know, as one that it does, one level deep.
+    Returns *value*, of a type that JSON does not know, as one that it does, one level deep.
     """
     for types, simpler in _SIMPLER:
         if isinstance(value, types):
@@ -131,7 +132,7 @@ def _text(data: bytes | bytearray | memoryview) -> str:
 
 def name_of(value: object) -> str:
     """
-    What stands for a value that has no other form.
+    Returns the text for a value that has no other form.
     """
     return f"<{type(value).__qualname__}>"
 

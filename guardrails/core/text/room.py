@@ -1,5 +1,5 @@
 """
-Whether a value is small enough to be written in one go, found out without writing it.
+A test whether a value is small enough to be written in one go, without writing it.
 """
 
 from typing import Any, Final
@@ -15,9 +15,9 @@ CONTAINERS: Final = frozenset((dict, list, tuple))
 
 def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
     """
-    *room* less what an exact dict, list or tuple certainly takes, in bytes; negative, and looked at no further, where it
-    takes more, holds more than *containers*, or nests tuples deeper than `MAX_DEPTH`, which orjson (3.13) does not count
-    and writes past its buffer for.
+    Returns *room* less the bytes that an exact dict, list or tuple certainly takes. The walk ends, and the result is
+    negative, if the value takes more or holds more than *containers*. The same goes for tuples nested deeper than
+    `MAX_DEPTH`: orjson (3.13) does not count their depth and writes past its buffer.
 
     An element counts as a comma and one byte, a text as a byte a character. Only exact builtin types are looked into, so
     no code of the value runs.
@@ -52,7 +52,7 @@ def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
 
 def _nests(value: Any, depth: int) -> bool:
     """
-    Whether the containers of *value* nest deeper than *depth*.
+    Returns whether the containers of *value* nest deeper than *depth*.
     """
     level = [value]
     for _ in range(depth):

@@ -1,8 +1,8 @@
 """
-Which calls and which results are the same: canonical arguments, and the hashes of calls and results.
+The sameness of calls and of results: canonical arguments, and the hashes of calls and results.
 
-The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC and NaN as null. Values of which JSON can say all
-there is to say are written by orjson, as they are or from a normalised copy; the rest goes the slow path of `tagged`, which
+The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC and NaN as null. Values that JSON can express
+in full are written by orjson, as they are or from a normalised copy. The rest goes the slow path of `tagged`, which
 gives equal values the same bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
 """
 
@@ -41,7 +41,8 @@ _LOWER_AND_SPACE: Final = bytes(ord(" ") if chr(i).isspace() else i for i in ran
 
 def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
     """
-    The signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name) and its canonical arguments.
+    Returns the signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name) and its canonical
+    arguments.
 
     (None, None) where the arguments cannot be signed; never raises. Equal in every process and on every machine. xxh3 is no
     cryptographic hash: a signature proves nothing against someone who looks for collisions.
@@ -56,7 +57,7 @@ def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
 
 def low64(digest: bytes) -> int:
     """
-    The low 64 bits of a 16-byte signature as a signed integer.
+    Returns the low 64 bits of a 16-byte signature as a signed integer.
     """
     number: int = _LOW64(digest)[0]
     return number
@@ -64,7 +65,8 @@ def low64(digest: bytes) -> int:
 
 def canonical(arguments: object) -> bytes | None:
     """
-    The canonical form of *arguments*, JSON in UTF-8; None where they have none, as `tagged` says. Never raises.
+    Returns the canonical form of *arguments*, JSON in UTF-8. Returns None if they have none, as `tagged` says. Never
+    raises.
     """
     try:
         if _is_plain(arguments):
@@ -81,7 +83,8 @@ def canonical(arguments: object) -> bytes | None:
 
 def near(tool: str, encoded: bytes) -> int:
     """
-    One signed 64-bit number for calls of *tool* that differ in case, in digits and in amounts of white space only.
+    Returns one signed 64-bit number for calls of *tool* that differ in case, in digits and in amounts of white space
+    only.
 
     *encoded* are canonical arguments; what follows their first `NEAR_HEAD` bytes is not looked at.
     """
@@ -101,10 +104,10 @@ def near(tool: str, encoded: bytes) -> int:
 
 def result_hash(payload: bytes | str, length: int | None = None) -> int:
     """
-    Signed xxh3-64 of the first `RESULT_HEAD` bytes, seeded with the length: evidence of a success.
+    Returns the signed xxh3-64 of the first `RESULT_HEAD` bytes, seeded with the length: evidence of a success.
 
-    *length* is the full length where *payload* is already cut. Text counts as its UTF-8 bytes; the length of text of more
-    than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
+    The *length* is the full length if *payload* is already cut. Text counts as its UTF-8 bytes. The length of text of
+    more than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
     """
     if type(payload) is bytes:
         # `_head` and `_signed`, in place: every result comes this way.
@@ -115,7 +118,7 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
 
 def masked_result_hash(payload: bytes | str) -> int:
     """
-    Signed xxh3-64 of the first `RESULT_HEAD` bytes without their digits: evidence of an error.
+    Returns signed xxh3-64 of the first `RESULT_HEAD` bytes without their digits: evidence of an error.
 
     The length is no part of it, for "line 9" and "line 10" are to be one.
     """
@@ -125,7 +128,7 @@ def masked_result_hash(payload: bytes | str) -> int:
 
 def result_hashes(payload: bytes | str, length: int | None = None) -> tuple[int, int]:
     """
-    `result_hash` and `masked_result_hash` of one payload, which is encoded once.
+    Returns `result_hash` and `masked_result_hash` of one payload, which is encoded once.
     """
     head, full = _head(payload)
     plain = xxh3_64_intdigest(head, full if length is None else length)
@@ -134,10 +137,10 @@ def result_hashes(payload: bytes | str, length: int | None = None) -> tuple[int,
 
 def parse_arguments(text: str) -> tuple[object, str | None]:
     """
-    The value of a model's argument text, and None; or the text itself, and what is wrong with it.
+    Returns the value of a model's argument text, and None; or the text itself, and what is wrong with it.
 
-    Empty text means no arguments, `{}`. NaN and Infinity are read, the last of a repeated key counts, and integers of any
-    size stay integers (orjson turns those above 64 bits into floats).
+    Empty text means no arguments, `{}`. NaN and Infinity are read, and the last of a repeated key counts. Integers of
+    any size stay integers; orjson turns those above 64 bits into floats.
     """
     if not text or text.isspace():
         return {}, None
@@ -174,7 +177,8 @@ def _head(payload: bytes | str) -> tuple[bytes, int]:
 
 def _is_plain(arguments: Any) -> bool:
     """
-    Whether orjson writes *arguments* canonically, but for text in another normal form and for keys that it refuses.
+    Returns whether orjson writes *arguments* canonically, but for text in another normal form and for keys that it
+    refuses.
 
     That is: at most `_FEW` containers, so that a cycle ends, and each value exactly a str, int, bool, None, list, dict or
     fractional float. Tuples are not for orjson: it does not count them as depth, and corrupts memory on thousands of them
@@ -223,9 +227,9 @@ def _is_nfc(encoded: bytes) -> bool:
 
 def _normalised(arguments: Any) -> Any:
     """
-    A copy that orjson writes canonically: text in NFC, ints for integral floats, lists for tuples.
+    Returns a copy that orjson writes canonically: text in NFC, ints for integral floats, lists for tuples.
 
-    Goes level by level, so that cycles and depth need no stack. Raises TypeError where the copy would not be plain.
+    Goes level by level, so that cycles and depth need no stack. Raises TypeError if the copy would not be plain.
     """
     root: list[Any] = [arguments]
     level: list[Any] = [root]
@@ -265,7 +269,7 @@ def _scalar(value: Any) -> str | float | None:
 
 def _renamed(mapping: dict[Any, Any]) -> dict[str, Any]:
     """
-    A copy with the keys in NFC. Raises TypeError where a key is not exactly a str or two become one.
+    Returns a copy with the keys in NFC. Raises TypeError if a key is not exactly a str or two become one.
     """
     renamed = {nfc(key): value for key, value in mapping.items() if type(key) is str}
     if len(renamed) < len(mapping):

@@ -1,11 +1,13 @@
 """
 The slow path of the canonical form: any Python value, written one by one.
 
-A plain value gets the bytes that the fast path would give it. What JSON cannot say is tagged, `{ "!set":[1,2]}`: valid
-JSON, but a canonical plain value has no space outside of its strings, so a tagged value never equals a plain one.
+A plain value gets the bytes that the fast path would give it. A value that JSON cannot express is tagged, `{
+"!set":[1,2]}`. This is valid JSON, but a canonical plain value has no space outside of its strings, so a tagged value
+never equals a plain one.
 
-Containers are what they hold: a tuple is a list, any mapping is a dict. Every other type is itself: sets, bytes, enums,
-dataclasses, pydantic models and subclasses of str, int and float are tagged, with the class's name where it tells them apart.
+Containers are what they hold: a tuple is a list, any mapping is a dict. Every other type is itself. Sets, bytes, enums,
+dataclasses, pydantic models and subclasses of str, int and float are tagged, with the class's name if it tells them
+apart.
 """
 
 import json
@@ -32,7 +34,7 @@ MAX_MARKS: Final = 256
 """Combining marks in a row: normalising them takes quadratic time. Unicode's stream-safe text (UAX 15) has 30 at most."""
 
 TAG: Final = b'{ "!'
-"""What each tagged value begins with; a string of a plain one may hold it too."""
+"""The beginning of each tagged value; a string of a plain one may hold it too."""
 
 _DECIMAL_BITS: Final = 2_048
 """Longer integers are written in hexadecimal: 616 digits are converted under any limit of `sys.set_int_max_str_digits`."""
@@ -52,17 +54,18 @@ class Unsignable(Exception):  # noqa: N818 - a verdict, not an error
 
 def tagged(value: object) -> bytes:
     """
-    The canonical form of any value: JSON in UTF-8.
+    Returns the canonical form of any value: JSON in UTF-8.
 
-    Raises `Unsignable` for cycles, more than `MAX_DEPTH` levels or `MAX_VALUES` values, and objects of which no more is known
-    than an address, a `<description>` or a shortened or masked repr; and whatever the value's own code raises.
+    Raises `Unsignable` for cycles, and for more than `MAX_DEPTH` levels or `MAX_VALUES` values. It is raised too for an
+    object of which only an address, a `<description>` or a shortened or masked repr is known. Errors of the value's own
+    code pass through.
     """
     return _Walk().write(value)
 
 
 def nfc(text: str) -> str:
     """
-    *text* in Unicode's normal form C. Raises `Unsignable` at `MAX_MARKS` combining marks in a row.
+    Returns *text* in Unicode's normal form C. Raises `Unsignable` at `MAX_MARKS` combining marks in a row.
     """
     if text.isascii():
         return text
@@ -198,7 +201,7 @@ def _bytes(value: bytes | bytearray, walk: _Walk) -> bytes:
 
 def _object(value: Any, walk: _Walk) -> bytes:
     """
-    A value of no known type: by its fields, its buffer, its ISO format or its repr.
+    Returns a value of no known type: by its fields, its buffer, its ISO format or its repr.
     """
     kind: Any = type(value)
     names = [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "__pydantic_fields__", None)

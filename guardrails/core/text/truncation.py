@@ -1,14 +1,15 @@
 """
 Serialise a tool's result once, in a bounded number of bytes, at a cost that the bound sets and not the result.
 
-What counts is the JSON the model reads, with its quotes, escapes and UTF-8 bytes. What is too long is cut by type:
+The bound counts the JSON that the model reads, with its quotes, escapes and UTF-8 bytes. A value that is too long is
+cut by type:
 
     text     leading characters and a suffix: `... [truncated: 65,476 of 10,485,760 characters shown]`
     list     leading elements, whole, then `{"_truncated": true, "omitted": n}`; if not even the first fits, that object
              also holds the first's leading JSON, as `_truncated_json`
     object   `{"_truncated_json": "<leading JSON>", "original_bytes": n}`
 
-What nests deeper than `room.MAX_DEPTH` is cut as if it were too long, so that its JSON survives as text.
+A value that nests deeper than `room.MAX_DEPTH` is cut as if it were too long, so that its JSON survives as text.
 """
 
 from dataclasses import dataclass
@@ -55,10 +56,10 @@ class Rendered:
 
 def render(value: Any, limit: int = LIMIT) -> Rendered:
     """
-    *value* in at most *limit* (`MIN_LIMIT` or more) bytes of JSON; raises nothing, whatever the value.
+    Returns *value* in at most *limit* (`MIN_LIMIT` or more) bytes of JSON. It raises nothing for any value.
 
-    Rendering what a payload says gives the same payload. The work is proportional to *limit*, but for bytes, which are
-    decoded up to 16 MiB, and for the value's own code (`model_dump`, `__str__`).
+    Rendering the value of a payload gives the same payload. The work is proportional to *limit*, but for bytes, which
+    are decoded up to 16 MiB, and for the value's own code (`model_dump`, `__str__`).
     """
     kind = type(value)
     if kind is str:
@@ -128,7 +129,7 @@ def _suffix(shown: int, total: int) -> str:
 
 def _render_other(value: Any, limit: int, written: bytes | None, *, heavy: bool) -> Rendered:
     """
-    What is no text; *written* is its JSON if that is known and too long, *heavy* that it would be.
+    Render a value that is no text. *written* is its JSON if it is known and too long; *heavy* says that it would be.
     """
     is_list = isinstance(value, list | tuple)
     if written is not None:
@@ -181,7 +182,7 @@ def _cut_object(value: Any, limit: int, written: bytes | None, lead: bytes) -> R
 
 def shown_of(rendered: Rendered) -> int:
     """
-    Characters of the whole, its text or its JSON, that stand in what was cut.
+    Returns how many characters of the whole, its text or its JSON, are in the cut result.
     """
     if rendered.text is not None:
         return rendered.text.rindex("... [truncated: ")
@@ -193,7 +194,7 @@ def shown_of(rendered: Rendered) -> int:
 
 def leading_of(payload: bytes, limit: int) -> bytes:
     """
-    The JSON *payload*, whatever it is, in at most *limit* bytes: as an object is cut.
+    Returns the JSON *payload*, of any type, in at most *limit* bytes: as an object is cut.
     """
     return _cut_object(None, limit, payload, payload[:limit]).payload
 

@@ -1,3 +1,3 @@
 """
-What a policy or a program declares of a tool, and a call of it.
+The declarations of a policy or a program for a tool, and a call of it.
 """

@@ -1,5 +1,5 @@
 """
-What is declared of a tool by keywords.
+The declarations of a tool by keywords.
 """
 
 from typing import TypedDict

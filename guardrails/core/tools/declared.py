@@ -19,8 +19,8 @@ class TooManyError(Exception):
 
 def named(arguments: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """
-    (name, value) of each argument that one of *names* matches; a name is a glob, `edits.path` is a path in the objects of
-    `edits`, and lists are looked into. A free-form input is a value as a whole.
+    Returns (name, value) of each argument that one of *names* matches. A name is a glob, `edits.path` is a path in the
+    objects of `edits`, and lists are looked into. A free-form input is a value as a whole.
 
     Raises TooManyError.
     """

@@ -1,5 +1,5 @@
 """
-What is known about a tool before it is called: its declarations.
+The facts about a tool before it is called: its declarations.
 """
 
 import functools
@@ -27,8 +27,8 @@ class Tool:
     """
     One tool: what the model is told of it and what the guards may rely on.
 
-    *parameters* is a function, a pydantic model class or a JSON Schema; it yields both the schema that the model sees
-    and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
+    Its *parameters* are a function, a pydantic model class or a JSON Schema. They yield both the schema that the model
+    sees and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
@@ -57,7 +57,7 @@ class Tool:
     result: ResultClassifier | None = None
     """How to see a failure that hides in a result."""
     returns_envelope: bool = False
-    """What it returns as an object in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is one; text never is."""
+    """An object that it returns in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is one; text never is."""
     ask_user: tuple[str, ...] = ()
     """Arguments that only the user can know."""
     paths: tuple[str, ...] = ()
@@ -82,8 +82,8 @@ class Tool:
         cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Unpack[Declarations]
     ) -> Self:
         """
-        The tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the host
-        passes. Raises PolicyError where the signature of a function with hidden parameters cannot be read.
+        Returns the tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the
+        host passes. Raises PolicyError if the signature of a function with hidden parameters cannot be read.
         """
         declarations.setdefault("name", name_of(function))
         text = inspect.getdoc(described(function)) or ""
@@ -92,7 +92,7 @@ class Tool:
 
     def override(self, declared: Mapping[str, Any]) -> Self:
         """
-        The same tool with *declared* on top; MCP-style `annotations` are read where nothing plainer is said.
+        Returns the same tool with *declared* on top; MCP-style `annotations` are read if no plainer word is said.
         """
         known = {f.name for f in fields(self)}
         hints = from_annotations(declared.get("annotations") or {})
@@ -108,14 +108,14 @@ class Tool:
 
     def arguments(self) -> Arguments | None:
         """
-        The check of its arguments; None where no parameters are declared.
+        Returns the check of its arguments. Returns None if no parameters are declared.
         """
         made = hasattr(type(self.parameters), "check") and hasattr(type(self.parameters), "schema")
         return self.parameters if made or self.parameters is None else arguments_of(self.parameters)
 
     def openai(self, wire: Wire = "chat") -> dict[str, Any]:
         """
-        The entry of the `tools` list of chat.completions, or of Responses.
+        Returns the entry of the `tools` list of chat.completions, or of Responses.
         """
         spec = self.arguments()
         schema = spec.schema() if spec is not None else {"type": "object", "properties": {}}
@@ -128,7 +128,7 @@ class Tool:
 
 def name_of(function: Callable[..., Any]) -> str:
     """
-    The name of *function*: its own, that of the function of a partial, that of the class of a callable object.
+    Returns the name of *function*: its own, that of the function of a partial, that of the class of a callable object.
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -144,7 +144,7 @@ def described(function: Callable[..., Any]) -> object:
 
 def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
     """
-    MCP tool annotations as declarations; they are hints of a server, so nothing is concluded beyond what they say.
+    Returns MCP tool annotations as declarations; they are hints of a server, so no more is concluded than they say.
     """
     hints: dict[str, bool] = {}
     if isinstance(annotations.get("readOnlyHint"), bool):

@@ -23,7 +23,7 @@ def tool_call(
     tool: str, arguments: Any, call_id: str, spec: Arguments | None, labels: tuple[str, ...] = ()
 ) -> ToolCall:
     """
-    The call of *tool* with *arguments*, a mapping or the JSON text of a model, checked against *spec*.
+    Returns the call of *tool* with *arguments*, a mapping or the JSON text of a model, checked against *spec*.
 
     A call whose arguments do not fit is signed as it came; what is wrong is in its `problems`. Its *labels* are not signed.
     """
@@ -48,7 +48,7 @@ def tool_call(
 
 def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:
     """
-    *arguments* without those that are *labels*.
+    Returns *arguments* without those that are *labels*.
     """
     if not isinstance(arguments, dict) or arguments.keys().isdisjoint(labels):
         return arguments
@@ -57,22 +57,23 @@ def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:
 
 def asked(tool: str, arguments: Any) -> NoReturn:
     """
-    What stands for the executor of a call that is only asked about.
+    Stands for the executor of a call that is only asked about.
     """
     raise NotImplementedError(f"`{tool}` is only asked about")
 
 
 def claiming(tool: str, arguments: Any) -> None:
     """
-    What stands for the executor of a call that is run elsewhere.
+    Stands for the executor of a call that is run elsewhere.
     """
 
 
 def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
     """
-    The names of a call as plain text: a member of a string enumeration is its value. That of a tool is bounded.
+    Returns the names of a call as plain text: a member of a string enumeration is its value. The name of a tool is
+    bounded.
 
-    Raises TypeError where one is no text or *execute* cannot be called, SessionError for an empty id.
+    Raises TypeError if a name is no text or *execute* cannot be called, SessionError for an empty id.
     """
     if not isinstance(tool, str):
         raise TypeError(f"`tool` is the name of a tool, not `{type(tool).__name__}`")

@@ -16,11 +16,11 @@ _FREE: Final = frozenset({"auto", "none"})
 
 def forces(choice: ToolChoice) -> bool:
     """
-    Whether *choice* makes the model call a tool.
+    Returns whether *choice* makes the model call a tool.
 
-    `required` does, so do a named tool (`{"type": "function", ...}`, `custom`, `mcp`, a hosted tool; a bare name in hosts
-    that write it so) and `allowed_tools` in mode `required`, in the nested form of chat.completions and the flat one of
-    responses.
+    A `required` forces one, and so does a named tool: `{"type": "function", ...}`, `custom`, `mcp`, a hosted tool, or
+    its bare name in some hosts. So does `allowed_tools` in mode `required`, in the nested form of chat.completions and
+    the flat one of responses.
     """
     if choice is None:
         return False
@@ -44,10 +44,12 @@ def next_tool_choice(
     turn_count: int = 0,
 ) -> ToolChoice:
     """
-    What the next request says: `none` once the session is *exhausted*, else what *strategy* says, else *requested*.
+    Returns the choice of the next request: `none` once the session is *exhausted*, else the choice of *strategy*, else
+    *requested*.
 
-    A *requested* choice that forces a tool holds for the *first* request of a loop only; afterwards its key is left out
-    (None), so that the model cannot be forced to call for ever. *strategy* is taken at its word on every turn.
+    A *requested* choice that forces a tool holds for the *first* request of a loop only. Afterwards its key is left out
+    (None), so that the model cannot be forced to call for ever. The choice of *strategy* is taken as it is on every
+    turn.
     """
     if exhausted:
         return "none"

@@ -24,7 +24,7 @@ class Bound:
 
     def holds(self, value: Any) -> bool:
         """
-        Whether *value* keeps to it.
+        Returns whether *value* keeps to it.
         """
         return bool(type(self).fits(value, self.limit))
 

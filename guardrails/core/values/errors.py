@@ -64,8 +64,8 @@ class StoreError(GuardrailsError):
 
 class StateUnreadable(StoreError, SessionError):  # noqa: N818
     """
-    A kept state is damaged, or of a version that this one cannot read; *reason* says which, and what to do. *whose* is
-    the session or the scope, None if only the *store* knows.
+    A kept state is damaged, or of a version that this library cannot read. The *reason* says which, and what to do.
+    *whose* is the session or the scope, None if only the *store* knows.
     """
 
     def __init__(self, reason: str, whose: str | None = None, store: str = "") -> None:
@@ -147,7 +147,7 @@ class needs:  # noqa: N801  read as a statement
 
 def install(extra: str) -> str:
     """
-    The command that installs *extra*, one of this library's or a distribution.
+    Returns the command that installs *extra*, one of this library's or a distribution.
     """
     return f'pip install "toolcall-guardrails[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
 

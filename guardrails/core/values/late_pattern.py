@@ -34,6 +34,6 @@ class _Uncompiled:
 
 def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """
-    The regular expression *text*, for a global name. Whether it is a valid one shows when it is first used.
+    Returns the regular expression *text*, for a global name. Whether it is a valid one shows when it is first used.
     """
     return cast("re.Pattern[AnyStr]", _Uncompiled(text, flags))

@@ -1,5 +1,5 @@
 """
-What the library says through `logging`, under the name `guardrails`.
+The messages of the library through `logging`, under the name `guardrails`.
 """
 
 import logging

@@ -39,14 +39,14 @@ MAX_EXACT: Final = 1 << 53
 @cache
 def hints(kind: type) -> Mapping[str, Any]:
     """
-    The types of the settings of a class, marks and all.
+    Returns the types of the settings of a class, marks and all.
     """
     return get_type_hints(kind, include_extras=True)
 
 
 class UnsureError(Exception):
     """
-    Whether a value fits its type is for pydantic to say.
+    Only pydantic can say whether a value fits its type.
     """
 
 
@@ -68,9 +68,10 @@ class Checked:
 
 def fitted(kind: Any, value: Any, *, written: bool = False) -> Any:
     """
-    What pydantic makes of *value* as the type *kind*; *written*: it is of a file, where a list stands for a tuple too.
+    Returns the value that pydantic makes of *value* as the type *kind*. If it is *written*, it is of a file, in which a
+    list stands for a tuple too.
 
-    Raises UnsureError where that is not plain.
+    Raises UnsureError if that is not plain.
     """
     if kind is Any:
         return value

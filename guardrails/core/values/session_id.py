@@ -9,18 +9,18 @@ from .errors import SessionError
 
 MAX_BYTES: Final = 256
 SCOPES: Final = "/"
-"""What the keys of scopes begin with in a store; no session's id does."""
+"""The beginning of the keys of scopes in a store; no session's id begins so."""
 _UNSEEN: Final = frozenset({"Cf", "Zl", "Zp"})
 _JOINERS: Final = "\u200c\u200d"
-"""What words of some scripts and pictures are spelt with."""
+"""Marks that words of some scripts and pictures are spelt with."""
 
 
 def checked_id(name: str, what: str = "a session id") -> str:
     """
-    *name*, if it may name a session, or *what* is named here by the same rules.
+    Returns *name*, if it may name a session; *what* is the thing that is named here by the same rules.
 
-    Raises SessionError where it is empty, longer than 256 bytes, or holds `..`, a path separator, NUL, a control
-    character, a mark of direction or another that is not seen, or text that is not valid Unicode.
+    Raises SessionError if it is empty, longer than 256 bytes, or text that is not valid Unicode. It must not hold `..`,
+    a path separator, NUL, a control character, a mark of direction or another invisible mark.
     """
     if not isinstance(name, str):
         raise SessionError(f"{what} is text, not {type(name).__name__}")
@@ -44,7 +44,7 @@ def checked_id(name: str, what: str = "a session id") -> str:
 
 def _is_unseen(char: str) -> bool:
     """
-    Whether *char* changes how other text is shown, or shows nothing; two such names look the same.
+    Returns whether *char* changes how other text is shown, or shows nothing; two such names look the same.
     """
     from unicodedata import category
 
@@ -53,8 +53,8 @@ def _is_unseen(char: str) -> bool:
 
 def session_name(given: object) -> str:
     """
-    The name of the session of a host's thread, run or user *given*: its text, if it may name a session. All else becomes
-    what is left of it, `~` and a hash of the whole, so that two threads never share a session.
+    Returns the name of the session of a host's thread, run or user *given*: its text, if it may name a session. All
+    else becomes what is left of it, `~` and a hash of the whole, so that two threads never share a session.
     """
     text = given if isinstance(given, str) else str(given)
     try:
@@ -68,14 +68,14 @@ def session_name(given: object) -> str:
 
 def scope_key(scope: str, checked: str) -> str:
     """
-    Where a store keeps what the sessions of *scope* have used together whose id is *checked*.
+    Returns the key under which a store keeps the shared use of the sessions of *scope* with the *checked* id.
     """
     return f"{SCOPES}{scope}/{checked}"
 
 
 def whose(key: str) -> str:
     """
-    The session, or the scope, whose state a store keeps by *key*, in words.
+    Returns the session, or the scope, whose state a store keeps by *key*, in words.
     """
     scope, _, own = key.removeprefix(SCOPES).partition("/")
     return f"the scope `{scope}` of `{own}`" if key.startswith(SCOPES) else f"`{key}`"

@@ -1,5 +1,5 @@
 """
-What a clock that may be wrong says of a session's time, which never goes back.
+The session's time by a clock that may be wrong; it never goes back.
 """
 
 from typing import Final
@@ -17,10 +17,10 @@ LEAP_MS: Final = 366 * 86_400_000
 
 def read(latest_ms: int, behind_ms: int, now_ms: int) -> tuple[int, int]:
     """
-    The session's time when the clock says *now_ms*, and how far the clock is then behind it.
+    Returns the session's time when the clock says *now_ms*, and how far the clock is then behind it.
 
-    *latest_ms* and *behind_ms* are what they were at the latest event. A clock that was set is counted on from there:
-    standing still until it has caught up would make honest calls look like a rush, and a leap that is believed would
+    Both *latest_ms* and *behind_ms* are the values at the latest event. The time goes on from a clock that was set.
+    Standing still until the clock has caught up would make honest calls look like a rush. A leap that is believed would
     end the session for good.
     """
     if now_ms == NO_TIME:

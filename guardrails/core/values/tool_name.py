@@ -1,5 +1,5 @@
 """
-What of a tool's name is its own, what a host put before it, and the words within a name.
+The parts of a tool's name: its own name, the prefix of a host, and the words within a name.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ _EDGE: Final = 230
 TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """A word within a name: `list` and `Queues` of `listQueues`."""
 MARKS: Final = pattern(r"__|[/.:]")
-"""What parts a host's prefix from a tool's own name."""
+"""Marks between a host's prefix and a tool's own name."""
 _WORDS: Final = pattern(r"[-_]")
 _ACTS: Final = frozenset(
     {"ack", "acquire", "add", "append", "apply", "approve", "archive", "assign", "auto", "batch", "book", "bulk", "buy"}
@@ -31,7 +31,7 @@ _ACTS: Final = frozenset(
 
 def own_name(name: str) -> str:
     """
-    The name of a tool without what hosts put before it: `get_x` of `get_x`, `mcp__server__get_x`, `server/get_x`,
+    Returns the name of a tool without the prefix of a host: `get_x` of `get_x`, `mcp__server__get_x`, `server/get_x`,
     `server.get_x`, `server:get_x` and `server-get_x`.
 
     A hyphen parts a server from its tool only before words with an underscore, and after words of which none acts.
@@ -45,9 +45,10 @@ def own_name(name: str) -> str:
 
 def bounded_name(name: str) -> str:
     """
-    *name* as a session keeps it: one of more than 512 characters by its ends, which rules match, and a hash of the whole.
+    Returns *name* as a session keeps it: one of more than 512 characters by its ends, which rules match, and a hash of
+    the whole.
 
-    Providers take 64 characters, MCP 128. What is longer is no tool's name, and would be kept in states and caches.
+    Providers take 64 characters, MCP 128. A longer text is no tool's name, and would be kept in states and caches.
     """
     if len(name) <= MAX_CHARS:
         return name

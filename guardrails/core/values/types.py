@@ -58,9 +58,9 @@ NO_TIME: Final = -1
 @lru_cache(maxsize=1024)
 def micro_dollars(usd: float | str | Decimal) -> int:
     """
-    *usd* as integer micro-dollars, halves to even; the decimal the reader sees is what counts (0.1 is 100,000).
+    Returns *usd* as integer micro-dollars, halves to even; the decimal the reader sees is what counts (0.1 is 100,000).
 
-    Raises ValueError where *usd* is no finite number.
+    Raises ValueError if *usd* is no finite number.
     """
     # What raises is not kept either.
     if isinstance(usd, str) and len(usd) > MONEY_CHARS:
@@ -93,19 +93,19 @@ class ToolCall:
     arguments: Any
     id: str
     signature: bytes | None
-    """xxh3-128 of tool and canonical arguments, 16 bytes; None where the arguments cannot be signed."""
+    """xxh3-128 of tool and canonical arguments, 16 bytes; None if the arguments cannot be signed."""
     sig: int | None
     """The low 64 bits of *signature*, signed: what state and records carry."""
     problems: tuple[Problem, ...] = ()
     canonical: bytes | None = None
-    """The arguments in canonical form, JSON; None where they cannot be signed."""
+    """The arguments in canonical form, JSON; None if they cannot be signed."""
     asked: Any = None
     """The arguments for the echo to the model: the tool may change those that it is given. None: as they are."""
     places: Mapping[str, tuple[bool, ...]] | None = None
     """Whether each path that a guard asked about really is where it must be, symbolic links followed, by the guard's name;
     None: nobody looked."""
     sketch: int | None = None
-    """What `repetition` tells calls that are worded alike by; None: nobody looked."""
+    """The number by which `repetition` tells calls that are worded alike; None if nobody looked."""
     news: bool | None = None
     """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
     waits: bool | None = None
@@ -115,6 +115,8 @@ class ToolCall:
     known."""
     attempt: int = 0
     """Which attempt at a call it is that the library makes again by itself, from 1; 0: whoever asks makes it again."""
+    given: Any = None
+    """Its arguments as they were passed, if the library may make it again."""
 
     @classmethod
     def signed(
@@ -127,7 +129,7 @@ class ToolCall:
         asked: Any,
     ) -> Self:
         """
-        A call whose `signature`, `sig` and `canonical` arguments are *signed*.
+        Returns a call whose `signature`, `sig` and `canonical` arguments are *signed*.
         """
         made = cls.__new__(cls)
         made.tool, made.arguments, made.id = tool, arguments, call_id
@@ -136,6 +138,7 @@ class ToolCall:
         made.asked = asked
         made.places = made.sketch = made.news = made.waits = made.guess = None
         made.attempt = 0
+        made.given = None
         return made
 
     def note_sketch(self, sketch: int) -> int:
@@ -145,11 +148,11 @@ class ToolCall:
         self.sketch = sketch
         return sketch
 
-    def note_attempt(self, attempt: int) -> None:
+    def note_attempt(self, attempt: int, given: Any) -> None:
         """
-        Keep which *attempt* at a call it is, from 1.
+        Keep which *attempt* at a call it is, from 1, and the arguments that were *given* for it.
         """
-        self.attempt = attempt
+        self.attempt, self.given = attempt, given
 
     def note_guess(self, guess: tuple[int, int]) -> None:
         """
@@ -220,7 +223,7 @@ class Denial:
 @dataclass(slots=True)
 class Success:
     """
-    What an executor may return instead of a bare value: the value with what the call really cost.
+    A value with the true cost of the call, which an executor may return instead of a bare value.
     """
 
     value: Any
@@ -231,9 +234,10 @@ class Success:
 @dataclass(slots=True)
 class Failed:
     """
-    What an executor may return, or `complete` be given, of a call that its host says failed: the *message* tells how.
+    A failure that the host of a call reports: an executor may return it, or `complete` be given it. The *message* tells
+    how the call failed.
 
-    Without an *error_type* of the closed list the message tells which it is. *value*: what came beside the message.
+    Without an *error_type* of the closed list the message tells which it is. A *value* is what came beside the message.
     """
 
     message: str
@@ -247,7 +251,7 @@ class Failed:
 @dataclass(slots=True)
 class Outcome:
     """
-    What the executor did, in the library's words: a value, or an error of the closed list.
+    The result of an executor, in the library's words: a value, or an error of the closed list.
     """
 
     value: Any = None

@@ -44,7 +44,7 @@ _SHOWN = 40
 
 def duration_ms(value: object) -> int:
     """
-    *value* as whole milliseconds: text with a unit, or a number of seconds.
+    Returns *value* as whole milliseconds: text with a unit, or a number of seconds.
 
     Not idempotent, as the answer is in another unit than a bare number is read in: a setting that is validated
     again keeps `duration_s`. Raises ValueError for anything else, for less than nothing, for parts of a millisecond
@@ -71,7 +71,8 @@ def duration_ms(value: object) -> int:
 
 def duration_s(value: object) -> float:
     """
-    *value* as seconds, exact to the millisecond: what `duration_ms` reads, and its own answers unchanged.
+    Returns *value* as seconds, exact to the millisecond: any form that `duration_ms` reads, and its own answers
+    unchanged.
 
     Raises ValueError as `duration_ms` does.
     """
@@ -80,7 +81,7 @@ def duration_s(value: object) -> float:
 
 def byte_size(value: object) -> int:
     """
-    *value* as a number of bytes: text with a binary unit, or a whole number; its own answers unchanged.
+    Returns *value* as a number of bytes: text with a binary unit, or a whole number; its own answers unchanged.
 
     Raises ValueError for anything else, for parts of a byte and for more than 2^50 bytes.
     """
@@ -114,8 +115,8 @@ class FromText:
     """
     Mark of an `Annotated` setting that text may stand for: *parse* runs before the type is checked.
 
-    The same as pydantic's BeforeValidator, without pydantic where the setting is declared; *schema* is the JSON Schema
-    of what may be written; None: that of the type.
+    It does the same as pydantic's BeforeValidator, without pydantic where the setting is declared. The *schema* is the
+    JSON Schema of the text that may be written; None stands for that of the type.
     """
 
     parse: Callable[[object], Any]
@@ -150,7 +151,7 @@ ByteSize = Annotated[
 
 def glob(value: object) -> object:
     """
-    *value*, where it is no text or a glob that some name can match.
+    Returns *value* if it is no text, or a glob that some name can match.
 
     Raises ValueError for others: an empty one, one whose `[` is never closed, one with an empty range.
     """
@@ -182,8 +183,8 @@ _OWN: Final = "**/"
 @lru_cache(maxsize=256)
 def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     """
-    What finds a name that any of the *globs* matches, and None for others: one regular expression, for they may be dozens;
-    one more of those that begin with `**/`, which a tool's own name is to match.
+    Returns a function that finds a name that any of the *globs* matches, and gives None for others. It is one regular
+    expression, for the globs may be dozens. Globs that begin with `**/` have one more, for a tool's own name.
     """
     # No own name has what parts it from a prefix: such a glob is one of whole names.
     own = [glob for glob in globs if glob.startswith(_OWN) and MARKS.search(glob, len(_OWN)) is None]

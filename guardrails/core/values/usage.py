@@ -1,5 +1,5 @@
 """
-What a model response used, and what that costs at the caller's own prices.
+The usage of a model response, and its cost at the caller's own prices.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Price:
     @property
     def free(self) -> bool:
         """
-        Whether any response costs nothing, whatever it used.
+        Whether any response costs nothing, for any usage.
         """
         return not (self.input_mtok or self.output_mtok or self.cache_read_mtok)
 
@@ -130,7 +130,7 @@ _FORMS: Final = (
     ),
 )
 _ANSWERS: Final = ("usage", "usage_metadata", "usage_details")
-"""What answers have, and no usage."""
+"""Members that answers have, and no usage."""
 _REQUESTS: Final = ("requests", "successful_requests")
 """How many requests a sum is of: one of none says nothing."""
 
@@ -159,7 +159,7 @@ class Usage(NamedTuple):
     @property
     def recorded(self) -> dict[str, int]:
         """
-        What the record of a charge says of it.
+        The usage as the record of a charge tells it.
         """
         return {
             "tokens": self.total,
@@ -175,7 +175,7 @@ class Usage(NamedTuple):
 
 def read_usage(usage: object) -> Usage:
     """
-    The usage of a model response as a client or a framework says it, an object or a mapping; None used nothing.
+    Returns the usage of a model response as a client or a framework says it, an object or a mapping; None used nothing.
 
     It is that of chat.completions, Responses, Anthropic, Google, Bedrock, LiteLLM, LangChain, pydantic-ai, openai-agents,
     agent-framework, strands or crewai. Raises SessionError for what cannot be one: text, a number, a list, or the answer itself.
@@ -211,7 +211,7 @@ def read_usage(usage: object) -> Usage:
 
 def tells(usage: object) -> bool:
     """
-    Whether *usage* says how many tokens were used: what does not, or not in numbers, was not free.
+    Returns whether *usage* says how many tokens were used. A response that does not say it in numbers was not free.
     """
     if isinstance(usage, Usage):
         return True
@@ -226,7 +226,8 @@ def tells(usage: object) -> bool:
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
     """
-    Micro-dollars of one response at the *prices* that `own_price` reads; None where no price is known for *model*.
+    Returns the micro-dollars of one response at the *prices* that `own_price` reads. Returns None if no price is known
+    for *model*.
     """
     price = own_price(model, prices)
     if price is None:
@@ -243,7 +244,7 @@ def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None
 
 def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
     """
-    The price of *model*; None: *prices* has none.
+    Returns the price of *model*. Returns None if *prices* has none.
 
     *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
     """
@@ -256,7 +257,7 @@ def _get(source: object, name: str) -> Any:
 
 def _form_of(usage: object) -> _Form | None:
     """
-    The first form that *usage* says a part of, else the one that it says the total of. Returns None if there is none.
+    Returns the first form that *usage* says a part of, else the one of which it says the total, or None.
     """
     for form in _FORMS:
         if any(_get(usage, name) is not None for name in (*form.input, *form.output)):
@@ -266,7 +267,7 @@ def _form_of(usage: object) -> _Form | None:
 
 def _sum(usage: object, names: tuple[str, ...]) -> int | None:
     """
-    The tokens of all *names*. Returns None if none of them says a number.
+    Returns the tokens of all *names*. Returns None if none of them says a number.
     """
     told = [count for name in names if (count := _count(usage, name)) is not None]
     return sum(told) if told else None
@@ -274,7 +275,7 @@ def _sum(usage: object, names: tuple[str, ...]) -> int | None:
 
 def _first(usage: object, paths: tuple[str, ...]) -> int:
     """
-    The first number above 0 at one of *paths*.
+    Returns the first number above 0 at one of *paths*.
     """
     for path in paths:
         name, dot, inner = path.partition(".")

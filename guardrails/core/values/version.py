@@ -1,5 +1,5 @@
 """
-The version of the library.
+The version of the library. It is said here and nowhere else; the build reads it from this file.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -77,7 +77,7 @@ def _report(response: Any) -> Any:
 
 def common(event: Event, kind: Kind, name: str) -> Told:
     """
-    What every event says.
+    Returns the fields that every event has.
     """
     agent = optional(event, "agent_id") or None
     transcript = optional(event, "transcript_path")
@@ -139,15 +139,15 @@ def deny(reason: str, kind: str = "deny") -> Answer:
 
 def specific(event: str, **said: Any) -> Answer:
     """
-    What only the answer to *event* has.
+    Returns the fields that only the answer to *event* has.
     """
     return {"hookSpecificOutput": {"hookEventName": event, **said}}
 
 
 def used(lines: Iterable[bytes], told: Told) -> list[Used]:
     """
-    See `Client.used`. A response is a line for each of its blocks; it is whole once its calls have their results, or another
-    came, or the model has answered.
+    See `Client.used`. A response is a line for each of its blocks. It is whole once its calls have their results,
+    another one came, or the model has answered.
     """
     found: dict[str, Used] = {}
     calls: dict[str, set[str]] = {}

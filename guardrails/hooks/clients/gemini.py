@@ -67,7 +67,7 @@ def read(event: Event) -> Told | None:
 
 def outcome_of(tool: str, response: Any) -> Any:
     """
-    What came of a call of *tool*: its text without what is of this run alone, or its failure.
+    Returns the outcome of a call of *tool*: its text without the parts of this run alone, or its failure.
     """
     said = mapping(response)
     content = said.get("llmContent")
@@ -92,7 +92,7 @@ def plain_text(tool: str, text: str) -> str:
 
 def shell_failed(tool: str, text: str) -> bool:
     """
-    Whether *text* is what a command has written that failed.
+    Returns whether *text* is what a command has written that failed.
     """
     return tool == _SHELL and _EXIT.search(text) is not None
 

@@ -69,8 +69,8 @@ def _cmd(word: str) -> str:
 
 def split(command: str, *, windows: bool = os.name == "nt") -> list[str] | None:
     """
-    The words of a *command* that is ours, whatever shell it was written for: if it means two things, one of this machine
-    or of *windows*. Returns None if it is not ours.
+    Returns the words of a *command* of ours, for any shell it was written for. If it has two meanings, one of this
+    machine or of *windows* counts. Returns None if it is not ours.
 
     Ours is one plain command: an interpreter that starts `-m guardrails hook`, or `guardrails hook`, with options of the hook.
     A script of somebody's own that calls it is theirs.

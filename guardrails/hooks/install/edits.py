@@ -1,8 +1,8 @@
 """
 Changes of a JSON text where it stands: all else keeps its bytes, and what was put in is taken out without a trace.
 
-What is put into an empty container has one space before it, `[ {...}]`; one that is written new has none or a new line.
-So a container that was there before is known, and stays when it is empty again.
+Text that is put into an empty container has one space before it, `[ {...}]`. A container that is written new has none
+or a new line. So a container that was there before is known, and stays when it is empty again.
 """
 
 import json

@@ -60,7 +60,7 @@ class Client:
 
     def handler(self, command: str, *, windows: bool = False) -> dict[str, Any]:
         """
-        What stands in the settings for each event.
+        Returns the entry in the settings for each event.
         """
         said: dict[str, Any] = {"type": "command", "command": command}
         said["timeout"] = TIMEOUT * 1_000 if self.milliseconds else TIMEOUT

@@ -1,5 +1,5 @@
 """
-What the commands print, in any encoding of the terminal.
+Prints the texts of the commands, in any encoding of the terminal.
 """
 
 import sys

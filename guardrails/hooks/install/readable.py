@@ -1,5 +1,5 @@
 """
-What a client itself cannot read of its settings: it then leaves the whole file out, or does not start.
+The settings that a client itself cannot read: it then leaves the whole file out, or does not start.
 """
 
 import re

@@ -25,13 +25,17 @@ from .scanner import NotJson, parse
 
 
 ABOUT: Final = """
-Guards for coding CLIs: a hook sees each tool call, and refuses what the policy refuses.
+Guards for coding CLIs: a hook sees each tool call, and refuses what the policy
+refuses.
 
-    guardrails hook install claude     write it into the client's settings
-    guardrails hook status             is it there, and does it answer?
-    guardrails hook uninstall claude   take it out again
-
-Clients start `guardrails hook --client NAME ...` by themselves: one event as JSON in, one answer out.
+Clients start `guardrails hook --client NAME ...` by themselves: one event as
+JSON in, one answer out.
+"""
+EXAMPLES: Final = """
+Examples:
+  guardrails hook install claude    # write it into the client's settings
+  guardrails hook status            # is it there, and does it answer?
+  guardrails hook uninstall claude  # take it out again
 """
 _TRUST: Final = "Codex skips hooks that nobody has trusted, and says nothing: start `codex`, type `/hooks`, look at ours and trust it."
 _FOLDERS: Final = "Gemini CLI runs hooks in folders that it trusts only: `/permissions` in it says whether this one is."
@@ -63,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="guardrails hook",
         description=ABOUT,
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

@@ -30,7 +30,7 @@ WAIT: Final = 30.0
 @dataclass(slots=True, kw_only=True)
 class Found:
     """
-    What one settings file of a client says.
+    The entries of ours in one settings file of a client.
     """
 
     client: str
@@ -65,7 +65,7 @@ def status(names: Iterable[str], *, as_json: bool, python: str) -> int:
 
 def look(client: Client, place: str, *, project: Path, python: str) -> Found:
     """
-    What the settings of *place* say; *python* is the interpreter that may be started for them.
+    Returns the entries in the settings of *place*; *python* is the interpreter that may be started for them.
     """
     path = client.path(place, project)
     found = Found(client=client.name, place=place, path=str(path))

@@ -129,7 +129,8 @@ def _changed(entry: Entry, kept: Mapping[str, Any]) -> bool:
 
 def trust_hash(entry: Entry) -> str:
     """
-    What Codex keeps of an *entry* of ours that a person has trusted: its SHA-256 as JSON with sorted keys.
+    Returns the hash that Codex keeps of an *entry* of ours that a person has trusted: its SHA-256 as JSON with sorted
+    keys.
     """
     (groups, g) = entry.steps[2]
     matcher = groups.items[g].node.last("matcher")

@@ -32,8 +32,8 @@ _VARIABLES = (
 
 def ask(words: "list[str]", data: bytes) -> "tuple[bytes, bytes] | None":
     """
-    The resident process's answer to the event *data* by *words*, which say the options, and what it has to tell people; it
-    is started if there is none.
+    Returns the resident process's answer to the event *data*, and its words to people. The *words* say the options. The
+    process is started if there is none.
 
     Returns None if this process is to answer: nothing was done then, or what was done is done once only, by the ids of
     calls. A process that hangs costs `SILENT_S`, one that does not get started `START_S`; the first is ended.

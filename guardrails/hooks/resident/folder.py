@@ -85,7 +85,7 @@ def peer(connection: "Any") -> "tuple[int, int]":
 
 def is_own(connection: "Any") -> bool:
     """
-    Whether the other side of *connection* is a process of this user, as far as the platform tells.
+    Returns whether the other side of *connection* is a process of this user, as far as the platform tells.
     """
     try:
         return peer(connection)[0] in (-1, os.geteuid())

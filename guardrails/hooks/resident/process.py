@@ -63,7 +63,7 @@ class _Talk:
 
     def gone(self) -> bool:
         """
-        Whether the asker has given up: then it has answered by itself.
+        Returns whether the asker has given up: then it has answered by itself.
         """
         with self._lock:
             self.connection.settimeout(0.0)

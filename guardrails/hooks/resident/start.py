@@ -25,8 +25,8 @@ class FailedError(OSError):
 
 def started(path: str, folder: int, name: str, identity: str, environment: "dict[str, str]") -> bool:
     """
-    Whether a resident process was started for the socket *name* in *folder*, whose path is *path*; it listens already, so
-    that a request can be sent while it imports.
+    Returns whether a resident process was started for the socket *name* in *folder*, whose path is *path*. The socket
+    listens already, so that a request can be sent while the process imports.
 
     False: another process holds the lock. Raises OSError.
     """

@@ -37,8 +37,8 @@ class Watch:
 
     def changed(self, options: Options) -> bool:
         """
-        Whether what an answer by *options* is made of is not that of the files any more: code that was loaded, the content
-        of the policy, a store that was taken away.
+        Returns whether the files behind an answer by *options* have changed: loaded code, the content of the policy, or
+        a store that was taken away.
         """
         with self._lock:
             path = options.store_path

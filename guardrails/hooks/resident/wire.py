@@ -1,5 +1,5 @@
 """
-What the two sides say to each other: a request, then dots as long as it is worked on, then the answer.
+The language of the two sides: a request, then dots as long as it is worked on, then the answer.
 """
 
 TYPE_CHECKING = False

@@ -31,9 +31,9 @@ class GuardrailsMiddleware(AgentMiddleware):
     All function tools of an agent, and its model requests, behind a policy, or a session that several agents share.
     *options* are those of `Policy.session`.
 
-    The AgentSession of a run names its session; a run without one has a new one. An agent that a guarded tool runs has a
-    child of the session of the tool's call if its policy is the same: a *share* of what is left, above 0 and at most 1, or
-    amounts (`{"max_calls": 5}`).
+    The AgentSession of a run names its session; a run without one has a new one. If an agent runs in a guarded tool and
+    its policy is the same, it has a child of the call's session. The child's *share* of what is left is above 0 and at
+    most 1, or amounts (`{"max_calls": 5}`).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class GuardrailsMiddleware(AgentMiddleware):
 
     def _is_of(self, running: Session) -> bool:
         """
-        Whether a call of *running* that runs this agent shares what it has.
+        Returns whether a call of *running* that runs this agent shares what it has.
         """
         if isinstance(self._guarded, Session):
             return f"{running.id}/".startswith(f"{self._guarded.id}/") and running.policy is self._guarded.policy

@@ -57,7 +57,7 @@ class ModelSteps(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """
-        Ask the model, and once more where it does not answer; the digest is the answer where it gives none.
+        Ask the model, and ask once more if it does not answer. The digest is the answer if the model gives none.
         """
         self._options, self._usage = context.options or {}, None
         self._answer_missing(context)
@@ -193,14 +193,14 @@ class ModelSteps(ChatMiddleware):
 
 def is_call(content: Content) -> bool:
     """
-    Whether *content* is a call that the host is to run.
+    Returns whether *content* is a call that the host is to run.
     """
     return content.type == "function_call" and not (content.informational_only or content.hosted)
 
 
 def _pauses(tool: Any) -> bool:
     """
-    Whether the host asks somebody else about a call of *tool* before any middleware sees it.
+    Returns whether the host asks somebody else about a call of *tool* before any middleware sees it.
     """
     mode = getattr(tool, "approval_mode", None)
     return mode == "always_require" or bool(getattr(tool, "declaration_only", False))

@@ -55,7 +55,8 @@ class ToolCalls(FunctionMiddleware):
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """
-        Run the tool if the session lets it; the model reads the envelope, or the host's own form where that is more.
+        Run the tool if the session lets it. The model reads the envelope, or the host's own form if that holds more
+        than text.
         """
         tool, made = context.function, context.metadata.get("call_id")
         arguments = _arguments(context)
@@ -151,7 +152,8 @@ def read(result: Any, tool: FunctionTool) -> Any:
 
 def shown(result: Any, envelope: Envelope) -> Any:
     """
-    What the model reads of *result*: *envelope*, or files in the host's form with what *envelope* says beside them.
+    Returns the text that the model reads of *result*: *envelope*, or the host's files and the notes of *envelope*
+    beside them.
     """
     if not envelope.ok or not _is_content(result) or all(one.type == "text" for one in result):
         return envelope.to_json()

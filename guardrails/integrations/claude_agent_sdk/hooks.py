@@ -36,9 +36,10 @@ class GuardrailsHooks:
     """
     The tool calls of Claude Code's agents behind a policy, or behind a session that several agents share.
 
-    The SDK's `session_id` names the session; *options* are those of `Policy.session`. Sub-agents have a share of what is left.
-    With *envelopes* every text of an MCP server's tool reads as an envelope; without, only what has more to say.
-    *can_use_tool* is asked, as in the SDK, if a person has to allow a call; *timeout* is that of the hooks, in seconds.
+    The SDK's `session_id` names the session; *options* are those of `Policy.session`. Sub-agents have a share of what
+    is left. With *envelopes* every text of an MCP server's tool reads as an envelope; without, only a result with a
+    note does. As in the SDK, *can_use_tool* is asked if a person has to allow a call. The *timeout* of the hooks is in
+    seconds.
     """
 
     def __init__(
@@ -67,8 +68,9 @@ class GuardrailsHooks:
 
     def declare(self, *tools: Any, server: str | None = None) -> None:
         """
-        Know *tools* of the SDK (`@tool`) before they are called: their arguments are checked, their hints count. *server* is
-        the name of their server in `mcp_servers`, which Claude Code puts before theirs; None: they have no such prefix.
+        Know *tools* of the SDK (`@tool`) before they are called: their arguments are checked, their hints count. The
+        name of their server in `mcp_servers` is *server*; Claude Code puts it before the tools' names. None: they have
+        no prefix.
         """
         self._tools += [declared(tool, server) for tool in tools]
 

@@ -1,5 +1,5 @@
 """
-What the messages of Claude Agent SDK say that responses used, and how a run of them ends.
+The usage and the end of a run, as the messages of Claude Agent SDK tell them.
 """
 
 from asyncio import CancelledError
@@ -28,7 +28,7 @@ _TOKENS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens"
 
 class Running:
     """
-    What hooks and messages know of each other: *session* finds the session of the SDK's `session_id`.
+    The knowledge that hooks and messages share: *session* finds the session of the SDK's `session_id`.
     """
 
     def __init__(self, session: Callable[[str], Session]) -> None:
@@ -63,7 +63,8 @@ class _Response:
 
 class Told:
     """
-    What one stream of messages has told. A response is charged once it is whole: when another message comes.
+    The responses and results that one stream of messages has told. A response is charged once it is whole: when another
+    message comes.
     """
 
     def __init__(self, running: Running, messages: object) -> None:

@@ -31,8 +31,8 @@ A = TypeVar("A")
 
 class Guardrails:
     """
-    Puts agents and crews behind the sessions of *guarded*: a policy, or a session that is then that of all of them. *options*
-    are those of `Policy.session`.
+    Puts agents and crews behind the sessions of *guarded*: a policy, or one session that all of them share. The
+    *options* are those of `Policy.session`.
 
         guard = Guardrails(Policy.load("default"))
         agent = guard.agent(Agent(...))
@@ -132,7 +132,7 @@ class _Owner:
 
 class GuardedAgent(_Owner):
     """
-    What is put before the class of an agent.
+    The guarding methods that are put before the class of an agent.
     """
 
     def kickoff(self: Any, *args: Any, **options: Any) -> Any:
@@ -173,7 +173,7 @@ class GuardedAgent(_Owner):
 
 class GuardedCrew(_Owner):
     """
-    What is put before the class of a crew.
+    The guarding methods that are put before the class of a crew.
     """
 
     def kickoff(self: Any, *args: Any, **options: Any) -> Any:

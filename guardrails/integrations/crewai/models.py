@@ -34,7 +34,7 @@ Steps = Generator[tuple[Any, Any], Any, Any]
 
 class GuardedModel:
     """
-    What is put before the class of a model.
+    The guarding methods that are put before the class of a model.
     """
 
     def call(self: Any, messages: Any, tools: Any = None, *args: Any, **options: Any) -> Any:
@@ -147,7 +147,7 @@ def _read(answer: Any, *, by_text: bool) -> tuple[str, list[Made]]:
 
 def _is_odd(name: str, given: str, tools: Sequence[Any] | None) -> bool:
     """
-    Whether the host answers a call of *name* itself: the tool does not exist, or *given* is no JSON.
+    Returns whether the host answers a call of *name* itself: the tool does not exist, or *given* is no JSON.
     """
     if all(tool["function"]["name"] != name for tool in tools or ()):
         return tools is not None

@@ -47,8 +47,8 @@ class Run:
 
     def told(self, tool: str, text: str) -> str:
         """
-        *text* as the model reads it. The fifth result that is like those before ends a run of the host by an exception
-        (`utilities/agent_utils.py:1922`), so each is told from them by space at its end.
+        *text* as the model reads it. The host ends a run by an exception at the fifth result that equals those before
+        (`utilities/agent_utils.py:1922`). Each text is therefore made different by space at its end.
         """
         with self._lock:
             again = self._told[tool, text] = self._told.get((tool, text), -1) + 1
@@ -56,8 +56,8 @@ class Run:
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """
-        What *work* comes to in the loop of this run, which its asynchronous tools share; the host has one for each call.
-        Raises CancelledError once the run is cancelled.
+        Returns the result of *work* in this run's loop, which its asynchronous tools share; the host makes one for each
+        call. Raises CancelledError once the run is cancelled.
         """
         with self._lock:
             if self._loop is None:

@@ -45,7 +45,7 @@ class ToldFailure(ToolFailure):
 
 class GuardedTool:
     """
-    What is put before the class of a tool.
+    The guarding methods that are put before the class of a tool.
     """
 
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -115,7 +115,7 @@ class Loop:
 
     async def again(self, context: Any) -> Any:
         """
-        What the model says if it is asked once more. Returns None if it cannot be asked.
+        Returns the model's answer when it is asked once more. Returns None if it cannot be asked.
         """
         response, self.streams = None, False
         try:

@@ -33,9 +33,9 @@ class GuardrailsPlugin(BasePlugin):
     """
     The tool calls and model requests of all agents of an app behind a policy, or behind a session that several apps share.
 
-    The id of ADK's session names that of a run; *named* makes another name of ADK's session, such as one with its user. An
-    agent that a guarded tool runs (`AgentTool`) has a *share* of what is left then, above 0 and at most 1; its session is a
-    child, with looks of its own. *options* are those of `Policy.session`.
+    The id of ADK's session names that of a run; *named* makes another name of ADK's session, such as one with its user.
+    An agent that a guarded tool runs (`AgentTool`) has a *share* of what is left then, above 0 and at most 1. Its
+    session is a child, and counts its own looks. The *options* are those of `Policy.session`.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class GuardrailsPlugin(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: Any, error: BaseException
     ) -> Any:
         """
-        What a tool raised is data, unless a plugin before this one made something of it.
+        Returns a tool's exception as data, unless an earlier plugin has made a result of it.
         """
         failed = await self._run(tool_context).failed(tool, tool_context, error)
         return None if failed is None else told(failed)

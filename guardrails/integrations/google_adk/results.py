@@ -1,5 +1,5 @@
 """
-What the model reads of calls of ADK's tools, and which of them are ADK's own control flow.
+The texts that the model reads of calls of ADK's tools, and the tools that are ADK's own control flow.
 """
 
 import json
@@ -43,14 +43,14 @@ PASSES: Final = (Later, NodeInterruptedError)
 
 def is_free(tool: BaseTool) -> bool:
     """
-    Whether *tool* only hands the conversation over to another agent.
+    Returns whether *tool* only hands the conversation over to another agent.
     """
     return tool.name == TRANSFER or getattr(tool, "_defers_response", False) is True
 
 
 def later(tool: BaseTool, context: Any, result: Any) -> bool:
     """
-    Whether *result* says that the result of the call comes later.
+    Returns whether *result* says that the result of the call comes later.
     """
     asked = context.function_call_id in context.actions.requested_tool_confirmations
     return bool(
@@ -77,7 +77,7 @@ def told(envelope: Envelope) -> dict[str, Any]:
 
 def shown(native: Any, envelope: Envelope, context: Any) -> Any:
     """
-    What the model reads: *envelope*. What the host shows the user as it is, and media, keep their form.
+    Returns *envelope* as the model reads it. Media keep their form, and so do values that the host shows the user.
     """
     if not envelope.ok:
         return told(envelope)

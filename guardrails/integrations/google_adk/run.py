@@ -99,14 +99,14 @@ class Run:
 
     def refuses(self, context: Any) -> bool:
         """
-        Whether no call of the agent of *context* is run, since its final answer was asked for.
+        Returns whether no call of the agent of *context* is run, since its final answer was asked for.
         """
         loop = self.loop(context)
         return loop is not None and loop.asking.off
 
     async def refusal(self, tool: str, arguments: Any, context: Any) -> Envelope:
         """
-        What such a call reads.
+        Returns the refusal that a call reads after the final answer was asked for.
         """
         loop = self._loops[_where(context)]
         return await self.session.off_loop(loop.asking.refusal, tool, arguments, id=context.function_call_id)
@@ -141,7 +141,7 @@ class Run:
 
     async def after(self, tool: BaseTool, context: Any, result: Any) -> Any:
         """
-        What the model reads of the *result* of such a call. Returns None if that is for ADK to say.
+        Returns the text that the model reads of the *result* of a call. Returns None if that is for ADK to say.
         """
         made = self._decided.pop(context.function_call_id, None)
         loop = self.loop(context)
@@ -156,7 +156,7 @@ class Run:
 
     async def failed(self, tool: BaseTool, context: Any, error: BaseException) -> Envelope | None:
         """
-        What the model reads of *error*. Returns None if it is cancelled.
+        Returns the envelope that the model reads of *error*. Returns None if it is cancelled.
         """
         made = self._decided.pop(context.function_call_id, None)
         if made is None:

@@ -30,7 +30,8 @@ UNSET: Final = object()
 
 class Guarded:
     """
-    What runs a *tool* in the place of its own `run_async`, in the run that *find* finds; the model was told of it as *known*.
+    The twin that runs a *tool* in place of its own `run_async`, in the run that *find* finds. The model was told of the
+    tool as *known*.
     """
 
     def __init__(self, tool: BaseTool, find: Callable[[Any], Run], known: Tool | None = None) -> None:
@@ -55,7 +56,7 @@ class Guarded:
     @classmethod
     def is_one(cls, tool: BaseTool, find: Callable[[Any], Run]) -> bool:
         """
-        Whether *tool* is such a twin, or one of such a twin.
+        Returns whether *tool* is a guarded twin, or a twin of a twin.
         """
         run = getattr(tool, "run_async", None)
         return isinstance(run, cls) and (run.find == find or cls.is_one(run.tool, find))
@@ -116,6 +117,6 @@ class Guarded:
 
 def _blocks(tool: BaseTool) -> bool:
     """
-    Whether *tool* is a synchronous function, which ADK runs in its loop.
+    Returns whether *tool* is a synchronous function, which ADK runs in its loop.
     """
     return type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)

@@ -36,7 +36,7 @@ RUN: Final = "guardrails_run"
 
 class RunState(AgentState[Any]):
     """
-    What the middleware adds to the state of a graph.
+    The fields that the middleware adds to the state of a graph.
     """
 
     guardrails_run: Annotated[str, PrivateStateAttr]
@@ -46,9 +46,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
     """
     The tool calls and model requests of an agent behind a policy, or behind a session that several agents share.
 
-    The thread of a run (`thread_id`) names its session. A run without one has a session of its own; an agent that a guarded
-    tool runs uses that of the call, or, with *share* (`{"max_calls": 5}`), so much of it at most. *options* are those of
-    `Policy.session`.
+    The thread of a run (`thread_id`) names its session. A run without one has a session of its own. An agent in a
+    guarded tool uses the session of the call. With *share* (`{"max_calls": 5}`) it has at most that much of it. The
+    *options* are those of `Policy.session`.
     """
 
     state_schema = RunState
@@ -148,7 +148,8 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         self, model: Any, messages: Sequence[Any], tools: Sequence[Any] = (), *, state: Any = None, choice: Any = None
     ) -> list[Any]:
         """
-        What a node of one's own graph asks its *model*: the messages to add. *choice* is the `tool_choice` that is wanted.
+        Ask the *model* for a node of one's own graph. Returns the messages to add. The wanted `tool_choice` is
+        *choice*.
         """
         request = _request(model, messages, tools, state, choice)
         return list(self.wrap_model_call(request, lambda sent: _responded(_bound(sent).invoke(sent.messages))).result)

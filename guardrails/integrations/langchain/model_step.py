@@ -134,7 +134,7 @@ class ModelStep:
 
 def _first(messages: list[Any]) -> bool:
     """
-    Whether no model has answered the latest message of the user's.
+    Returns whether no model has answered the latest message of the user's.
     """
     for said in reversed(messages):
         if isinstance(said, (AIMessage, HumanMessage)):

@@ -46,7 +46,7 @@ class Called:
 
     def raised(self, error: Exception) -> Exception:
         """
-        What the call is to raise where its tool raised *error*.
+        Returns the exception that the call is to raise after its tool raised *error*.
         """
         return InvalidResume(error) if is_invalid_resume(error) else error
 
@@ -66,7 +66,7 @@ class Called:
 
     def told(self, envelope: Envelope) -> Any:
         """
-        What goes into the conversation: *envelope*, in the tool's own form where that has more than text.
+        Returns the message for the conversation: *envelope*, in the tool's own form if that has more than text.
         """
         native, self._native = self._native, None
         if native is None or (not envelope.ok and next(self._messages(native), None) is None):

@@ -38,25 +38,25 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
     """
     Let *model* call *tools* through *session* until it answers.
 
-    * *messages*, where it is a list, grows in place by `append` and `extend`: whatever happens, it holds the conversation
+    * *messages*, if it is a list, grows in place by `append` and `extend`. After any failure it holds the conversation
       so far, every call answered. Text is one user message. With `wire="responses"` these are input items.
-    * *tools* are a `Registry`, or a list of entries of either wire and `Tool`s, run by `execute(tool, arguments)`, of
-      functions and registries; no others are run, whatever the model calls.
+    * *tools* are a `Registry`, or a list of functions, registries, `Tool`s and entries of either wire. Entries and
+      `Tool`s are run by `execute(tool, arguments)`. The model can run no other tool.
     * *wire* is "chat", "responses", or `Responses(chained=True)`, which goes on from the response before.
     * *tool_choice*, in either wire's form, holds for the first request where it forces a tool; *strategy*
       `(call_count, turn_count) -> tool_choice` decides turn by turn.
     * *on_text* gets the model's text as it comes, a digest too; *on_usage* the `Usage` of each response that tells it.
     * *parallel* threads run the calls of one turn (None: one).
-    * *compact* is given the messages in use before each request and returns those to go on with; where they are others,
-      the session's digest is put back in front of them, unless *digest* is False.
+    * *compact* is given the messages in use before each request and returns those to go on with. If those differ, the
+      session's digest is put back in front of them, unless *digest* is False.
     * *max_tool_iterations*, at least 1; then the final answer is forced, or LoopLimitExceeded raised with
       `on_limit="raise"`.
     * All other settings go into every request.
 
-    Raises what the client raises (after its own retries), ResponseFailed if the server says that a response failed, sends
-    what is no response, or cuts its stream twice, what *on_text* raises once the response is in *messages*, TypeError if
-    a tool cannot be run or has no name of its own. A stream that is cut is asked for once more, and nothing of it is run
-    or kept; *on_text* gets its text again.
+    Raises what the client raises (after its own retries), and what *on_text* raises once the response is in *messages*.
+    ResponseFailed if the server says that a response failed, sends a reply of another form, or cuts its stream twice.
+    TypeError if a tool cannot be run or has no name of its own. A stream that is cut is asked for once more, and
+    nothing of it is run or kept; *on_text* gets its text again.
     """
     chat = Conversation.blocking(session, **settings)
     create = chat.create(client)

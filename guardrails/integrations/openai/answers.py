@@ -1,5 +1,5 @@
 """
-What answers the calls of a turn: results as they come, and refusals of calls that are not run.
+The answers to the calls of a turn: results as they come, and refusals of calls that are not run.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from .wire import Message, Wire
 
 def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Envelope:
     """
-    What answers a *call* that came although the final answer was asked for, because of *code*.
+    Returns the refusal of a *call* that came after the final answer was asked for, because of *code*.
     """
     return session_refusal(session, loop.over(code), call.tool, call.arguments, call.id)
 

@@ -153,7 +153,7 @@ class Response:
 
     def messages(self) -> list[Message]:
         """
-        The assistant message that the conversation keeps: no nulls, content only where there is text.
+        Returns the assistant message that the conversation keeps: no nulls, and content only if there is text.
         """
         message: Message = {"role": "assistant"}
         if text := "".join(self.texts):
@@ -213,14 +213,14 @@ class _Call:
     @property
     def whole(self) -> bool:
         """
-        Whether its arguments are, as far as they show it.
+        Returns whether its arguments are, as far as they show it.
         """
         return self.kind == "custom" or is_json(self.arguments)
 
     @property
     def may_be_cut(self) -> bool:
         """
-        Whether arguments of a response that was cut may be cut without showing it.
+        Returns whether arguments of a response that was cut may be cut without showing it.
         """
         return self.kind == "custom" or not self.arguments.strip()
 
@@ -271,7 +271,7 @@ def _said(delta: Any) -> Any:
 
 def _goes_on(delta: Any) -> bool:
     """
-    Whether *delta* begins no call.
+    Returns whether *delta* begins no call.
     """
     said = _said(delta)
     return not (text_in(delta, "id") or (said is not None and text_in(said, "name")))

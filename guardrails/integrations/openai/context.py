@@ -1,5 +1,5 @@
 """
-What of a conversation the next request carries: all of it, what is new, or what a compaction left and the digest.
+The messages that the next request carries: all, the new ones, or what a compaction left and the digest.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ PUT_BACK: Final = "Earlier messages of this conversation were cut. What the tool
 
 class Context:
     """
-    The messages of one loop on *wire*. *messages*, where it is a list, grows in place, by `append` and `extend`, and holds
+    The messages of one loop on *wire*. If *messages* is a list, it grows in place by `append` and `extend`, and holds
     everything.
 
     A call in it that nobody answered, as a process leaves behind that was killed, is answered as broken off.
@@ -41,7 +41,7 @@ class Context:
     @property
     def asked(self) -> bool:
         """
-        Whether the latest message is the user's.
+        Returns whether the latest message is the user's.
         """
         return bool(self.whole) and part(self.whole[-1], "role") == "user"
 
@@ -71,7 +71,7 @@ class Context:
 
     def next(self) -> Sent:
         """
-        What the next request carries, without control characters in what is said.
+        Returns the messages of the next request, without control characters in their texts.
         """
         if self._previous is not None:
             return Sent([*map(cleaned, self._used[self._known :])], self._previous)
@@ -87,8 +87,8 @@ class Context:
 
     def compacted(self, kept: Sequence[Any], digest: Callable[[], str] | None) -> None:
         """
-        Go on with the messages *kept*, and, where they are others than before, with what *digest* says put in front,
-        after the instructions. A result is dropped with its call; a call that is kept alone is answered.
+        Go on with the messages *kept*. If they differ from those before, the text of *digest* is put in front, after
+        the instructions. A result is dropped with its call; a call that is kept alone is answered.
         """
         if len(kept) == len(self._used) and all(a is b or a == b for a, b in zip(kept, self._used, strict=True)):
             return

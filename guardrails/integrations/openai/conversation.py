@@ -1,5 +1,6 @@
 """
-One loop's conversation: the next request, the messages, and what the session is told. Whatever the wire, sync or async.
+One loop's conversation: the next request, the messages, and what the session is told. It serves every wire, sync and
+async.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -33,7 +34,7 @@ WIRES: Final[Mapping[str, Wire]] = {"chat": ChatCompletions(), "responses": Resp
 
 class Conversation:
     """
-    What both drivers, sync and async, ask before and after each request.
+    The steps that both drivers, sync and async, take before and after each request.
     """
 
     def __init__(
@@ -101,14 +102,14 @@ class Conversation:
 
     def due(self) -> bool:
         """
-        Whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
+        Returns whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
         self._loop.more = self._session.iterations_more
         return self._loop.next()
 
     def create(self, client: Any) -> Callable[..., Any]:
         """
-        What sends a request.
+        Returns the client's function that sends a request.
         """
         # Who is asked says what a model costs.
         self._endpoint = str(getattr(client, "base_url", "") or "") or None
@@ -125,7 +126,7 @@ class Conversation:
 
     def heard(self, made: Any) -> Heard:
         """
-        What came of a request, as the client has it.
+        Returns the reply to a request, as the client has it.
         """
         return Heard(made, url=self._endpoint, secret=self._key)
 
@@ -184,8 +185,8 @@ class Conversation:
     @contextmanager
     def receiving(self, reply: Reply, heard: Heard) -> Iterator[None]:
         """
-        While *reply* comes in. One that breaks off is charged as far as its usage is known, and is never free; a stream
-        that is cut is asked for once more. Raises ResponseFailed for a reply that is no response.
+        While *reply* comes in. A reply that breaks off is charged as far as its usage is known, and is never free. A
+        stream that is cut is asked for once more. Raises ResponseFailed for a reply that is no response.
         """
         try:
             yield
@@ -236,7 +237,7 @@ class Conversation:
 
     def result(self) -> LoopResult:
         """
-        What it came to; a digest is said in the model's place.
+        Returns the result of the loop; a digest is said in the model's place.
         """
         end = self._loop.end
         if end is None:

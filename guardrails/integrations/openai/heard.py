@@ -1,6 +1,6 @@
 """
-What came of one request as the server sent it: where from, how it begins, whether a stream was closed in order; and the one
-error that tells of a reply that is no response.
+The reply to one request as the server sent it: its source, its beginning, and whether a stream was closed in order. The
+one error for a malformed reply is here too.
 """
 
 import re
@@ -59,7 +59,7 @@ class Heard:
 
     def no_json(self) -> ResponseFailed:
         """
-        What tells of a reply that is not JSON.
+        Returns the error for a reply that is not JSON.
         """
         if isinstance(self.made, str):
             self._begins = self.made.encode("utf-8", "replace")[:_KEPT_BYTES]
@@ -151,7 +151,7 @@ def raw(create: Callable[..., Any]) -> Callable[..., Any]:
 
 def _said_in_stream(error: BaseException) -> bool:
     """
-    Whether *error* is the client's word for an error that the server reports in place of a response.
+    Returns whether *error* is the client's word for an error that the server reports in place of a response.
     """
     openai = sys.modules.get("openai")
     if openai is None or not isinstance(error, openai.APIError):

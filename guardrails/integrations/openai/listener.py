@@ -1,5 +1,5 @@
 """
-Whoever listens to the model's text as it comes, and what it raises.
+The listener to the model's text as it comes, and the errors that it raises.
 """
 
 import inspect
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 class Listener:
     """
-    Gets text by text. What it raises waits for `check`, so that the response it listens to is still read and kept.
+    Gets text by text. Its error waits for `check`, so that the response it listens to is still read and kept.
     """
 
     def __init__(self, on_text: Callable[[str], object] | None) -> None:

@@ -33,9 +33,9 @@ class Tools:
     *tools* in their order, or those of a registry, and how to run each: a function runs itself, the others go to
     *execute*.
 
-    What is called in *session* through `session` of this has its parameters checked at the boundary, by those of the
-    policy where it declares them; a tool that is not listed is refused. Raises TypeError where nothing can run a tool,
-    its name does not do or is given twice, PolicyError where a tool is not valid.
+    A call in *session* through `session` of this object has its parameters checked at the boundary. The policy's
+    parameters count if it declares them. A tool that is not listed is refused. Raises TypeError if nothing can run a
+    tool, or its name is unfit or given twice, PolicyError if a tool is not valid.
     """
 
     def __init__(
@@ -79,14 +79,15 @@ class Tools:
     @property
     def asynchronous(self) -> list[str]:
         """
-        What only an asynchronous loop can run, by name.
+        The names of the tools that only an asynchronous loop can run.
         """
         executors = {**self._executors, "execute": self._execute}
         return [name for name, execute in executors.items() if execute is not None and is_async(execute)]
 
     def executor(self, name: str) -> Execute:
         """
-        What runs the tool *name*; for one that nobody offered it says so, whatever guards there are.
+        Returns the function that runs the tool *name*. For a tool that nobody offered it says so, with or without
+        guards.
         """
         run = self._executors.get(name, self._execute if name in self._tools else None)
         return self._unknown if run is None else run

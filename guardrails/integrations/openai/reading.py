@@ -1,5 +1,5 @@
 """
-Reading what a server sent as the API has it: a reply of another shape is told as such, and never obeyed in part.
+Reads a server's reply as the API has it: a reply of another shape is told to be one, and never obeyed in part.
 
 Honest servers differ in what they leave out, so that an absent field, or null, is nothing said. A value of another type is
 not guessed at.
@@ -50,7 +50,7 @@ class Cut(ResponseFailed):
 
 def cut_off(error: BaseException, *, streamed: bool) -> bool:
     """
-    Whether *error* says that a stream ended early: without its end, or because the connection was lost.
+    Returns whether *error* says that a stream ended early: without its end, or because the connection was lost.
     """
     openai = sys.modules.get("openai")
     if not streamed or openai is None:
@@ -61,7 +61,7 @@ def cut_off(error: BaseException, *, streamed: bool) -> bool:
 
 def kind_of(value: object) -> str:
     """
-    What *value* is, for a message.
+    Returns the kind of *value*, for a message.
     """
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "an object")
 
@@ -118,8 +118,8 @@ def told_once(calls: Iterable[C], key: Callable[[C], tuple[str, ...]]) -> list[C
 
 def ids_of(own: Iterable[str], n: int) -> list[str]:
     """
-    The ids of one turn's calls: their *own*; one made of *n*, which is to be unique, if it is empty or another call has
-    it. No request could say otherwise which result is whose.
+    Returns the ids of one turn's calls: their *own* ones. A call whose id is empty or taken gets one made of *n*, which
+    is to be unique. No request could say otherwise which result is whose.
     """
     ids: dict[str, None] = {}
     for position, id_ in enumerate(own):
@@ -132,7 +132,7 @@ def ids_of(own: Iterable[str], n: int) -> list[str]:
 
 def written_in(of: Any, name: str) -> str:
     """
-    What the model wrote for a tool, as text. Some servers send the object that the text is of.
+    Returns the text that the model wrote for a tool. Some servers send the object that the text is of.
     """
     value = part(of, name)
     if value is None:
@@ -156,7 +156,7 @@ def encodable(text: str) -> str:
 
 def is_json(text: str) -> bool:
     """
-    Whether *text* is JSON that is whole; no text at all is a call without arguments.
+    Returns whether *text* is JSON that is whole; no text at all is a call without arguments.
     """
     try:
         json.loads(text or "null")
@@ -176,7 +176,8 @@ def check_error(of: Any) -> None:
 
 def error_in(of: Any) -> Any:
     """
-    What the field *error* of *of* says; None if that is nothing. Some servers always send an object there, empty.
+    Returns the value of the field *error* of *of*, None if it is empty. Some servers always send an object there,
+    empty.
     """
     error = part(of, "error")
     return error if any(_fields(error).values()) else None
@@ -184,7 +185,7 @@ def error_in(of: Any) -> Any:
 
 def reason_of(error: Any) -> tuple[str, str | None]:
     """
-    What a server says of an *error*, in one line, and its code.
+    Returns a server's reason for an *error*, in one line, and its code.
     """
     texts = {name: said for name, said in _fields(error).items() if isinstance(said, str) and said}
     other = (said for name, said in texts.items() if name not in _NO_REASON)

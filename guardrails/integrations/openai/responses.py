@@ -47,7 +47,7 @@ _SERVED: Final = re.compile(r"reasoning|message|compaction|mcp_.*|.*_(?:call|out
 class Responses:
     """
     The wire itself. Each request carries the whole conversation, which also serves servers that keep nothing
-    (`store=False`); *chained*, it goes on from the response before and carries only what is new.
+    (`store=False`). If *chained*, it goes on from the response before and carries only the new items.
     """
 
     chained: bool = False
@@ -141,7 +141,7 @@ class Response:
 
     def ended(self, *, closed: bool | None) -> None:
         """
-        All has come. What ends a stream is the event that has the whole response.
+        All has come. The event that holds the whole response ends a stream.
         """
         if self.status is None:
             raise Cut
@@ -178,8 +178,8 @@ class Response:
 
     def messages(self) -> list[Message]:
         """
-        The items that the conversation keeps, those of the model's reasoning unchanged; none where they are alone, which
-        the API would not take.
+        Returns the items that the conversation keeps, those of the model's reasoning unchanged. Reasoning alone is left
+        out, because the API would not take it.
         """
         for item in self.items:
             for piece in _pieces(item):

@@ -17,8 +17,8 @@ R = TypeVar("R")
 
 class RequestOptions(TypedDict, total=False):
     """
-    What goes into every request as it is: the settings of the client's `create`, of either wire, that a loop does not make
-    itself. Those that the client does not know yet go into `extra_body`.
+    The settings that go into every request unchanged: those of the client's `create`, of either wire, that a loop does
+    not make itself. Those that the client does not know yet go into `extra_body`.
     """
 
     access_programs: Any
@@ -78,8 +78,8 @@ def with_settings_of(
     takes: Callable[Concatenate[Session, P], object],
 ) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, Session, P], R]]:
     """
-    A decorator for a function of a client, a session and `**settings`: its settings are those that *takes* has after its
-    session, for a type checker and for `inspect.signature`.
+    Returns a decorator for a function of a client, a session and `**settings`. For type checkers and
+    `inspect.signature` its settings are those that *takes* has after its session.
     """
 
     def taking(function: Callable[..., R]) -> Callable[Concatenate[Any, Session, P], R]:

@@ -1,5 +1,5 @@
 """
-What a loop needs of the wire it speaks: chat.completions or Responses.
+The needs of a loop from the wire it speaks: chat.completions or Responses.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,14 +44,15 @@ class Reply(Protocol):
 
     def turn(self, n: int) -> Turn:
         """
-        The response for the loop, once it is all there. Calls without an id of their own get one made of *n*, which is to be
-        unique. ResponseFailed where it is not all there.
+        The response for the loop, once it is all there. Calls without an id of their own get one made of *n*, which is
+        to be unique. Raises ResponseFailed if a part of it is missing.
         """
         ...
 
     def messages(self) -> list[Message]:
         """
-        What the conversation keeps of it, ids as `turn` gave them; empty where nothing in it is worth a word.
+        Returns the messages that the conversation keeps of it, with the ids that `turn` gave. They are empty if nothing
+        in it is worth keeping.
         """
         ...
 
@@ -59,7 +60,7 @@ class Reply(Protocol):
 @dataclass(frozen=True, slots=True)
 class Sent:
     """
-    What a request carries of the conversation.
+    The part of the conversation that a request carries.
     """
 
     messages: Sequence[Any]
@@ -82,7 +83,7 @@ class Wire(Protocol):
     @property
     def chained(self) -> bool:
         """
-        Whether the server keeps the conversation, and each request brings only what is new.
+        Returns whether the server keeps the conversation, and each request brings only what is new.
         """
         ...
 
@@ -94,7 +95,7 @@ class Wire(Protocol):
 
     def create(self, client: Any) -> Callable[..., Any]:
         """
-        What sends a request.
+        Returns the client's function that sends a request.
         """
         ...
 
@@ -124,7 +125,7 @@ class Wire(Protocol):
 
     def result(self, call: RequestedCall, text: str) -> Message:
         """
-        What answers *call*, without control characters.
+        Returns the message that answers *call*, without control characters.
         """
         ...
 
@@ -142,7 +143,7 @@ class Wire(Protocol):
 
     def answers(self, message: Any) -> str | None:
         """
-        The id of the call that *message* answers; None where it answers none.
+        Returns the id of the call that *message* answers, None if it answers no call.
         """
         ...
 

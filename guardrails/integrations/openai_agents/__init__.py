@@ -48,8 +48,8 @@ class GuardedRunner:
     runs. *options* are those of `Policy.session`.
 
     The run's `conversation_id`, the id of its `session`, or the `group_id` of its configuration names the session of a
-    policy, in this order. A run without any of them has a session of its own, forgotten when it ends; in a tool of a run
-    behind a session it has a share of what that has left.
+    policy, in this order. A run without any of them has a session of its own, forgotten when it ends. In a tool of a
+    guarded run, it has a share of what the outer session has left.
 
     The agents that a run reaches are fitted with the guard where they stand; a plain `Runner.run` runs them as before.
     """

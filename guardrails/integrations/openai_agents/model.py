@@ -52,8 +52,8 @@ def guarded_model(model: Any) -> Any:
 
 class GuardedModel(Behind):
     """
-    A model that is charged to the session of the run. Once that is exhausted its tools are off; if it calls all the same,
-    it is asked once more, and then the session's digest is its message.
+    A model that is charged to the session of the run. Once the session is exhausted, the model's tools are off. If it
+    calls all the same, it is asked once more; then the session's digest is its message.
     """
 
     async def get_response(

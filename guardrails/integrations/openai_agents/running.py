@@ -32,7 +32,7 @@ _PROVIDERS_OWN: Final = frozenset(
 
 class Behind:
     """
-    An object of the host with something in front: whatever is not said here is the object's own, its class too.
+    An object of the host with methods in front: every other attribute is the object's own, its class too.
     """
 
     def __init__(self, inner: Any) -> None:
@@ -98,7 +98,7 @@ class Running:
 
     def take(self, output: Sequence[Any], usage: Any, model: str) -> Meaning:
         """
-        What a response means, once it is charged. The host names responses of several providers alike: they have no key.
+        Charge a response. Returns its meaning. The host names responses of several providers alike: they have no key.
         """
         self._asked.add(self._names)
         calls = [item for item in output if _is_call(item)]
@@ -124,7 +124,8 @@ class Running:
 
     def calling(self, name: str, passes: Iterable[type[BaseException]] = ()) -> Session:
         """
-        The session as a call of the tool *name* that was offered here asks it, whatever another run calls by that name.
+        Returns the session for a call of the tool *name* that was offered here. Another run may call another tool by
+        that name.
         """
         tool = self._offered.get(name)
         spec = None if tool is None else tool.arguments()
@@ -132,7 +133,7 @@ class Running:
 
     async def unknown(self, name: str, call_id: str) -> Envelope:
         """
-        What a call of a tool reads that was not offered.
+        Returns the refusal that a call reads if its tool was not offered.
         """
 
         def never(tool: str, _: Any) -> Any:
@@ -158,7 +159,7 @@ def _told_of(tool: FunctionTool) -> Any:
 
 def declaration(tool: FunctionTool) -> Tool:
     """
-    What is known of *tool*, by its schema and by what its server says of it.
+    Returns the declaration of *tool*, from its schema and from its server's annotations.
     """
     made = Tool(name=tool.qualified_name, description=tool.description, parameters=_arguments(tool))
     hints = tool.mcp_annotations

@@ -81,7 +81,7 @@ def guard(tool: Any) -> None:
 
 def is_served(tool: Any) -> bool:
     """
-    Whether *tool* is that of an MCP server, which is guarded itself.
+    Returns whether *tool* is that of an MCP server, which is guarded itself.
     """
     origin = get_function_tool_origin(tool) if isinstance(tool, FunctionTool) else None
     return origin is not None and origin.type == ToolOriginType.MCP

@@ -32,8 +32,8 @@ def of_process() -> "Telemetry | None":
 
 def leave() -> NoReturn:
     """
-    End this process, whose work is done, with exit code 0: what its spans and counts are exported to is waited for 2 seconds at
-    most, and not as long as an SDK may wait.
+    End this process, whose work is done, with exit code 0. The export of its spans and counts is waited for 2 seconds
+    at most; an SDK may wait longer.
     """
     from .leaving import leave as left
 

@@ -20,7 +20,7 @@ with needs("otel", "`guardrails.integrations.otel`"):
 
 def leave() -> NoReturn:
     """
-    End this process with exit code 0, whatever an exporter does.
+    End this process with exit code 0, even if an exporter hangs or fails.
     """
     # The SDK's own end may take a minute, if a collector does not answer.
     exported = threading.Thread(target=_export, daemon=True)

@@ -1,5 +1,5 @@
 """
-What is counted of calls and responses, and what is left of budgets.
+Counts calls and responses, and gauges the rest of budgets.
 
 Labels are bounded: names of tools and codes up to `MAX_LABELS` each, and never a session or the name of a scope's owner.
 """
@@ -61,7 +61,7 @@ class Labels:
 
 class Budget:
     """
-    What the objects of one session share: as long as one of them is alive, it says what is left.
+    The budget that the objects of one session share: while one of them is alive, it says what is left.
     """
 
     __slots__ = ("__weakref__", "read")
@@ -94,7 +94,8 @@ class Metrics:
 
     def opened(self) -> Budget:
         """
-        What says how much a session has left, and does not keep it alive: it is held by all objects of the session.
+        Returns the budget of a session, which tells how much is left. The session's objects hold it, and it does not
+        keep the session alive.
         """
         budget = Budget()
         with self._reading:

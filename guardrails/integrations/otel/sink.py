@@ -17,7 +17,7 @@ _TRACEPARENT: Final = re.compile(
 
 class Ids(NamedTuple):
     """
-    What names a span.
+    The ids of a span.
     """
 
     trace_id: int
@@ -26,8 +26,8 @@ class Ids(NamedTuple):
 
 class TracedSink:
     """
-    Puts records into *sink*, each with a field `trace`: the ids of the span that *present* names when it is put, if there is
-    one. What else the sink has is its own.
+    Puts records into *sink*, each with a field `trace`: the ids of the span that *present* names when it is put, if
+    there is one. All its other attributes are those of the sink.
     """
 
     def __init__(self, sink: Sink, present: Callable[[], Ids | None]) -> None:

@@ -161,7 +161,7 @@ class CallSpan:
 
     def settled(self, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
         """
-        Hear how it ended. What its tool gave back is not kept, but for what is shown of it.
+        Hear how it ended. Of a tool's result only the shown part is kept.
         """
         outcome, (cost, tokens) = prepared.outcome, self._estimate
         self.ran, self.error_type = True, outcome.error_type
@@ -217,7 +217,7 @@ def _started(tracer: "Tracer", tool: str, at_ns: int) -> "Span":
 
 def _is_of_host(span: "Span", tool: str) -> bool:
     """
-    Whether the present *span* is one that a host has made for a call of *tool*, and that no session tells of.
+    Returns whether the present *span* is one that a host has made for a call of *tool*, and that no session tells of.
     """
     said = getattr(span, "attributes", None)
     if not isinstance(said, Mapping) or said.get(names.OPERATION) != names.EXECUTE_TOOL or said.get(names.TOOL) != tool:
@@ -244,7 +244,7 @@ def present_ids() -> Ids | None:
 
 def key_of(decision: Decision) -> Key:
     """
-    What tells the call of *decision* from all others.
+    Returns the key that tells the call of *decision* from all others.
     """
     return decision.session, decision.run, decision.n or decision.call.id
 

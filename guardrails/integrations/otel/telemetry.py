@@ -46,10 +46,10 @@ class Telemetry:
     Spans and metrics of the sessions that are given it: `policy.session("run-1", telemetry=Telemetry())`. One serves all
     sessions of a process.
 
-    It uses the providers that the program has set, those of the SDK, or *tracer_provider* and *meter_provider*; without an SDK
-    nothing is kept. With *content* spans have arguments and results, without secrets as far as their shapes and names tell;
-    None: as `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says. Whatever exports ends on a thread of its own: one that
-    raises or hangs costs telemetry and no call.
+    It uses the providers that the program has set, those of the SDK, or *tracer_provider* and *meter_provider*; without
+    an SDK nothing is kept. With *content* spans have arguments and results, without secrets as far as their shapes and
+    names tell; None: as `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says. Exporters end on a thread of their
+    own: one that raises or hangs costs telemetry and no call.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class Telemetry:
 
     def flush(self, timeout: float | None = None) -> bool:
         """
-        Wait up to *timeout* seconds until the spans of all calls that are over have ended. Returns whether they have. What the
-        SDK holds back is flushed by its own `force_flush`.
+        Wait up to *timeout* seconds until the spans of all calls that are over have ended. Returns whether they have.
+        Spans that the SDK holds back are flushed by its own `force_flush`.
         """
         return self._worker.flush(timeout)
 
@@ -99,8 +99,8 @@ class Telemetry:
     @contextmanager
     def within(self, carrier: object) -> Iterator[None]:
         """
-        A block whose spans are children of the one that the *carrier* names, by its W3C `traceparent`: the `_meta` of an MCP
-        request, headers, or variables in lower case. One that names none leaves the context as it is.
+        A block whose spans are children of the one that the *carrier* names by its W3C `traceparent`. A carrier is the
+        `_meta` of an MCP request, headers, or variables in lower case. One that names none leaves the context as it is.
         """
         said = carrier if isinstance(carrier, Mapping) else {}
         found = {key: value for key in CARRIED if isinstance(value := said.get(key), str)}
@@ -119,7 +119,8 @@ class Telemetry:
 
     def carrier(self, decision: Decision | None = None) -> dict[str, str]:
         """
-        What names the span of the open call of *decision*, or the present one: `traceparent` and what belongs to it.
+        Returns the names of the span of the open call of *decision*, or of the present one: `traceparent` and its
+        companions.
         """
         with self._opening:
             call = None if decision is None else self._open.get(key_of(decision))

@@ -73,7 +73,7 @@ class Worker:
 
     def _start(self) -> bool:
         """
-        Whether there is a thread now: a process that ends, or has too many, may start none.
+        Returns whether there is a thread now: a process that ends, or has too many, may start none.
         """
         if self._thread is None:
             with self._starting:

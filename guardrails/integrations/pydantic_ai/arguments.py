@@ -16,7 +16,7 @@ with needs("pydantic-ai", "this adapter"):
 
 class Wrong:
     """
-    What the host found wrong with the arguments of one call, as their check.
+    The host's objections to the arguments of one call, as their check.
     """
 
     def __init__(self, error: "ValidationError | host.ModelRetry | host.ToolFailed", schema: dict[str, Any]) -> None:
@@ -39,6 +39,7 @@ class Wrong:
 
     async def told(self, _: str, __: Any) -> Failed:
         """
-        What a policy that checks no arguments is told instead; the tool does not run then either.
+        Returns the failure that a policy without a check of arguments is told instead. The tool does not run then
+        either.
         """
         return Failed(str(self._error), error_type="validation")

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 class GuardrailsCapability(AbstractCapability[Any]):
     """
-    All tools of an agent but its output tools, whichever toolset they are of, behind a policy, or a session that several
-    agents share. *options* are those of `Policy.session`.
+    All tools of an agent but its output tools, from every toolset, behind a policy or a session that several agents
+    share. The *options* are those of `Policy.session`.
 
-    The conversation of a run names its session. A run that a guarded tool makes has the session of the tool's call if its
-    policy is the same, or, with *share* (`{"max_calls": 5}`), so much of it at most. At the end tools are off and output
-    tools stay; so it is for the last request of `UsageLimits`.
+    The conversation of a run names its session. A run inside a guarded tool uses the session of the tool's call if its
+    policy is the same. With *share* (`{"max_calls": 5}`) it has at most that much of it. At the end tools are off and
+    output tools stay; so it is for the last request of `UsageLimits`.
     """
 
     def __init__(

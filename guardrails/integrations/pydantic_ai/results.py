@@ -1,5 +1,6 @@
 """
-What tools of pydantic-ai return and raise, as a session reads it, and as the model reads what the session says of it.
+The results and errors of pydantic-ai's tools as a session reads them, and the session's envelopes as the model reads
+them.
 """
 
 from dataclasses import replace
@@ -21,7 +22,7 @@ with needs("pydantic-ai", "this adapter"):
 
 def failed(error: Exception) -> Failed:
     """
-    What a tool said of its failure. One that asks for a retry means another call than this.
+    Returns the failure that a tool told. One that asks for a retry means another call than this.
     """
     said = error.__cause__ if isinstance(error.__cause__, (host.ModelRetry, host.ToolFailed)) else error
     kind = error_type_from_text(str(said)) or ("validation" if isinstance(said, host.ModelRetry) else None)

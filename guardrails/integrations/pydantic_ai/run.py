@@ -47,7 +47,7 @@ UNSET: Final = object()
 
 class GuardedRun(AbstractCapability[Any]):
     """
-    What `GuardrailsCapability` is for one run, in its *session*, or in a *share* of it if there is so much left.
+    The guard of one run of `GuardrailsCapability`: in its *session*, or in a *share* of it if so much is left.
     """
 
     def __init__(self, session: "Session", share: Mapping[str, Any] | None = None) -> None:

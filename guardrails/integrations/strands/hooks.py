@@ -48,9 +48,9 @@ class GuardrailsHooks(HookProvider):
     """
     The tool calls and model requests of agents behind a policy, or behind a session that several agents share.
 
-    The session manager of an agent names its session by its `session_id`, else `invocation_state["session_id"]` does. An
-    invocation without either has a session of its own. An agent that a guarded tool asks, or that is a node of a swarm or
-    graph with these hooks, has a share of the session around it. *options* are those of `Policy.session`.
+    The session manager of an agent names its session by its `session_id`, else `invocation_state["session_id"]` does.
+    An invocation without either has a session of its own. An agent that a guarded tool asks has a share of the session
+    around it. So has a node of a swarm or graph with these hooks. The *options* are those of `Policy.session`.
     """
 
     def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
@@ -188,7 +188,7 @@ class GuardrailsHooks(HookProvider):
 
 def _goes_on(event: AfterInvocationEvent) -> bool:
     """
-    Whether a hook, or a tool in the background, makes the agent go on.
+    Returns whether a hook, or a tool in the background, makes the agent go on.
     """
     if event.result is None:
         return False

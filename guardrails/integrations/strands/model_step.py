@@ -38,8 +38,8 @@ End = Callable[[], None] | None
 
 class ModelStep:
     """
-    The invocation's requests, asked as its *session* says. *first*: it starts with a message of the user's. *end* is what is
-    to be done at its end.
+    The invocation's requests, asked as its *session* says. If *first*, a message of the user starts it. At its end
+    *end* is called.
     """
 
     def __init__(self, session: "Session", *, first: bool = True, end: End = None) -> None:

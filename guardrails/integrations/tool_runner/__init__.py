@@ -5,8 +5,9 @@ The tool runner of the openai SDK, guarded: its functions run behind a session, 
     response = runner.run(client, {"model": "gpt-5-mini", "input": "find a hotel in Kyoto"})
     print(response.output_text)
 
-What the SDK's runner ends on without an answer (its step limit, a tool that raises, arguments that do not fit or are no
-JSON, a function that is not registered, an id that is missing or comes twice) the model reads as a result here.
+The SDK's runner ends without an answer on its step limit, a tool that raises, or an unregistered function. It also ends
+on arguments that do not fit or are no JSON, and on ids that are missing or repeated. Here the model reads a result
+instead.
 """
 
 import inspect
@@ -126,14 +127,14 @@ class GuardedToolRunner(_Guarded[RegisteredFunction], ResponsesToolRunner):
     """
     A `ResponsesToolRunner` whose functions run behind *session*, for one run at a time.
 
-    *tools* and *execute* are those of `guardrails.integrations.openai.run`; *functions*, those registered for the SDK's
-    own runner, run as they are, but their results go back as envelopes. *options* are the SDK's (`browser`, `computer`,
-    `early_execution`); what a browser or a computer does passes no guard.
+    *tools* and *execute* are those of `guardrails.integrations.openai.run`. *functions* are registered for the SDK's
+    own runner; they run unchanged, but their results go back as envelopes. The *options* are the SDK's (`browser`,
+    `computer`, `early_execution`). Actions of a browser or a computer pass no guard.
 
     `run` and `iterate` are the SDK's, with three differences. After *max_steps* requests whose functions ran (20), or
-    once the session is exhausted, the final answer is asked for with `tool_choice: "none"`, twice if need be; then the
-    session's digest is the answer, except with `eager=True`, where ToolRunnerError is raised. A `tool_choice` that forces
-    a function is taken, and holds for the first request. *strategy* decides on it turn by turn.
+    at an exhausted session, the final answer is asked for with `tool_choice: "none"`. It is asked for twice if need be;
+    then the session's digest is the answer. With `eager=True`, ToolRunnerError is raised instead. A `tool_choice` that
+    forces a function is taken, and holds for the first request. *strategy* decides on it turn by turn.
     """
 
     _kind = RegisteredFunction

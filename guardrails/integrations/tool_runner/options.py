@@ -1,5 +1,5 @@
 """
-What the SDK's own tool runner takes, and a guarded one hands on.
+The options that the SDK's own tool runner takes, and a guarded one hands on.
 """
 
 from typing import Any, TypedDict

@@ -1,6 +1,6 @@
 """
-What goes through the requests and responses of one run of the SDK's tool runner: the session's limits, and the calls that
-the runner would end on.
+Watches the requests and responses of one run of the SDK's tool runner. It adds the session's limits, and answers the
+calls that would end the runner.
 """
 
 import json
@@ -176,7 +176,8 @@ class Watch:
 
     def refused(self, tool: str, arguments: Any) -> str | None:
         """
-        What answers a call of *tool* that came although the final answer was asked for; None where it may be tried.
+        Returns the answer to a call of *tool* that came after the final answer was asked for. None if the call may be
+        tried.
         """
         if self._refusing is None:
             return None

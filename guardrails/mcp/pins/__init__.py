@@ -1,3 +1,3 @@
 """
-What the tools of MCP servers said of themselves when they were first seen; a change is held until somebody allows it.
+The descriptions that tools of MCP servers had when they were first seen; a change is held until somebody allows it.
 """

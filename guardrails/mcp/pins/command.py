@@ -27,7 +27,7 @@ allow allows held tools of SERVER, which is its name or its id; all of them if n
 
 def main(argv: list[str]) -> int:
     """
-    What the command does that *argv* says; its exit code.
+    Run the command that *argv* names. Returns its exit code.
     """
     words, path, as_json = list(argv[1:]), pins_file(), False
     while words and words[0].startswith("-"):

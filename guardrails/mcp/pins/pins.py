@@ -1,5 +1,5 @@
 """
-What tools said of themselves when they were first seen, in a file that all processes of a user share.
+The descriptions that tools had when they were first seen, in a file that all processes of a user share.
 """
 
 import hashlib
@@ -86,10 +86,10 @@ def pins_file() -> str:
 
 class Pins:
     """
-    What tools said of themselves when they were first seen, in the file *path*; None: in this process only.
+    The descriptions that tools had when they were first seen, in the file *path*; None: in this process only.
 
-    Safe in any number of threads and processes. If the file cannot be used, the log says so, and what is seen is kept in
-    this process, beside what can be read of the file.
+    Safe in any number of threads and processes. If the file cannot be used, the log says so. New descriptions are then
+    kept in this process, beside those that can be read of the file.
     """
 
     def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:

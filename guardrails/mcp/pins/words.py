@@ -1,5 +1,5 @@
 """
-What a server says of its tools, as a model may read it: no characters that a person cannot see.
+Cleans a server's words about its tools for a model: no character that a person cannot see is left.
 """
 
 import re
@@ -52,7 +52,7 @@ def _is_seen(one: str) -> bool:
 
 def cleaned(declared: Mapping[str, Any]) -> dict[str, Any]:
     """
-    What a tool *declared*, with visible texts only; values, such as those of `enum`, stay as they are.
+    Returns the *declared* words of a tool with visible texts only. Values, such as those of `enum`, stay unchanged.
     """
     made: dict[str, Any] = _cleaned(declared)
     return made
@@ -71,7 +71,7 @@ def _cleaned(said: Any) -> Any:
 
 def is_deep(said: Any) -> bool:
     """
-    Whether more than `MAX_DEPTH` lists and objects of *said* are in one another.
+    Returns whether more than `MAX_DEPTH` lists and objects of *said* are in one another.
     """
     level = [said]
     for _ in range(MAX_DEPTH + 1):
@@ -91,8 +91,8 @@ def marked(server: str, description: str) -> str:
 
 def looks(name: str) -> str:
     """
-    How the *name* of a tool looks to a reader: equal for names that differ in case, joints, unseen characters or the alphabet of
-    letters that are drawn alike only.
+    Returns how the *name* of a tool looks to a reader. Names look equal if they differ only in case, joints, unseen
+    characters or letters of alphabets that are drawn alike.
     """
     plain = visible(unicodedata.normalize("NFKC", name)).translate(_ALIKE_CAPITALS).casefold().translate(_ALIKE)
     return _JOINTS.sub("_", plain.strip())

@@ -1,3 +1,3 @@
 """
-A proxy in front of an MCP server, whoever wrote it: forwards the original bytes, and guards the calls of tools among them.
+A proxy in front of any MCP server: forwards the original bytes, and guards the calls of tools among them.
 """

@@ -59,7 +59,7 @@ class Calls:
     The calls of one server's tools behind sessions of *policy*; *options* are those of `Policy.session`.
 
     All calls are of the session *named*; without one they are of the run that their client names, else of the process.
-    *pins* hold what the tools of *server* said when they were first seen; None: no tool is held.
+    The *pins* hold the descriptions that tools of *server* had when they were first seen; None: no tool is held.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Calls:
     @property
     def _watches(self) -> bool:
         """
-        Whether the policy decides and records, and changes nothing.
+        Returns whether the policy decides and records, and changes nothing.
         """
         chain = self._policy.chain
         return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
@@ -95,7 +95,7 @@ class Calls:
     @property
     def denies_on_error(self) -> bool:
         """
-        Whether a guard that fails refuses its call.
+        Returns whether a guard that fails refuses its call.
         """
         return self._runs.sessions.denies_on_error
 
@@ -126,7 +126,7 @@ class Calls:
 
     def ask(self, id_: Any, params: Any, run: Run | None = None) -> OpenCall | dict[str, Any] | None:
         """
-        Decide over the call that a client asks for by *params*, of the *run* that is known otherwise: the open call, or
+        Decide on the call that a client asks for by *params*; its *run* is known otherwise. Returns the open call, or
         the result that refuses it. None: it is no call, as its server will say.
         """
         name = params.get("name") if isinstance(params, dict) else None

@@ -1,5 +1,5 @@
 """
-What is due later, told in time by a thread that exists once there is any.
+Calls functions when they are due, on a thread that exists once there is one to call.
 """
 
 import heapq

@@ -9,7 +9,7 @@ from .options import USAGE, Options, UsageError, options_of
 
 def main(argv: list[str]) -> int:
     """
-    What the command does that *argv* says; its exit code.
+    Run the command that *argv* names. Returns its exit code.
     """
     if argv[:1] == ["snippet"]:
         return _snippet(argv[1:])

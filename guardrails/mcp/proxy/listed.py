@@ -1,5 +1,5 @@
 """
-What a server lists of its tools: their declarations, the check of their arguments, and room for a note in what they answer.
+The tools that a server lists: their declarations, the check of their arguments, and room for a note in their answers.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -130,7 +130,7 @@ class Tools:
 
     def declared(self, name: str) -> Tool:
         """
-        What is known of the tool *name*, with the check of its arguments.
+        Returns the declaration of the tool *name*, with the check of its arguments.
         """
         made = self._checked.get(name)
         if made is None:
@@ -142,7 +142,8 @@ class Tools:
 
     def output_schema(self, name: str) -> Mapping[str, Any] | None:
         """
-        What the client was told of the structured content of the tool *name*; one that nothing fits if it was told nothing.
+        Returns the schema that the client was told of the structured content of the tool *name*. If it was told none,
+        the schema fits no value.
         """
         listed = self._known.get(name)
         return UNKNOWN if listed is None else listed.output_schema

@@ -26,7 +26,7 @@ def checked(options: Options) -> "Policy | None":
     """
     The policy of *options*, if it has to be read to know whether it is right; None: it is.
 
-    Raises PolicyError with all its mistakes, OSError where it cannot be read.
+    Raises PolicyError with all its mistakes, OSError if it cannot be read.
     """
     return None if options.policy in SHIPPED else _policy(options)
 
@@ -35,7 +35,7 @@ def calls_of(options: Options, policy: "Policy | None" = None) -> "Calls":
     """
     The guards that *options* ask for, by *policy* if that was read already.
 
-    Raises PolicyError and OSError as `checked` does, StoreError where the store cannot be opened.
+    Raises PolicyError and OSError as `checked` does, StoreError if the store cannot be opened.
     """
     return Guards(options, policy).calls(options.user, options.tenant)
 

@@ -17,10 +17,10 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|[\[\]{}]', re.DOTAL
 
 def read(data: bytes) -> Any:
     """
-    What *data* says. Raises ValueError if it is no JSON.
+    Returns the message that *data* says. Raises ValueError if it is no JSON.
 
-    Bytes that are no UTF-8 are read as the mark for such, and what is nested too deep to be read as `DEEP`: what is forwarded
-    are the original bytes, and a call is guarded however it is written.
+    Bytes that are no UTF-8 are read as the replacement mark, and a value that is nested too deep as `DEEP`. The
+    original bytes are forwarded, and a call is guarded in each way of writing it.
     """
     text = data.decode("utf-8", "replace")
     try:
@@ -54,7 +54,7 @@ def shallow(text: str, deepest: int = 64) -> str:
 
 def written(message: Any) -> bytes:
     """
-    The line that says *message*. Raises ValueError where JSON cannot.
+    The line that says *message*. Raises ValueError if JSON cannot say it.
     """
     try:
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -68,8 +68,8 @@ def written(message: Any) -> bytes:
 
 def carrying(line: bytes, carrier: dict[str, str]) -> bytes:
     """
-    The request *line* with what *carrier* says in the `_meta` of its parameters; the line as it is if it cannot be written
-    anew without a loss.
+    Returns the request *line* with the fields of *carrier* in the `_meta` of its parameters. The line is unchanged if
+    it cannot be written anew without a loss.
     """
     # Fractions keep each of their digits: as text that nothing else is.
     mark = os.urandom(8).hex()
@@ -99,7 +99,7 @@ def failure(id_: Any, code: int, message: str) -> dict[str, Any]:
 
 def cancelled(id_: Any, reason: str) -> dict[str, Any]:
     """
-    What tells a server that nobody waits for the request *id_* any more.
+    Returns the message that tells a server that nobody waits for the request *id_* any more.
     """
     return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id_, "reason": reason}}
 
@@ -115,7 +115,7 @@ def unguarded(error: Exception) -> dict[str, Any]:
 
 def key_of(id_: Any) -> str | None:
     """
-    What tells the request *id_* from others: 1 is 1.0 and not "1". Returns None if it is no id.
+    Returns the key that tells the request *id_* from others: 1 is 1.0 and not "1". Returns None if it is no id.
     """
     if type(id_) is float and id_.is_integer():
         id_ = int(id_)
@@ -126,7 +126,7 @@ def key_of(id_: Any) -> str | None:
 
 def ids(ends: bytes) -> list[Any]:
     """
-    What may be the id of a message of which only the *ends* are there: the first one that is said, and the last.
+    Returns the possible ids of a message of which only the *ends* are there: the first id in it, and the last.
     """
     found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
     return [read(one) for one in (*found[:1], *found[-1:])]

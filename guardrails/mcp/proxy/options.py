@@ -1,5 +1,5 @@
 """
-What the command `guardrails mcp` is told, read without a library: it starts before anything is imported.
+The options of the command `guardrails mcp`, read without a library: the command starts before anything is imported.
 """
 
 import os
@@ -45,12 +45,17 @@ Options:
                        the file for a client that puts each of them behind one budget
   --server NAME        which of them
   --help               show this and exit
+
+Examples:
+  guardrails mcp -- npx -y @modelcontextprotocol/server-filesystem .
+  guardrails mcp --policy strict --records mcp.jsonl -- python server.py
+  guardrails mcp snippet claude-code
 """
 
 
 class Options(NamedTuple):
     """
-    What the command was told.
+    The options that the command was given.
     """
 
     command: tuple[str, ...] = ()
@@ -92,7 +97,7 @@ _NAMES: Final = tuple(name for name in Options._fields if name not in ("command"
 
 def options_of(argv: list[str]) -> Options:
     """
-    What *argv* says. Raises UsageError.
+    Returns the options that *argv* says. Raises UsageError.
     """
     said: dict[str, Any] = {}
     rest = list(argv)

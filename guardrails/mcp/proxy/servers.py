@@ -29,7 +29,7 @@ def printed(options: Options) -> str:
     """
     The file of servers for a client, in which each one is behind a proxy with these *options*.
 
-    Raises PolicyError for a file that is wrong, OSError where it cannot be read.
+    Raises PolicyError for a file that is wrong, OSError if it cannot be read.
     """
     path = os.path.abspath(options.config or "")  # noqa: PTH100
     said: list[str] = []

@@ -1,7 +1,7 @@
 """
 One connection of a client to a server, message by message: the original bytes pass, and calls of tools are looked at.
 
-What it needs of the library is imported when the server has answered `initialize`, or when it is first needed: lines flow
+The library's modules are imported when the server has answered `initialize`, or when they are first needed: lines flow
 before.
 """
 
@@ -31,8 +31,8 @@ MAX_LATE: Final = 1_000  # calls whose answers may still come
 
 class Tap:
     """
-    What stands between *to_client* and *to_server*; *made* gives the guards when they are first needed. The calls are of *run*,
-    if that is known otherwise; *deadlines* may be those of several.
+    The tap between *to_client* and *to_server*; *made* gives the guards when they are first needed. The calls are of
+    *run*, if that is known otherwise; *deadlines* may be those of several.
 
     Safe in any number of threads: the lines of each side come from one of its own.
     """
@@ -84,7 +84,7 @@ class Tap:
     @property
     def waiting(self) -> bool:
         """
-        Whether a call is open.
+        Returns whether a call is open.
         """
         return bool(self._open)
 
@@ -109,7 +109,7 @@ class Tap:
 
     def _asked(self, said: Any) -> bool:
         """
-        Whether the server is to have the message *said*.
+        Returns whether the server is to have the message *said*.
         """
         method = said.get("method") if isinstance(said, dict) else None
         if method == "tools/call":

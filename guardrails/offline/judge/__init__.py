@@ -1,3 +1,3 @@
 """
-What a policy would have done to recorded calls, and how often it would have been wrong.
+Judges a policy by recorded calls: what it would have done, and how often it would have been wrong.
 """

@@ -1,5 +1,5 @@
 """
-What a decision says of a recorded call, and how it adds to the figures.
+Counts the decision on a recorded call into the figures.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from .why import Why, why_wrong
 
 class Said(NamedTuple):
     """
-    What a policy says of one call.
+    The word of a policy on one call.
     """
 
     decision: Literal["allow", "nudge", "pending", "deny"]
@@ -34,7 +34,7 @@ ALLOWED: Final = Said("allow")
 
 def said_of(decision: Decision, tally: Tally, worth: Worth) -> Said:
     """
-    The same in short; nudges and objections in observe mode are counted.
+    Returns the same in short; nudges and objections in observe mode are counted.
     """
     observed = tuple(dict.fromkeys(one.code for one in decision.observed if isinstance(one, Denial)))
     if observed:
@@ -91,9 +91,9 @@ def count_observed(tally: Tally, codes: Sequence[str], worth: Worth) -> None:
 
 def explained(said: Said, tally: Tally, worth: Worth, past: Past, *, over: bool, further: bool) -> Said:
     """
-    What was *said* of the latest call of *past*, and why that is wrong, if it is; the reasons are counted.
+    Returns the word *said* of the latest call of *past*, and why that is wrong, if it is. The reasons are counted.
 
-    *over*: its session had ended before; *further*: and had refused a call since.
+    The session had ended before if *over*, and had refused a call since if *further*.
     """
     denied, code = said.decision == "deny", said.code or ""
     wrong = denied and not further and _is_wrong(code, worth)

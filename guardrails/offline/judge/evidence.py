@@ -1,5 +1,5 @@
 """
-What was really new: the calls of a transcript against the latest identical ones, whatever a policy says of them.
+Finds which calls of a transcript were really new, against the latest identical ones and under any policy.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ class Past:
         self, sig: int | None, evidence: int | None, said: str | None = None, call: ToolCall | None = None
     ) -> Worth:
         """
-        What the *call* of *sig* that ended in *evidence* and *said* this was worth; it is then the latest.
+        Returns the worth of the *call* of *sig* that ended in *evidence* and *said* this. It is then the latest.
         """
         worth: Worth = "new"
         sigs = self.sigs
@@ -75,7 +75,8 @@ class Past:
 
     def twin(self) -> int | None:
         """
-        The place of the latest identical call before the latest call; None: it is not known to have one with a result.
+        Returns the place of the latest identical call before the latest call; None: it is not known to have one with a
+        result.
         """
         sig = self.sigs[-1]
         places = range(len(self.sigs) - 2, -1, -1)
@@ -84,7 +85,7 @@ class Past:
 
     def alike(self, at: int) -> bool:
         """
-        Whether the call at this place and the latest one brought the same but for what is volatile.
+        Returns whether the call at this place and the latest one brought the same but for what is volatile.
         """
         one, latest = self.evidence[at], self.evidence[-1]
         if one is None or latest is None or one == latest:
@@ -109,8 +110,8 @@ class Past:
 
 def outcome_of_call(call: RecordedCall, tool: Tool) -> Outcome:
     """
-    How *call* ended: `SUCCESS`, or a failure. One is found in results that were recorded as good too, as in a session: by what
-    *tool* declares, else by what anyone would call one.
+    Returns how *call* ended: `SUCCESS`, or a failure. A result that was recorded as good may also be a failure, as in a
+    session. It is judged by the declaration of *tool*, else by its common signs.
     """
     if call.is_error or (call.is_error is None and call.error_type is not None):
         return Outcome(None, call.error_type or "other", "", call.http_status, call.retry_after_ms)
@@ -124,7 +125,7 @@ def outcome_of_call(call: RecordedCall, tool: Tool) -> Outcome:
 
 def evidence_of(call: RecordedCall, failed: bool) -> int | None:  # noqa: FBT001  hot path
     """
-    What tells the result of *call* from another; None where there is none.
+    Returns a mark that tells the result of *call* from others. Returns None if it has no result.
     """
     if not call.has_result:
         return None
@@ -146,9 +147,10 @@ def shown_by(
     call: RecordedCall, evidence: int, outcome: Outcome, *, looks: bool
 ) -> Callable[[ToolCall, bool], Prepared]:
     """
-    What guards see of the result of *call* once it is there; not more than its *evidence* unless one *looks* closer.
+    Returns the result of *call* as guards see it once it is there. They see no more than its *evidence* unless one
+    *looks* closer.
 
-    Of the call as it was decided, and whether a tool fails meanwhile: then its values count too.
+    It is made for the call as it was decided, and for whether a tool fails meanwhile: then its values count too.
     """
     result, failed = call.result, outcome.error_type is not None
 
@@ -183,6 +185,6 @@ def _looked_at(result: str, outcome: Outcome, call: ToolCall) -> tuple[int, int]
 @lru_cache(maxsize=1024)
 def brought(result: str) -> Emptiness:
     """
-    `emptiness` of a short success; more than half of them were there before.
+    Returns `emptiness` of a short success; more than half of them were there before.
     """
     return emptiness(result.encode("utf-8", "ignore"))

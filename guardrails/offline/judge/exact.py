@@ -1,8 +1,8 @@
 """
 Decide the library's own records again, exactly: every decision must be the recorded one.
 
-The events of a session may be spread over files and stand in another order than their numbers, so they are put in order in a
-temporary database; in memory is one session at a time, and all those that share something with others.
+The events of a session may be spread over files, in any order. A temporary database puts them in order. One session at
+a time is in memory, with those that share something with it.
 """
 
 import sqlite3
@@ -64,7 +64,7 @@ class Difference:
 @dataclass(slots=True)
 class Exactness:
     """
-    What came of deciding records again.
+    The outcome of deciding records again.
     """
 
     policy: str
@@ -102,17 +102,17 @@ class Exactness:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The same for another program.
+        Returns the same for another program.
         """
         return {**asdict(self), "exact": self.same}
 
 
 def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = ()) -> Exactness:
     """
-    All sessions of *files*, decided again by *policy*, and from where they went over to one of *others* by that.
+    Returns all sessions of *files*, decided again by *policy*, or by one of *others* once they went over to it.
 
-    Files without records are told of. Raises SessionError where no file holds records of this library, NoRecordsError where
-    none holds a call in any form, and SessionError where the records cannot be put in order.
+    Files without records are told of. Raises SessionError if no file holds records of this library, or they cannot be
+    put in order; NoRecordsError if none holds a call.
     """
     found = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}

@@ -1,8 +1,8 @@
 """
 Judge a policy call by call: what it would have done, and whether that was right.
 
-Recorded calls go through the same core as live ones, by a clock that their own times move. What a denied call gave back is
-not shown to the guards, for live it would not exist.
+Recorded calls go through the same core as live ones, by a clock that their own times move. The result of a denied call
+is not shown to the guards, for live it would not exist.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class Judge:
 
     def judge(self, call: RecordedCall) -> Said:  # noqa: PLR0915  one way through, and the hot one
         """
-        What the policy says of the next call of its session.
+        Returns the word of the policy on the next call of its session.
         """
         track = self._track
         if track is None or call.session_id != self._session_id or call.source != self._source or call.run != self._run:
@@ -146,7 +146,7 @@ class Judge:
 
     def lens(self, timed: bool, turned: bool) -> Lens:  # noqa: FBT001
         """
-        The chain for sessions of this kind.
+        Returns the chain for sessions of this kind.
         """
         found = self._lenses.get((timed, turned))
         if found is None:
@@ -250,7 +250,7 @@ class Judge:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The figures so far as JSON has them; the open sessions are in `tracks`.
+        Returns the figures so far as JSON has them; the open sessions are in `tracks`.
         """
         return {
             "tallies": {
@@ -264,7 +264,7 @@ class Judge:
 
     def take_over(self, data: Mapping[str, Any]) -> None:
         """
-        Go on from what `to_dict` made.
+        Go on from the data of `to_dict`.
         """
         for source, of_tools in data["tallies"].items():
             self.tallies[source] = {name: Tally.from_dict(tally) for name, tally in of_tools.items()}
@@ -274,7 +274,7 @@ class Judge:
 
     def judgement(self) -> Judgement:
         """
-        The figures so far.
+        Returns the figures so far.
         """
         tools: dict[str, Tally] = {}
         tallies: list[Tally] = []

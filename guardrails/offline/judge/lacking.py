@@ -1,5 +1,5 @@
 """
-What transcripts lack, and which guards of a policy can therefore not be judged.
+Finds what transcripts lack, and which guards of a policy can therefore not be judged.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,7 +47,7 @@ SHOWN: Final = 6
 @dataclass(slots=True)
 class Held:
     """
-    What the transcripts of one source hold.
+    The data that the transcripts of one source hold.
     """
 
     sessions: int = 0
@@ -66,14 +66,14 @@ class Held:
 
     def to_list(self) -> list[int]:
         """
-        The figures in their order.
+        Returns the figures in their order.
         """
         return [getattr(self, each.name) for each in fields(self)]
 
 
 def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stable: bool) -> dict[str, str]:
     """
-    The guards and settings of *chain* that *held* says too little for, each with the reason.
+    Returns the guards and settings of *chain* that *held* says too little for, each with the reason.
 
     *specified*: a tool that was called declares its parameters; *stable*: one is declared stable.
     """
@@ -129,7 +129,8 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
 
 def one_by_one(chain: Chain, held: Mapping[str, Held]) -> str | None:
     """
-    Where the guards of *chain* cannot know which calls were made together, and what they do there. Returns None if they can.
+    Returns where the guards of *chain* cannot know which calls were made together, and what they do there. Returns None
+    if they can.
 
     Where a session has times, `loops` tells its responses apart by these.
     """
@@ -143,7 +144,7 @@ def one_by_one(chain: Chain, held: Mapping[str, Held]) -> str | None:
 
 def no_arguments(chain: Chain, calls: int) -> dict[str, str]:
     """
-    The guards of *chain* that look at arguments, where *calls* calls were recorded without theirs.
+    Returns the guards of *chain* that look at arguments, where *calls* calls were recorded without theirs.
     """
     if not calls:
         return {}
@@ -154,7 +155,7 @@ def no_arguments(chain: Chain, calls: int) -> dict[str, str]:
 
 def no_scopes(scopes: Iterable[str]) -> dict[str, str]:
     """
-    The *scopes* of a policy: no transcript says whose a session is.
+    Returns the *scopes* of a policy: no transcript says whose a session is.
     """
     return {f"scopes.{name}": "no transcript says whose a session is" for name in scopes}
 

@@ -1,8 +1,8 @@
 """
 A policy's chain as far as a transcript can tell what it would have done.
 
-What only changes the text of results is left out, for nobody reads it here. What needs times or turns that a transcript
-lacks is taken out, and named by `lacking`.
+Guards that only change the text of results are left out, for nobody reads it here. Guards that need times or turns
+which a transcript lacks are taken out, and named by `lacking`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -50,7 +50,7 @@ class Lens:
 
     def plan(self, tool: str, read_only: bool | None, polling: bool) -> Plan:  # noqa: FBT001  hot path
         """
-        What applies to *tool*, which its transcript declares to be *read_only* or *polling*.
+        Returns the plan for *tool*, which its transcript declares to be *read_only* or *polling*.
         """
         key = tool, read_only, polling
         plan = self.declared.get(key)
@@ -63,7 +63,7 @@ class Lens:
 
 def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     """
-    What of *chain* can be judged in a session whose calls are *timed* and *turned*, or not.
+    Returns the part of *chain* that can be judged in a session whose calls are *timed* and *turned*, or not.
     """
     seen = [guard for guard in (_seen(guard, timed, turned) for guard in chain.guards) if guard is not None]
     cap = next(

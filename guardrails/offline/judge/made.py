@@ -17,7 +17,7 @@ SIG_BITS: Final = (1 << 64) - 1
 
 def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
     """
-    *call* under the id *call_id*; its signature is the recorded one where arguments are not to be checked.
+    Returns *call* under the id *call_id*. Its signature is the recorded one if arguments are not to be checked.
     """
     tool, arguments, sig = call.tool, call.arguments, call.sig
     if plan.arguments is None or arguments is None:

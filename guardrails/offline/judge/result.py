@@ -21,11 +21,11 @@ Kind = Literal["nudge", "deny", "observe"]
 @dataclass(slots=True)
 class Tally:
     """
-    What a policy did to the calls of one source, of one tool, or of all.
+    The effects of a policy on the calls of one source, of one tool, or of all.
 
-    A *pointless* call has the same evidence as the latest identical call within the last 20 of its session: equal results of
-    two successes, equal but for digits of two failures. Every other repeat brought something. A call without a recorded
-    result (denied live, or cut off) is neither.
+    A *pointless* call has the same evidence as the latest identical call within the last 20 of its session. The results
+    of two successes are equal then, those of two failures equal but for digits. Every other repeat brought something. A
+    call without a recorded result (denied live, or cut off) is neither.
     """
 
     source: str
@@ -106,26 +106,26 @@ class Tally:
     @property
     def wrong_observed_per_1000(self) -> float:
         """
-        The same of what guards in observe mode would have denied.
+        The same of calls that guards in observe mode would have denied.
         """
         return 1000 * sum(self.wrong_observed.values()) / self.calls if self.calls else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """
-        All of it as JSON has it, codes by their names.
+        Returns all of it as JSON has it, codes by their names.
         """
         return {name: _plain(value) for name, value in self.values().items()}
 
     def values(self) -> dict[str, Any]:
         """
-        All of it as it is, codes in the order in which they were met: tables show equal counts in that order.
+        Returns all of it as it is, codes in the order in which they were met: tables show equal counts in that order.
         """
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """
-        What `to_dict` or `values` made.
+        Returns the result from the output of `to_dict` or `values`.
         """
         tally = cls(data["source"])
         for name in cls.__slots__:
@@ -215,7 +215,7 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The figures as JSON has them, without the single stops and time lines.
+        Returns the figures as JSON has them, without the single stops and time lines.
         """
         return {
             "policy": self.policy,

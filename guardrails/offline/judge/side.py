@@ -35,9 +35,9 @@ class Side:
 
     def step(self, call: ToolCall, now: int, plan: Plan, shown: Shown | None, end_ms: int) -> Decision:
         """
-        What is decided of *call*.
+        Returns the decision on *call*.
 
-        What it has *shown* (None: not recorded) is seen once *end_ms* is over, and never where it is denied.
+        Its result *shown* (None: not recorded) is seen once *end_ms* is over, and never if it is denied.
         """
         engine, state = self.engine, self.state
         if self.running:
@@ -61,7 +61,7 @@ class Side:
 
     def settle(self, now: int) -> None:
         """
-        Show what has come back by *now*.
+        Show the results that have come back by *now*.
         """
         due = [one for one in self.running if one[0] <= now]
         if due:
@@ -71,8 +71,8 @@ class Side:
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
-        A model response came: a *turn* of its own, and its usage where that is known. *model* is None if nobody asked for
-        its price; else a response without *tokens* did not say what it used.
+        A model response came: a *turn* of its own, and its usage if that is known. The *model* is None if nobody asked
+        for its price. Else a response without *tokens* did not say what it used.
         """
         if self.running:
             self.settle(now)

@@ -86,7 +86,7 @@ class Track:
 
     def stop(self, cell: Cell) -> None:
         """
-        Note what was said of a call that did not simply pass.
+        Note the decision on a call that did not simply pass.
         """
         self.stop_count += 1
         if len(self.stops) < MAX_STOPS:
@@ -102,7 +102,8 @@ class Track:
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
-        A response of *model* (None: nobody asked for its price) came; where the cap on refused turns strikes now, the session goes on without it beside.
+        A response of *model* (None: nobody asked for its price) came. If the cap on refused turns strikes now, the
+        session goes on without it beside.
         """
         main, cap = self.main, self.lens.cap
         if main.running:
@@ -125,7 +126,7 @@ class Track:
 
     def to_bytes(self) -> bytes:
         """
-        All of it; `track_of` gives an equal one.
+        Returns all of it; `track_of` gives an equal one.
         """
         turn = self.turn
         self.past.settle()
@@ -158,7 +159,7 @@ def _strikes(cap: Denials, side: Side, now: int) -> bool:
 
 def track_of(packed: bytes, lens_of: LensOf) -> Track:
     """
-    The track that `to_bytes` made these bytes of.
+    Returns the track that `to_bytes` made these bytes of.
     """
     try:
         rest = orjson.loads(packed)

@@ -28,7 +28,7 @@ class Tracks(Protocol):
 
     def get(self, key: Key, lens_of: LensOf) -> Track | None:
         """
-        The session of *key*; None: it was never put. *lens_of* gives the chain that a packed one goes on with.
+        Returns the session of *key*; None: it was never put. *lens_of* gives the chain that a packed one goes on with.
         """
         ...
 
@@ -40,13 +40,13 @@ class Tracks(Protocol):
 
     def busiest(self, most: int, lens_of: LensOf) -> list[tuple[Key, Track]]:
         """
-        The sessions with the most stops, those first, at most *most*.
+        Returns the sessions with the most stops, those first, at most *most*.
         """
         ...
 
     def packed(self) -> Iterator[tuple[Key, int, bytes]]:
         """
-        (key, stops, track as `Track.to_bytes` gives it) of all sessions.
+        Returns (key, stops, track as `Track.to_bytes` gives it) of all sessions.
         """
         ...
 

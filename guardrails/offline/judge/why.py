@@ -1,5 +1,5 @@
 """
-Why a denial was wrong: what the call brought that was taken for a repeat, in one class for each.
+Tells why a denial was wrong: the news that the call brought though it was taken for a repeat, in one class for each.
 """
 
 from typing import Final, Literal
@@ -25,7 +25,7 @@ The same result for other arguments is no harm if a look found nothing once more
 
 def why_wrong(past: Past, *, over: bool) -> Why:
     """
-    The class of the latest call of *past*, which brought something; *over*: its session had ended before.
+    Returns the class of the latest call of *past*, which brought something; *over*: its session had ended before.
     """
     if over:
         return "ended"

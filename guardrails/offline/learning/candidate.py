@@ -49,10 +49,10 @@ def candidate(
     corrections: Corrections | None = None,
 ) -> Candidate:
     """
-    The model of *cells*, already decayed, and of the shipped beliefs; *training* is told in its file. *corrections* are those
-    of the cells unless they are given.
+    Returns the model of *cells*, already decayed, and of the shipped beliefs. Its file tells of *training*. The
+    *corrections* are those of the cells unless they are given.
 
-    Raises TrainingError where nothing can be learned from them.
+    Raises TrainingError if they teach nothing.
     """
     tools = known_tools(cells)
     kept = [cell for cell in cells if cell.tool in tools]
@@ -94,7 +94,7 @@ def candidate(
 
 def grafted(base: RetryModel, corrections: Corrections, spec: FeatureSpec, cells: Sequence[Cell]) -> Candidate:
     """
-    *base* with other *corrections*; its profiles are those of *cells*, already decayed.
+    Returns *base* with other *corrections*; its profiles are those of *cells*, already decayed.
     """
     tallies = told_pairs(_with(tallies_of(spec, cells), corrections))
     kept = told_of(corrections, tallies)
@@ -107,8 +107,8 @@ def grafted(base: RetryModel, corrections: Corrections, spec: FeatureSpec, cells
 
 def judged_terms(terms: Sequence[tuple[str, ...]], cells: Iterable[Cell]) -> tuple[tuple[str, ...], ...]:
     """
-    *terms*, without those of the source where too few retries were made to explore: nothing says then how those that an agent
-    chose differ from others, and what all retries share would be taken for what is special about the agent's.
+    Returns *terms*, without the terms of the source if too few retries were made to explore. The difference between an
+    agent's chosen retries and others is then unknown. A property of all retries would be taken for one of the agent's.
     """
     explored = sum(cell.n for cell in cells if cell.source == EXPLORE)
     return tuple(term for term in terms if SOURCE not in term or explored >= MIN_EXPLORED)
@@ -126,7 +126,7 @@ def _with(tallies: Mapping[tuple[str, str], Tally], corrections: Corrections) ->
 
 def told(made: Candidate, more: Mapping[str, Any]) -> Candidate:
     """
-    The same model, whose file tells *more* of its training.
+    Returns the same model, whose file tells *more* of its training.
     """
     body = {**made.model.body, "training": {**made.model.body["training"], **more}}
     text = text_of(sealed(body))
@@ -135,14 +135,14 @@ def told(made: Candidate, more: Mapping[str, Any]) -> Candidate:
 
 def cold_model(spec: FeatureSpec) -> Candidate:
     """
-    What is served before there are records: the same fit, of the beliefs alone.
+    Returns the model that is served before there are records: the same fit, of the beliefs alone.
     """
     return candidate(spec, [], TERMS, {"records": "none"})
 
 
 def versions() -> dict[str, str]:
     """
-    The versions of what fits and writes a model.
+    Returns the versions of the packages that fit and write a model.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -162,7 +162,7 @@ def versions() -> dict[str, str]:
 
 def tallies_of(spec: FeatureSpec, cells: Iterable[Cell]) -> dict[tuple[str, str], Tally]:
     """
-    What the cells of each (tool, error type) add up to.
+    Returns the sums of the cells of each (tool, error type).
     """
     delay, between = spec.by_name.get("delay"), spec.by_name.get("between")
     waits = {} if delay is None else {delay.level(wait): wait for wait in reversed(spec.delays_ms)}

@@ -1,5 +1,6 @@
 """
-Self-correction: what calls with other arguments came to, counted, shrunk and judged like the retries of the same cells.
+Self-correction: the outcomes of calls with other arguments, counted, shrunk and judged like the retries of the same
+cells.
 """
 
 import math
@@ -17,7 +18,7 @@ from guardrails.core.retries.shrinkage import ANY, NONE, After, Corrections, Cou
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.rows.cells import Cell
 
-from .gate import MIN_FOLDS, MIN_RETRIES, Mean, ratio
+from .gate import MIN_FOLDS, MIN_RETRIES, Mean, ratio, slack
 
 
 DECIMALS: Final = 6
@@ -48,21 +49,21 @@ class Corrected:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The same for another program.
+        Returns the same for another program.
         """
         return {**asdict(self), "gain": self.gain.document()}
 
 
 def as_labels(cells: Iterable[Cell]) -> list[Cell]:
     """
-    *cells* in which what is labelled is the correction, so that days and sessions are held out by those.
+    Returns *cells* labelled by the correction, so that days and sessions are held out by corrections.
     """
     return [cell._replace(n=cell.corrected_n, s=cell.corrected) for cell in cells if cell.corrected_n > 0]
 
 
 def corrections_of(spec: FeatureSpec, cells: Iterable[Cell]) -> Corrections:
     """
-    The estimates of *cells*, already decayed, and of the shipped beliefs.
+    Returns the estimates of *cells*, already decayed, and of the shipped beliefs.
     """
     cells = sorted(cells)
     counts: dict[tuple[str, str], Count] = {}
@@ -91,7 +92,7 @@ def corrections_of(spec: FeatureSpec, cells: Iterable[Cell]) -> Corrections:
 
 def told_of(corrections: Corrections, pairs: Iterable[tuple[str, str]]) -> Corrections:
     """
-    *corrections* of those *pairs* of tool and error type, and of all tools, only.
+    Returns *corrections* of those *pairs* of tool and error type, and of all tools, only.
     """
     kept = set(pairs)
     counts = {key: count for key, count in corrections.counts.items() if key in kept or key[0] == ANY}
@@ -108,10 +109,11 @@ def judged(
     trusted: Sequence[Cell],
 ) -> Corrected | None:
     """
-    Whether *new* may replace what *present* says of corrections, by the *held* cells (`as_labels`); None if there are none.
+    Returns whether the corrections of *new* may replace those of *present*, by the *held* cells (`as_labels`). Returns
+    None if there are none.
 
-    They must not do worse than one rate for all, that of the *fitted* cells, neither on the held-out days nor on the older
-    *trusted* ones, which newest days that are bad together cannot have changed. By themselves they replace a model only if
+    They must not do worse than one rate for all, the rate of the *fitted* cells. That holds for the held-out days and
+    for the older *trusted* ones, which bad newest days cannot have changed. By themselves they replace a model only if
     they save log loss beyond noise.
     """
     calls, worked = _total(held)
@@ -154,11 +156,11 @@ def _against(total: Mapping[str, float], spec: FeatureSpec, new: Corrections, tr
     if total["new"] > total["base"]:
         return f"worse than the base rate: {total['new']:.4f} nats per call, {total['base']:.4f} by the base rate"
     n, s = _total(trusted)
-    if n < MIN_RETRIES:
+    if n <= 0:
         return None
     known = math.fsum(_loss(cell, _said(spec, new, cell, s / n)) for cell in trusted) / n
     base = math.fsum(_loss(cell, s / n) for cell in trusted) / n
-    if known <= base:
+    if known <= base + slack(n):
         return None
     return f"worse than the base rate on the days before: {known:.4f} nats per call, {base:.4f} by the base rate"
 
@@ -182,7 +184,7 @@ def _total(cells: Sequence[Cell]) -> tuple[float, float]:
 
 def by_error(corrections: Corrections) -> dict[str, float]:
     """
-    Calls with other arguments that were counted, by error type.
+    Returns calls with other arguments that were counted, by error type.
     """
     made: dict[str, float] = defaultdict(float)
     for (tool, error), count in corrections.counts.items():

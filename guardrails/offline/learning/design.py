@@ -42,13 +42,13 @@ class Columns:
 
     def radix(self, factor: str) -> int:
         """
-        How many levels *factor* has here.
+        Returns how many levels *factor* has here.
         """
         return len(self.names[factor]) if factor in self.names else self.spec.by_name[factor].radix
 
     def joined(self, term: Sequence[str]) -> "Numbers":
         """
-        The levels of *term* as one integer for each cell; -1 where one of them is none.
+        Returns the levels of *term* as one integer for each cell; -1 where one of them is none.
         """
         from guardrails.offline.learning.numeric import np
 
@@ -63,7 +63,7 @@ class Columns:
 
     def key(self, term: Sequence[str], code: int) -> str:
         """
-        The key of a term's weight for the levels that `joined` packed.
+        Returns the key of a term's weight for the levels that `joined` packed.
         """
         parts: list[str] = []
         for factor in reversed(term):
@@ -81,7 +81,7 @@ def columns_of(
     source: str | None = None,
 ) -> Columns:
     """
-    The labelled ones of *cells* as columns, and *beliefs* as cells of no tool and no source.
+    Returns the labelled ones of *cells* as columns, and *beliefs* as cells of no tool and no source.
 
     Tools that are not among *tools* have no weights of their own; *source* overrides who caused the retries. Retries to explore
     and those that a policy advised have none of their source: what is scored is what all others are deviations from.
@@ -126,7 +126,8 @@ def _source(name: str) -> str | None:
 
 def collapsed(columns: Columns, factors: Iterable[str]) -> Columns:
     """
-    *columns* that know *factors* only: cells that differ in others are one, which changes no fit and makes it faster.
+    Returns *columns* that know *factors* only: cells that differ in others are one, which changes no fit and makes it
+    faster.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -142,7 +143,8 @@ def collapsed(columns: Columns, factors: Iterable[str]) -> Columns:
 
 def design(columns: Columns, terms: Sequence[Sequence[str]]) -> tuple[list[tuple[int, str]], Any]:
     """
-    The columns of *terms*, (place of the term, key of the weight), and the one-hot matrix (scipy CSR) over the cells.
+    Returns the columns of *terms*, (place of the term, key of the weight), and the one-hot matrix (scipy CSR) over the
+    cells.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -168,7 +170,7 @@ def design(columns: Columns, terms: Sequence[Sequence[str]]) -> tuple[list[tuple
 
 def logits(columns: Columns, intercept: float, terms: Iterable[Term]) -> "Numbers":
     """
-    The log odds of each cell by the weights of *terms*; the same as `Scorer` finds one by one.
+    Returns the log odds of each cell by the weights of *terms*; the same as `Scorer` finds one by one.
     """
     from guardrails.offline.learning.numeric import np
 

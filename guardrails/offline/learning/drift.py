@@ -36,7 +36,7 @@ class Drift(NamedTuple):
 
     def sentence(self) -> str:
         """
-        What it says, in words.
+        Returns the drift in words.
         """
         return (
             f"`{self.tool}` after `{self.error}`: {self.worked:.0f} of {self.retries:.0f} retries worked, "
@@ -46,8 +46,8 @@ class Drift(NamedTuple):
 
 def drifts(model: RetryModel, cells: Sequence[Cell], alarm: float = ALARM) -> list[Drift]:
     """
-    The pairs of tool and error type in *cells*, those of one day, that are *alarm* or more from the prediction of
-    *model*; the worst first.
+    Returns the pairs of tool and error type in *cells*, those of one day, that differ from the prediction of *model* by
+    *alarm* or more. The worst come first.
     """
     labelled = sorted(cell for cell in cells if cell.action != NO_ACTION and cell.n > 0)
     if not labelled:

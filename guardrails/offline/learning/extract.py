@@ -58,15 +58,15 @@ def extract(
     progress: Progress = lambda done, total, what: None,
 ) -> Extracted:
     """
-    The cells of all that was ever counted into *folder*, after counting what is new in *paths* (files and folders).
+    Returns the cells ever counted into *folder*, after counting the new calls in *paths* (files and folders).
 
-    Read are this library's records, as JSON lines or Parquet, and everything that `readers` reads. What was counted is
-    not read again: a file of records that has grown is read on from where it ended; a renamed one is known. A run that
-    was killed goes on where it was. *whole_by* names the column of partitioned Parquet folders (`bucket=0/`, ...) that
-    hold whole sessions, which spares a sort. With *master*, Spark counts Parquet records there, in place of DuckDB.
+    It reads this library's records, as JSON lines or Parquet, and every format of `readers`. Calls that were counted
+    are not read again. A file that has grown is read on from its earlier end, and a renamed one is known. A run that
+    was killed goes on at its last point. The column *whole_by* partitions Parquet folders (`bucket=0/`, ...) by whole
+    sessions, which spares a sort. With *master*, Spark counts Parquet records there.
 
-    Raises TrainingError where another process counts into the same folder, a path is not there, or the folder was counted
-    by another specification; OSError where a file cannot be read or written.
+    Raises TrainingError if another process counts into the same folder, a path is not there, or the folder was counted
+    by another specification. Raises OSError if a file cannot be read or written.
     """
     spec = spec or shipped_spec()
     kept = CellFolder(folder)
@@ -96,7 +96,7 @@ def extract(
 
 def load(kept: CellFolder, ledger: Ledger) -> tuple[list[Cell], int]:
     """
-    All cells of a folder in the order of their keys, and their newest day.
+    Returns all cells of a folder in the order of their keys, and their newest day.
     """
     newest = ledger.newest_ms // DAY_MS if ledger.newest_ms else UNDATED
     if not ledger.parts:

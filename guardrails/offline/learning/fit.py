@@ -1,8 +1,8 @@
 """
 An exact weighted logistic regression on cells, and its coefficients as terms.
 
-Cells stand for the rows they count: fitted on either, the coefficients are the same. Their order, the solver and the one
-thread it runs in are fixed and the coefficients rounded, so that the same cells give the same model.
+Cells stand for the rows they count: fitted on either, the coefficients are the same. The same cells always give the
+same model: their order, the solver and its one thread are fixed, and the coefficients rounded.
 """
 
 import warnings
@@ -94,7 +94,7 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]], spreads: Sequence[fl
     1 / *spreads*[k - 1]^2, the last holding for all finer ones. Terms of factors that the specification does not have are
     left out.
 
-    Raises TrainingError where there is nothing to tell apart: no labelled retry, or one outcome only.
+    Raises TrainingError if there is nothing to tell apart: no labelled retry, or one outcome only.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -129,7 +129,8 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]], spreads: Sequence[fl
 
 def known_tools(cells: Iterable[Cell], most: int = MAX_TOOLS) -> frozenset[str]:
     """
-    The *most* tools with the most labelled failures; ties by name. A name that no file can hold is none of them.
+    Returns the *most* tools with the most labelled failures; ties by name. A name that no file can hold is none of
+    them.
     """
     total: dict[str, float] = {}
     for cell in cells:
@@ -140,7 +141,7 @@ def known_tools(cells: Iterable[Cell], most: int = MAX_TOOLS) -> frozenset[str]:
 
 def writable(name: str) -> bool:
     """
-    Whether a file can hold *name*.
+    Returns whether a file can hold *name*.
     """
     try:
         name.encode()
@@ -151,7 +152,7 @@ def writable(name: str) -> bool:
 
 def check_outcomes(n: float, s: float) -> None:
     """
-    Raises TrainingError where *n* retries of which *s* worked teach nothing.
+    Raises TrainingError if *n* retries, *s* of which worked, teach nothing.
     """
     if n <= 0:
         raise TrainingError("no failed call was ever repeated in these records, so there is nothing to learn from yet")

@@ -1,5 +1,5 @@
 """
-Promotion: a new model replaces the present one only where it is better, beyond noise, on sessions that neither has seen.
+Promotion: a new model replaces the present one only if it is better, beyond noise, on sessions that neither has seen.
 """
 
 import math
@@ -50,7 +50,7 @@ class Mean(NamedTuple):
 
     def document(self) -> dict[str, float | None]:
         """
-        The JSON value of it, which knows no infinity.
+        Returns the JSON value of it, which knows no infinity.
         """
         return {"value": self.value, "error": self.error if math.isfinite(self.error) else None}
 
@@ -76,7 +76,7 @@ class Quality:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """
-    What came of comparing a *new* model with the *present* one.
+    The outcome of comparing a *new* model with the *present* one.
     """
 
     new: Quality
@@ -89,14 +89,15 @@ class Verdict:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The same for another program.
+        Returns the same for another program.
         """
         made = asdict(self)
         return {**made, "gain": self.gain.document(), "value_gain": self.value_gain.document()}
 
     def metrics(self, replaced: str | None) -> dict[str, Any]:
         """
-        What the file of the new model tells of it; *replaced* is the name of the present one, None: the shipped one.
+        Returns the metrics that the file of the new model holds. The name of the present model is *replaced*, or None
+        for the shipped one.
         """
         said = self.to_dict()
         kept = {key: said[key] for key in ("new", "gain", "value_gain")}
@@ -105,7 +106,7 @@ class Verdict:
 
 class Judged(NamedTuple):
     """
-    Held-out cells with what a model says of them.
+    Held-out cells with the predictions of a model for them.
     """
 
     p: "Numbers"
@@ -116,14 +117,14 @@ class Judged(NamedTuple):
 
 def held_out(model: RetryModel, cells: Sequence[Cell]) -> Columns:
     """
-    *cells* as *model* would be asked about them: nobody knows in advance who causes a retry.
+    Returns *cells* as *model* would be asked about them: nobody knows in advance who causes a retry.
     """
     return columns_of(model.spec, cells, source=EXPLORE)
 
 
 def judge(model: RetryModel, columns: Columns, stakes: Stakes) -> Judged:
     """
-    What *model* says of each cell of *columns*, and what that is worth at *stakes*.
+    Returns the prediction of *model* for each cell of *columns*, and its value at *stakes*.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -137,7 +138,7 @@ def judge(model: RetryModel, columns: Columns, stakes: Stakes) -> Judged:
 
 def quality(columns: Columns, judged: Judged) -> Quality:
     """
-    The figures of a model on held-out cells.
+    Returns the figures of a model on held-out cells.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -157,9 +158,9 @@ def quality(columns: Columns, judged: Judged) -> Quality:
 
 def compare(new: RetryModel, present: RetryModel, cells: Sequence[Cell], stakes: Stakes | None = None) -> Verdict:
     """
-    Whether *new* should replace *present*, by held-out *cells* that still know their folds.
+    Returns whether *new* should replace *present*, by held-out *cells* that still know their folds.
 
-    Both must be of one feature specification. Raises ValueError where there is no labelled cell.
+    Both must be of one feature specification. Raises ValueError if there is no labelled cell.
     """
     stakes = stakes or Stakes()
     columns = held_out(new, cells)
@@ -176,22 +177,30 @@ def compare(new: RetryModel, present: RetryModel, cells: Sequence[Cell], stakes:
 
 def floored(verdict: Verdict, new: RetryModel, trusted: Sequence[Cell]) -> Verdict:
     """
-    *verdict*, or that *new* is no better if it says less of the cells *trusted* than one number for all of them would.
+    Returns *verdict*, or that *new* is no better if it says less of the cells *trusted* than one number for all of them
+    would.
 
     It was fitted on them, so that nothing but other cells can have led it away from what they say.
     """
     columns = held_out(new, [cell for cell in trusted if cell.n > 0])
-    if not verdict.better or not len(columns) or columns.n.sum() < MIN_RETRIES:
+    if not verdict.better or not len(columns):
         return verdict
     known = quality(columns, judge(new, columns, Stakes()))
     base = _entropy(known.rate)
-    if known.log_loss <= base:
+    if known.log_loss <= base + slack(known.retries):
         return verdict
     reason = (
         f"worse than the base rate on {known.retries:.0f} retries of the days before: {known.log_loss:.4f} nats per retry, "
         f"{base:.4f} by the base rate; look at the newest days, `--force` if the world has changed"
     )
     return replace(verdict, better=False, reason=reason)
+
+
+def slack(retries: float) -> float:
+    """
+    Nats per retry that are noise if a model is held against the base rate of so few *retries*; none from 50 on.
+    """
+    return 0.0 if retries >= MIN_RETRIES else 1 / math.sqrt(max(retries, 1.0))
 
 
 def _entropy(rate: float) -> float:
@@ -203,14 +212,14 @@ def _entropy(rate: float) -> float:
 
 def mean_of(columns: Columns, sums: "Numbers") -> Mean:
     """
-    The mean per retry of *sums*, one for each cell of *columns*.
+    Returns the mean per retry of *sums*, one for each cell of *columns*.
     """
     return ratio(columns.fold, columns.n, sums)
 
 
 def ratio(folds: "Sequence[int] | Numbers", n: "Sequence[float] | Numbers", sums: "Sequence[float] | Numbers") -> Mean:
     """
-    The sum of *sums* by that of *n*; its standard error is that of a ratio over the *folds*.
+    Returns the sum of *sums* by that of *n*; its standard error is that of a ratio over the *folds*.
     """
     from guardrails.offline.learning.numeric import np
 

@@ -35,7 +35,7 @@ Terms = tuple[tuple[str, ...], ...]
 
 class Split(NamedTuple):
     """
-    Cells to fit on and cells to judge by, and what the latter are.
+    Cells to fit on, cells to judge by, and a description of the cells to judge by.
     """
 
     fitted: list[Cell]
@@ -89,7 +89,7 @@ class Learned:
     @property
     def grafted(self) -> bool:
         """
-        Only what it says of corrections is new.
+        Only its part on corrections is new.
         """
         return self.new.fitted.solver == KEPT
 
@@ -112,9 +112,9 @@ def learn(
     """
     Fit a model on all days but the newest, and compare it there with *present*, or with the shipped model.
 
-    What is compared is what will be served: it is not fitted again on the days that judged it, so that a bad day never
-    gets in unseen. Several bad days may agree with each other: a model that is worse than the base rate on the days before
-    the newest three is not better. Raises TrainingError if nothing can be learned.
+    The compared model is the one that will be served. It is not fitted again on the days that judged it: a bad day
+    never gets in unseen. Bad days may agree. A model that is worse than the base rate before the newest three days is
+    therefore not better. Raises TrainingError if nothing can be learned.
     """
     if not cells:
         raise TrainingError("there are no failed calls in these records, so there is nothing to learn from yet")
@@ -182,10 +182,10 @@ def learn(
 
 def split_of(cells: Sequence[Cell], notes: list[str] | None = None) -> Split:
     """
-    The newest days with enough labels to judge by against all before them; of a single day, a third of its sessions.
+    Returns the newest days with enough labels to be judged against all before; of one day, a third of its sessions.
 
-    They hold a fifth of the retries, at least 50 and no more than 200 if they can. One day that has more is held out alone.
-    What is remarkable about that goes to *notes*.
+    They hold a fifth of the retries, at least 50 and no more than 200 if they can. One day that has more is held out
+    alone. Remarks about that go to *notes*.
     """
     notes = [] if notes is None else notes
     by_day: dict[int, float] = {}
@@ -241,13 +241,20 @@ def _trusted(split: Split, half_life_days: float) -> list[Cell]:
     """
     if not split.whole:
         return []
-    oldest, end = split.day - APART - TRUSTED_HALF_LIVES * half_life_days, split.day - APART
-    return [cell for cell in split.fitted if oldest <= cell.day <= end]
+    before = [cell for cell in split.fitted if cell.day <= split.day - APART]
+    days = sorted({cell.day for cell in before if cell.n > 0}, reverse=True)
+    trusted: list[Cell] = []
+    for day in days:
+        # After a pause, or after days of the future, what is known is older than that; what is little reaches further back.
+        if day < days[0] - TRUSTED_HALF_LIVES * half_life_days and sum(cell.n for cell in trusted) >= MIN_RETRIES:
+            break
+        trusted += [cell for cell in before if cell.day == day]
+    return trusted
 
 
 def shown(day: int) -> str:
     """
-    A day as a date.
+    Returns a day as a date.
     """
     from datetime import UTC, datetime
 

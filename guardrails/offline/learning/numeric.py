@@ -1,5 +1,5 @@
 """
-numpy, for what learns: of the extra `train`, imported where it is used.
+numpy for the modules that learn: of the extra `train`, imported on first use.
 """
 
 from guardrails.core.values.errors import needs

@@ -1,5 +1,6 @@
 """
-What a model file has room for: weights of their own for the tools, and profiles for the pairs, with the most evidence.
+Keeps a model file within its size: weights of their own for the tools, and profiles for the pairs, with the most
+evidence.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +29,8 @@ Item = TypeVar("Item")
 
 def with_room(columns: Columns, terms: Sequence[tuple[str, ...]], room: int = WEIGHTS) -> Columns:
     """
-    *columns* in which the tools whose weights in *terms* would take more than *room* bytes are none, so that they are scored
-    like new ones; those with the most retries keep theirs.
+    Returns *columns* without the tools whose weights in *terms* would take more than *room* bytes, so that they are
+    scored like new ones. The tools with the most retries keep their weights.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -53,7 +54,7 @@ def with_room(columns: Columns, terms: Sequence[tuple[str, ...]], room: int = WE
 
 def told_pairs(tallies: Mapping[tuple[str, str], Tally], room: int = PAIRS) -> dict[tuple[str, str], Tally]:
     """
-    Those of *tallies* with the most retries and corrected calls that *room* bytes can tell of, in their order.
+    Returns those of *tallies* with the most retries and corrected calls that *room* bytes can tell of, in their order.
     """
 
     def evidence(key: tuple[str, str]) -> float:

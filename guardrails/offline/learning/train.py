@@ -1,5 +1,5 @@
 """
-From records to a model file: count what is new, learn, and replace the present model where the new one is better.
+From records to a model file: counts the new calls, learns, and replaces the present model if the new one is better.
 """
 
 import os
@@ -29,7 +29,7 @@ from .learn import Learned, learn, shown
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
     """
-    What came of a training.
+    The outcome of a training.
     """
 
     output: Path
@@ -42,7 +42,7 @@ class Trained:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The same for another program.
+        Returns the same for another program.
         """
         learned = self.learned
         return {
@@ -71,7 +71,7 @@ class Trained:
 
 def cells_beside(output: Path) -> Path:
     """
-    Where the cells of a model are kept unless told otherwise.
+    Returns the default folder for the cells of a model.
     """
     return output.with_name(f"{output.name}.cells")
 
@@ -91,16 +91,14 @@ def train(
     progress: Progress = lambda done, total, what: None,
 ) -> Trained:
     """
-    Learn from *records* and write the model to *output* where it is better than the one there; with *force*, whatever
-    the comparison says; with *dry_run*, never.
+    Learn from *records* and write the model to *output* if it is better than the one there. With *force* it is always
+    written, with *dry_run* never.
 
-    What was counted is kept in *folder* (beside the model), so that no record is read twice; with *master*, Spark counts.
-    The file is replaced at once: a reader finds the old model or the new one, and a run that is killed leaves the old
-    one.
+    Counted cells are kept in *folder* (beside the model), so that no record is read twice. With *master*, Spark counts.
+    The file is replaced at once: a reader finds the old model or the new one. A run that is killed leaves the old one.
 
-    Raises NothingFoundError, a TrainingError, where there are no failed calls; TrainingError where nothing can be learned of
-    those there are, or another training of this model is under way; OSError where a
-    file cannot be read or written.
+    Raises NothingFoundError, a TrainingError, if there are no failed calls. Raises TrainingError if they teach nothing,
+    or another training of this model is under way. Raises OSError if a file cannot be read or written.
     """
     spec = spec or shipped_spec()
     folder = folder or cells_beside(output)
@@ -132,8 +130,8 @@ def train(
 
 def write(path: Path, text: bytes) -> None:
     """
-    Replace the file *path* at once: whoever reads it finds all of the old or all of the new. Raises OSError; then the
-    old one stays.
+    Replace the file *path* at once: a reader finds all of the old or all of the new. Raises OSError; then the old one
+    stays.
     """
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:

@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 class Bar(NamedTuple):
     """
-    One bar and what it says.
+    One bar and its text.
     """
 
     who: str
@@ -34,7 +34,7 @@ class Bar(NamedTuple):
 
 def bar_rows(rows: Sequence[tuple[Markup, Sequence[Bar]]], label: str) -> Markup:
     """
-    A list of labelled bars, all on one scale.
+    Returns a list of labelled bars, all on one scale.
     """
     scale = max((sum(part.size for part in bar.parts) for _, bars in rows for bar in bars), default=0)
     return tag(

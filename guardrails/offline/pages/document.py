@@ -29,9 +29,10 @@ def document(
     title: str, heading: Sequence[Markup], first: Markup, sections: Sequence[Section], *after: Markup, style: str = ""
 ) -> str:
     """
-    The text of a page, to be written as UTF-8: its *heading* with links, what is read *first*, the *sections*.
+    Returns the text of a page, to be written as UTF-8: its *heading* with links, the part to read *first*, the
+    *sections*.
 
-    *style* is what it has beyond the common style.
+    The page's own *style* is added to the common one.
     """
     head = [
         tag("meta", charset="utf-8"),
@@ -57,7 +58,7 @@ def _section(each: Section) -> Markup:
 
 def words(meanings: Iterable[tuple[str, str]]) -> Section:
     """
-    The section that says what the words of the page mean.
+    Returns the section that explains the words of the page.
     """
     said = tag("dl", *(join([tag("dt", word), tag("dd", meaning)]) for word, meaning in meanings))
     return Section("words", "Words", "", said)
@@ -65,7 +66,7 @@ def words(meanings: Iterable[tuple[str, str]]) -> Section:
 
 def tiles(figures: Iterable[tuple[str, str, str]]) -> Markup:
     """
-    A tile to each of *figures*: its name, the figure, a detail.
+    Returns a tile to each of *figures*: its name, the figure, a detail.
     """
     shown = (tag("li", tag("h3", name), tag("b", text), tag("small", detail)) for name, text, detail in figures)
     return tag("ul", *shown, class_="tiles")
@@ -73,6 +74,6 @@ def tiles(figures: Iterable[tuple[str, str, str]]) -> Markup:
 
 def plain_list(lines: Sequence[str], otherwise: str) -> Markup:
     """
-    *lines* one below the other; the sentence *otherwise* if there are none.
+    Returns *lines* one below the other; the sentence *otherwise* if there are none.
     """
     return tag("ul", *(tag("li", line) for line in lines), class_="plain") if lines else tag("p", otherwise)

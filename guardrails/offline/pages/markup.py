@@ -1,6 +1,6 @@
 """
-HTML that cannot be broken by what it shows: every text that is not markup is escaped, and what steers a terminal or turns
-the direction of writing is shown as what it is.
+HTML that no shown text can break: every text that is not markup is escaped. Characters that steer a terminal or turn
+the direction of writing are shown by their names.
 """
 
 from collections.abc import Iterable
@@ -31,8 +31,8 @@ class Markup(str):
 
 def tag(name: str, /, *children: str, **attributes: object) -> Markup:
     """
-    An element. Children that are not `Markup` are escaped; `class_` is `class`, `data_x` is `data-x`; None leaves an
-    attribute out, True writes it without a value.
+    Returns an element. Children that are not `Markup` are escaped; `class_` is `class`, `data_x` is `data-x`; None
+    leaves an attribute out, True writes it without a value.
     """
     opened = name
     for key, value in attributes.items():
@@ -45,7 +45,7 @@ def tag(name: str, /, *children: str, **attributes: object) -> Markup:
 
 def join(parts: Iterable[str], between: str = "") -> Markup:
     """
-    The parts one after the other, each escaped where it is not markup.
+    Returns the parts one after the other, each escaped if it is not markup.
     """
     return Markup(
         between.join(part if isinstance(part, Markup) else escape(visible(part), quote=False) for part in parts)
@@ -54,7 +54,7 @@ def join(parts: Iterable[str], between: str = "") -> Markup:
 
 def visible(text: str) -> str:
     """
-    *text* with control, format and direction characters and lone surrogates as escapes, in the way of Python.
+    Returns *text* with control, format and direction characters and lone surrogates as escapes, in the way of Python.
     """
     if text.isprintable():
         return text
@@ -64,7 +64,7 @@ def visible(text: str) -> str:
 @cached_if_short(512)
 def short(text: str, limit: int = NAME) -> str:
     """
-    *text*, visible, in at most *limit* characters: the middle is left out.
+    Returns *text*, visible, in at most *limit* characters: the middle is left out.
     """
     if len(text) > 2 * limit:
         text = text[:limit] + text[-limit:]
@@ -78,21 +78,21 @@ def short(text: str, limit: int = NAME) -> str:
 
 def named(text: str) -> Markup:
     """
-    A name from a transcript, apart from the direction of writing around it.
+    Returns a name from a transcript, apart from the direction of writing around it.
     """
     return tag("bdi", short(text) or EMPTY)
 
 
 def said(text: str) -> Markup:
     """
-    A sentence with something from a transcript in it.
+    Returns a sentence with something from a transcript in it.
     """
     return tag("bdi", short(text, SENTENCE))
 
 
 def within(parts: Iterable[Markup], size: int) -> tuple[list[Markup], int]:
     """
-    The leading parts that fit into *size* bytes of UTF-8, and how many are left out.
+    Returns the leading parts that fit into *size* bytes of UTF-8, and how many are left out.
     """
     kept: list[Markup] = []
     left_out = 0

@@ -13,14 +13,14 @@ NONE = "\N{EN DASH}"
 
 def count(n: int) -> str:
     """
-    1,234
+    Returns 1,234
     """
     return f"{n:,}"
 
 
 def change(n: float, digits: int = 0) -> str:
     """
-    A difference with its sign: +12, -3 (with a minus sign), ±0.
+    Returns a difference with its sign: +12, -3 (with a minus sign), ±0.
     """
     text = f"{abs(n):,.{digits}f}"
     sign = "±" if not any(c in "123456789" for c in text) else "+" if n > 0 else "\N{MINUS SIGN}"
@@ -29,14 +29,15 @@ def change(n: float, digits: int = 0) -> str:
 
 def plural(n: int, one: str, many: str | None = None) -> str:
     """
-    1 call, 2 calls
+    Returns 1 call, 2 calls
     """
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def share(n: int, of: int) -> str:
     """
-    *n* of *of* in per cent; of fewer than `FEW` the numbers themselves, since "100 %" of one call says too much.
+    Returns *n* of *of* in per cent; of fewer than `FEW` the numbers themselves, since "100 %" of one call says too
+    much.
     """
     if not of:
         return NONE
@@ -52,21 +53,21 @@ def share(n: int, of: int) -> str:
 
 def of(n: int, whole: int) -> str:
     """
-    12 of 30
+    Returns 12 of 30
     """
     return f"{n:,} of {whole:,}" if whole else NONE
 
 
 def per_1000(n: int, calls: int) -> str:
     """
-    *n* to 1,000 *calls*.
+    Returns *n* to 1,000 *calls*.
     """
     return f"{1000 * n / calls:,.2f}" if calls else NONE
 
 
 def usd(micro: int) -> str:
     """
-    Micro-dollars as dollars; four digits below one dollar.
+    Returns micro-dollars as dollars; four digits below one dollar.
     """
     dollars = micro / MICRO
     return f"${dollars:,.2f}" if dollars >= 1 or micro == 0 else f"${dollars:.4f}"

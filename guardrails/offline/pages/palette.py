@@ -1,7 +1,7 @@
 """
 One colour and one letter to each code, so that no colour has to be told from another.
 
-The colours are those of Okabe and Ito (Color Universal Design, 2008) and two of Paul Tol's muted scheme; vermillion and
+The colours are those of Okabe and Ito (Color Universal Design, 2008) and two of Paul Tol's muted scheme. Vermillion and
 bluish green are kept for wrong and right.
 """
 
@@ -31,19 +31,19 @@ class Palette(NamedTuple):
 
     def slot(self, code: str) -> int:
         """
-        The colour of *code*.
+        Returns the colour of *code*.
         """
         return self.slots.get(code, OTHER)
 
     def css(self, code: str) -> str:
         """
-        The class of *code*.
+        Returns the class of *code*.
         """
         return f"k{self.slot(code)}"
 
     def by_slot(self, codes: Mapping[str, int]) -> list[tuple[int, str, int]]:
         """
-        (slot, code, calls) in the order of the slots; codes without a colour of their own are one.
+        Returns (slot, code, calls) in the order of the slots; codes without a colour of their own are one.
         """
         sums: dict[int, int] = {}
         for code, n in codes.items():
@@ -63,7 +63,7 @@ def palette(codes: Mapping[str, int]) -> Palette:
 
 def swatch(css: str) -> Markup:
     """
-    One coloured cell.
+    Returns one coloured cell.
     """
     return tag("i", class_=css, aria_hidden="true")
 
@@ -88,7 +88,7 @@ def legend(colours: Palette, per_side: Sequence[Mapping[str, int]]) -> Markup:
 
 def css() -> str:
     """
-    The rules of all slots.
+    Returns the rules of all slots.
     """
     colours = (*COLOURS, OTHER_COLOUR)
     letters = LETTERS + OTHER_LETTER

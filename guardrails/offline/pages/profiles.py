@@ -80,7 +80,7 @@ COLUMNS: Final = (
 
 def profile_page(profiles: Sequence[Profile], model: str) -> str:
     """
-    The page as text, to be written as UTF-8, of the *profiles* of the file *model*.
+    Returns the page as text, to be written as UTF-8, of the *profiles* of the file *model*.
     """
     told = [one for one in profiles if one.retries or one.corrected.n or one.repaired.n]
     tools = plural(len({one.tool for one in profiles}), "tool")

@@ -1,5 +1,5 @@
 """
-What the page can do where scripts run: draw a table from the JSON beside it, sort a table, search a list. It holds no data.
+The script of the page: it draws a table from the JSON beside it, sorts a table, and searches a list. It holds no data.
 """
 
 from base64 import b64encode

@@ -46,7 +46,8 @@ def table(
     sortable: bool = True,
 ) -> Markup:
     """
-    A table that a script may sort and, with *filtered*, search. *groups* are headings above the headings, (name, columns).
+    Returns a table that a script may sort and, with *filtered*, search. *groups* are headings above the headings,
+    (name, columns).
     """
     above = (
         tag("tr", *(tag("th", name, colspan=n if n > 1 else None, scope="colgroup") for name, n in groups))
@@ -79,15 +80,15 @@ def _heading(each: Heading) -> Markup:
 
 def row(first: Markup, *cells: str) -> Markup:
     """
-    A row whose first cell names it. Markup is text, all else figures; those that are nothing are paler.
+    Returns a row whose first cell names it. Markup is text, all else figures; those that are nothing are paler.
     """
     return tag("tr", tag("th", first, scope="row"), *(tag("td", cell, class_=_kind(cell)) for cell in cells))
 
 
 def drawn_table(caption: str, headings: Sequence[Heading], rows: Sequence[Sequence[str | Figure]]) -> Markup:
     """
-    A table of any length whose rows, each with its name first, the page's script draws from JSON beside it; it can be sorted
-    and searched. Cells are plain text, never HTML.
+    Returns a table of any length, which can be sorted and searched. The page's script draws its rows, each with its
+    name first, from JSON beside it. Cells are plain text, never HTML.
     """
     data = {
         "kinds": ["n" if each.number else "w" for each in headings],
@@ -116,7 +117,7 @@ def _datum(cell: str | Figure) -> Any:
 
 def block(data: Any) -> Markup:
     """
-    *data* as JSON in a page: nothing in it can end its element, or be taken for HTML.
+    Returns *data* as JSON in a page: nothing in it can end its element, or be taken for HTML.
     """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
     for sign in "<>&":

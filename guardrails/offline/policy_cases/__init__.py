@@ -1,5 +1,5 @@
 """
-Policy tests: what a policy is to decide, as files of cases, and the runner that holds it to them.
+Policy tests: the decisions expected of a policy, as files of cases, and the runner that holds it to them.
 """
 
 from .case import Case, CaseFile

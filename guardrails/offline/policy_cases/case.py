@@ -1,5 +1,5 @@
 """
-What a policy case is once it is read: a session as a list of steps, each with the line it stands on.
+A policy case that was read: a session as a list of steps, each with the line it stands on.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Failed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
     """
-    What an executor did: a result, or a failure.
+    The outcome of an executor: a result, or a failure.
     """
 
     result: Any = "ok"
@@ -42,7 +42,7 @@ class Ran:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """
-    What is to be decided of a call, and to be read by the model.
+    The decision expected of a call, and the text that the model is to read.
     """
 
     said: Said = "allow"
@@ -66,7 +66,7 @@ class Step:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Step):
     """
-    A tool is called; *ran* is None where the call stays pending, or is *lost*: then it is given up.
+    A call of a tool. Its *ran* is None if the call stays pending, or is *lost*: then it is given up.
     """
 
     tool: str
@@ -100,7 +100,7 @@ class Turn(Step):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge(Turn):
     """
-    The same, and what the response cost.
+    The same, and the cost of the response.
     """
 
     tokens: int | None = None
@@ -150,7 +150,7 @@ class Answer(Step):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhausted(Step):
     """
-    What has ended the session by now is *code*; None: nothing.
+    The code that has ended the session by now, or None.
     """
 
     code: str | None
@@ -169,7 +169,7 @@ class Repeat(Step):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """
-    One session from its start, and what is to be decided of each of its calls.
+    One session from its start, and the decision expected of each of its calls.
     """
 
     name: str

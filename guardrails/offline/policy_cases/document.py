@@ -1,8 +1,8 @@
 """
-What a file of policy cases may hold, described to pydantic and to editors.
+The content of a file of policy cases, described to pydantic and to editors.
 
-A step is one flat map, whatever its kind: so a misspelt key is known by its place alone, and which keys go with which
-kind is said in one sentence by `reading`.
+A step is one flat map for every kind. A misspelt key is known by its place alone, and one sentence by `reading` says
+which keys go with which.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class Moment(NamedTuple):
 
 def moment(value: object) -> Moment:
     """
-    *value* as a point in time: `+5s` after the step before, `65s` or a number of seconds after the start.
+    Returns *value* as a point in time: `+5s` after the step before, `65s` or a number of seconds after the start.
 
     Raises ValueError for anything else.
     """
@@ -235,7 +235,7 @@ def adapter() -> TypeAdapter[dict[str, Any]]:
 @lru_cache(maxsize=1)
 def json_schema() -> dict[str, Any]:
     """
-    The JSON Schema (draft 2020-12) of case files, for editors and for suggestions.
+    Returns the JSON Schema (draft 2020-12) of case files, for editors and for suggestions.
     """
     body = adapter().json_schema(mode="validation")
     step = body["$defs"]["Step"]["properties"]

@@ -44,10 +44,10 @@ SUFFIX: Final = ".cases.yaml"
 
 def find_cases(policy: str) -> Path:
     """
-    The cases of a policy: of a shipped one by its name, of a file `team.yaml` those in `team.cases.yaml` beside it, or
-    in `cases/team.yaml`.
+    Returns the cases of a policy: of a shipped one by its name, of a file `team.yaml` those in `team.cases.yaml` beside
+    it, or in `cases/team.yaml`.
 
-    Raises PolicyError where there is no such policy, or none of these files.
+    Raises PolicyError if there is no such policy, or none of these files.
     """
     path = find(policy)
     folder = path.parent
@@ -65,7 +65,7 @@ def find_cases(policy: str) -> Path:
 
 def shipped_with_cases() -> list[str]:
     """
-    The names of the shipped policies that have cases, sorted.
+    Returns the names of the shipped policies that have cases, sorted.
     """
     folder = shipped()
     return sorted(path.stem for path in (folder / "cases").glob("*.yaml") if (folder / path.name).is_file())
@@ -73,9 +73,9 @@ def shipped_with_cases() -> list[str]:
 
 def load_cases(path: str | PathLike[str]) -> CaseFile:
     """
-    The cases of a file.
+    Returns the cases of a file.
 
-    Raises OSError where it cannot be read, and PolicyError with every mistake as `file:line:column: message`.
+    Raises OSError if it cannot be read, and PolicyError with every mistake as `file:line:column: message`.
     """
     with Path(path).open("rb") as stream:
         return read_cases(stream.read(MAX_BYTES + 1), str(path))
@@ -83,7 +83,7 @@ def load_cases(path: str | PathLike[str]) -> CaseFile:
 
 def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
     """
-    The cases of a YAML text called *name* in messages.
+    Returns the cases of a YAML text called *name* in messages.
 
     Raises PolicyError with every mistake as `file:line:column: message`, the source line and a caret.
     """

@@ -1,5 +1,5 @@
 """
-A recorded session written as a case: what was called when, what came back, what was decided.
+Writes a recorded session as a case: the calls with their times, results and decisions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ _SHARE: Final = 0.9
 
 class Decided(NamedTuple):
     """
-    What was decided of one call.
+    The decision on one call.
     """
 
     said: Said
@@ -45,13 +45,14 @@ def case_of(
     whole: bool = False,
 ) -> str:
     """
-    The YAML of a case file with one case: the *calls* of one session, and what is to be decided of each.
+    Returns the YAML of a case file with one case: the *calls* of one session, and the decision expected of each.
 
     Texts are redacted and cut deterministically. Calls without times come 100 ms apart, a repeat of a failed one a
-    minute later. *name* is the case's, else the session's id; *policy* the one that the case is written for, *prices*
-    its prices. One that *closes* ends a session at a response of unknown price: a response whose cost another program did
-    not record is written as free. What does not fit into a case file is left out from the end. Raises ValueError where there is no call,
-    the decisions are not as many, or something would be left out of one that is to be *whole*.
+    minute later. The case's name is *name*, else the session's id. It is written for *policy*, with the prices
+    *prices*. A call that *closes* ends a session at a response of unknown price. A response whose cost another program
+    did not record is written as free. Calls that do not fit into a case file are left out from the end. Raises
+    ValueError if there is no call, or if the decisions are not as many. Also raises it if something would be left out
+    of a case that is to be *whole*.
     """
     writer: Writer | None = None
     blocks: list[str] = []

@@ -1,5 +1,5 @@
 """
-What a run of cases found: in lines for a person, in JSON, and as JUnit XML for a build server.
+The report on a run of cases: in lines for a person, in JSON, and as JUnit XML for a build server.
 """
 
 import re
@@ -35,7 +35,7 @@ class Suite:
 
 def lines(suites: Iterable[Suite]) -> list[str]:
     """
-    One line for each failed case, then the sum.
+    Returns one line for each failed case, then the sum.
     """
     suites = list(suites)
     failed = [str(result) for suite in suites for result in suite.failed]
@@ -44,7 +44,7 @@ def lines(suites: Iterable[Suite]) -> list[str]:
 
 def summary(cases: int, failed: int) -> str:
     """
-    `12 cases, 12 passed`, `12 cases, 11 passed, 1 failed`.
+    Returns `12 cases, 12 passed`, `12 cases, 11 passed, 1 failed`.
     """
     told = f"{cases} case{'' if cases == 1 else 's'}, {cases - failed} passed"
     return f"{told}, {failed} failed" if failed else told
@@ -52,7 +52,7 @@ def summary(cases: int, failed: int) -> str:
 
 def to_dict(suites: Iterable[Suite]) -> dict[str, Any]:
     """
-    The same for another program.
+    Returns the same for another program.
     """
     suites = list(suites)
     cases, failed = sum(len(suite.results) for suite in suites), sum(len(suite.failed) for suite in suites)
@@ -82,8 +82,8 @@ def _case(result: Result) -> dict[str, Any]:
 
 def junit(suites: Iterable[Suite]) -> str:
     """
-    JUnit XML as build servers read it: a `testsuite` for each file, a `testcase` for each case, a `failure` in each that
-    failed, with the file and line of its first failing step.
+    Returns JUnit XML as build servers read it: a `testsuite` for each file, and a `testcase` for each case. Each case
+    that failed has a `failure`, with the file and line of its first failing step.
     """
     from xml.etree import ElementTree as ET
 

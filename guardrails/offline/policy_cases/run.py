@@ -45,7 +45,7 @@ _REPETITION: Final = re.compile(r"\$(\$)?n(?!\w)")
 @dataclass(slots=True, kw_only=True)
 class Result:
     """
-    What became of one case.
+    The outcome of one case.
     """
 
     case: Case
@@ -269,8 +269,8 @@ class _Run:
 
 def filled(value: Any, n: int) -> Any:
     """
-    *value* with the number of the repetition for `$n` in its texts: as a number where that is the whole text. `$$n` is
-    the text `$n`.
+    Returns *value* with the number of the repetition for `$n` in its texts. It is a number if `$n` is the whole text.
+    `$$n` is the text `$n`.
     """
     if isinstance(value, str):
         if "$" not in value:

@@ -41,8 +41,8 @@ class StandIns:
 
     def text(self, original: str, key: object = None, *, numbers: bool = True) -> str:
         """
-        The stand-in of *original*; *key* tells it from others where the text alone does not. Without *numbers* two
-        stand-ins differ in more than their digits.
+        Returns the stand-in of *original*; *key* tells it from others where the text alone does not. Without *numbers*
+        two stand-ins differ in more than their digits.
         """
         known = key if key is not None else ("text", _digest(original))
         stand_in = self._known.get(known)
@@ -65,7 +65,7 @@ class StandIns:
 
     def arguments(self, tool: str, original: Any, sig: int | None = None) -> dict[str, Any] | str:
         """
-        The stand-in of a call's arguments; *sig* is its signature where that was recorded.
+        Returns the stand-in of a call's arguments. Its signature is *sig*, if that was recorded.
         """
         written = canonical(original)
         key: object = (tool, sig) if sig is not None else (tool, _digest(written))
@@ -132,7 +132,7 @@ class StandIns:
 
 def letters(number: int) -> str:
     """
-    *number* written with the letters a to z: a mark that survives where digits are deleted.
+    Returns *number* written with the letters a to z: a mark that survives if digits are deleted.
     """
     made = ""
     while True:

@@ -1,5 +1,5 @@
 """
-What a step's keys mean together: which go with which, and what one step asks of another.
+Checks a step's keys together: which go with which, and what one step asks of another.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ Map = dict[str, Entry]
 
 def step_mistakes(case: Node) -> Iterator[Mistake]:
     """
-    What is wrong with the steps of a case beyond the types of single values.
+    Returns the mistakes in the steps of a case beyond the types of single values.
     """
     steps = _steps(case)
     pending: set[str] = set()

@@ -1,5 +1,5 @@
 """
-What was decided held against what was expected.
+Compares decisions with expectations.
 """
 
 import json
@@ -46,7 +46,7 @@ class Failure:
 @dataclass(slots=True, kw_only=True)
 class Difference:
     """
-    What differs, in two columns; nothing where all is as expected.
+    The difference, in two columns. Empty if all is as expected.
     """
 
     expected: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Difference:
 
 def said_of(decision: Decision) -> Said:
     """
-    The decision in one word.
+    Returns the decision in one word.
     """
     if decision.pending:
         return "pending"
@@ -78,7 +78,7 @@ def codes_of(said: Iterable[Denial | Nudge]) -> tuple[str, ...]:
 
 def decision_differs(expected: Expected, decision: Decision) -> Difference:
     """
-    How *decision* differs from what was expected; the decided side names every code there was.
+    Returns how *decision* differs from the expected one. The decided side names every code there was.
     """
     found = Difference()
     said = said_of(decision)
@@ -124,8 +124,8 @@ def envelope_differs(
 
 def differing(wanted: Any, got: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     """
-    (path, wanted, got) where *got* is not what is *wanted*: maps by the keys that are wanted, null is nothing there,
-    lists element by element, 1 is 1.0 and not `true`.
+    Returns (path, wanted, got) for each *got* that is not as *wanted*. Maps are compared by the keys that are wanted,
+    lists element by element. A wanted null means that no value is there, and 1 equals 1.0 but not `true`.
     """
     if isinstance(wanted, dict) and isinstance(got, dict):
         for key, value in wanted.items():

@@ -56,7 +56,8 @@ class Writer:
         self, call: RecordedCall, after: RecordedCall | None, said: Said, code: str | None, observed: tuple[str, ...]
     ) -> Iterator[str]:
         """
-        The steps of *call*: what has ended by then, the model response that made it, the call itself.
+        Returns the steps of *call*: the calls that have ended by then, the model response that made it, the call
+        itself.
         """
         self._number += 1
         tool = self.stand_ins.text(call.tool or "?")
@@ -90,7 +91,7 @@ class Writer:
 
     def rest(self, now: int | None = None) -> Iterator[str]:
         """
-        The ends, by *now*, of calls that ran beside others.
+        Returns the ends, by *now*, of calls that ran beside others.
         """
         due = sorted((one for one in self._running if now is None or one[0] <= now), key=lambda one: one[0])
         self._running = [one for one in self._running if now is not None and one[0] > now]
@@ -99,7 +100,7 @@ class Writer:
 
     def declared(self) -> Iterator[str]:
         """
-        The tools of the session, where the recording declares any of them.
+        Returns the tools of the session, if the recording declares any of them.
         """
         said = {name: _declarations(declared) for name, declared in self.tools.items()}
         if any(said.values()):
@@ -221,7 +222,7 @@ def _seconds(ms: int) -> str:
 
 def as_json(value: Any) -> str:
     """
-    *value* as JSON that YAML reads alike.
+    Returns *value* as JSON that YAML reads alike.
     """
     text = json.dumps(value, ensure_ascii=False)
     return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

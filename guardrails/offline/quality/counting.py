@@ -43,7 +43,7 @@ Declared = Callable[[str], Tool]
 @dataclass(slots=True)
 class Quality:
     """
-    The figures of all tools, and what they are counted with. *declared* says which tools poll or change nothing.
+    The figures of all tools, and the state they are counted with. *declared* says which tools poll or change nothing.
     """
 
     declared: Declared

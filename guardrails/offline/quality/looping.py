@@ -1,5 +1,5 @@
 """
-What loops cost: the tokens and the time of calls that brought nothing.
+Measures the cost of loops: the tokens and the time of calls that brought no news.
 """
 
 from typing import Final

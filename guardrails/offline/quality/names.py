@@ -1,5 +1,5 @@
 """
-What the name of a tool says of it: that it reads, or that it asks a person.
+Reads the name of a tool: it may say that the tool reads, or that it asks a person.
 """
 
 from typing import Final
@@ -26,21 +26,21 @@ ASKS: Final = frozenset(
 @cached_if_short(512)
 def named_to_read(tool: str) -> bool:
     """
-    Whether the first word is one of `READS`; what stands before the name of a tool on its server does not count.
+    Returns whether the first word is one of `READS`; a prefix for the tool's server does not count.
     """
     return words(tool)[:1] != [] and words(tool)[0] in READS
 
 
 def waits_for_a_person(tool: str) -> bool:
     """
-    Whether any word is one of `ASKS`.
+    Returns whether any word is one of `ASKS`.
     """
     return not ASKS.isdisjoint(words(tool))
 
 
 def words(tool: str) -> list[str]:
     """
-    The words of a name in lower case: `fs__readFile` is `read`, `file`.
+    Returns the words of a name in lower case: `fs__readFile` is `read`, `file`.
     """
     name = tool.rsplit("/", 1)[-1].rsplit("__", 1)[-1]
     spaced = "".join(

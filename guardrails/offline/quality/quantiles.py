@@ -1,8 +1,8 @@
 """
 Quantiles of any number of values in bounded memory.
 
-The sketch of Masson, Rim and Lee (DDSketch, VLDB 2019): values are counted in buckets whose bounds grow by a fixed
-factor, so a quantile is off by at most `ACCURACY` of itself, whatever the values and their order.
+The sketch of Masson, Rim and Lee (DDSketch, VLDB 2019) counts values in buckets whose bounds grow by a fixed factor. A
+quantile of any values, in any order, is off by at most `ACCURACY` of itself.
 """
 
 import math
@@ -33,14 +33,14 @@ class Quantiles:
 
     def add(self, value: float) -> None:
         """
-        Count one value; what is below 1 counts as 0.
+        Count one value. A value below 1 counts as 0.
         """
         self.n += 1
         self.buckets[math.ceil(math.log(min(value, MOST)) / _LOG) if value >= 1 else -1] += 1
 
     def at(self, q: float) -> float | None:
         """
-        The value of which a share *q* (0 to 1) of all is at or below; None without values.
+        Returns the value of which a share *q* (0 to 1) of all is at or below; None without values.
         """
         if not self.n:
             return None
@@ -53,7 +53,7 @@ class Quantiles:
 
     def above(self, value: float) -> int:
         """
-        How many are greater than *value*, within the accuracy.
+        Returns how many are greater than *value*, within the accuracy.
         """
         return sum(n for place, n in self.buckets.items() if _value(place) > value)
 

@@ -1,5 +1,5 @@
 """
-What was found, for another program.
+The findings, for another program.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from .tally import Odds
 
 def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
     """
-    What the figures support beyond what *policy* says, the busiest tools first.
+    Returns the suggestions that the figures support beyond the settings of *policy*, the busiest tools first.
     """
     known = (tally for tally in quality.tallies.values() if tally.tool != OTHER_TOOLS)
     busiest = sorted(known, key=lambda tally: (-tally.calls, tally.tool))
@@ -36,7 +36,7 @@ def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
 
 def to_dict(found: Found, suggested: Sequence[Suggestion]) -> dict[str, Any]:
     """
-    All figures: shares of 1, milliseconds, dollars; the tools to redesign first stand first.
+    Returns all figures: shares of 1, milliseconds, dollars; the tools to redesign first stand first.
     """
     quality = found.quality
     return {

@@ -1,5 +1,5 @@
 """
-What each rule against repeats would have refused of recorded calls, and whether rightly.
+Tells which recorded calls each rule against repeats would have refused, and whether rightly.
 
 The conditions are those of the guard `duplicates`, so that a figure here is what a replay of the setting finds.
 """
@@ -25,7 +25,7 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
     """
     Note for the rules that go by the latest equal call whether refusing this one was right: whether it was pointless.
 
-    *since* is what ran after *latest*.
+    The calls that ran after *latest* are *since*.
     """
     if worth == "unknown" or latest.result_hash is None or latest.error in TRANSIENT:
         return
@@ -39,9 +39,9 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
 
 def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Worth) -> bool:
     """
-    Whether the rule `evidence` would refuse the call of *sig*; if so, note whether that was right.
+    Returns whether the rule `evidence` would refuse the call of *sig*; if so, note whether that was right.
 
-    It goes by what it let run before: a guard never sees what it refused.
+    It goes by the calls it let run before: a guard never sees results of calls that it refused.
     """
     if sig is None or trail.kept_sigs.count(sig) < PAIR:
         return False
@@ -71,7 +71,7 @@ def count_retry(tally: Tally, latest: Done, since: Sequence[Done], *, worked: bo
 
 def changed(since: Sequence[Done]) -> bool:
     """
-    Whether one of the calls may have changed something.
+    Returns whether one of the calls may have changed something.
     """
     return any(done.changes for done in since)
 

@@ -21,7 +21,7 @@ from .counting import Quality
 @dataclass(slots=True)
 class Found:
     """
-    What was counted, and how far that went.
+    The counts, and how far the counting went.
     """
 
     quality: Quality
@@ -40,9 +40,9 @@ def count_files(
     policy: Policy, files: Sequence[Input], on_progress: Callable[[Progress], object] | None = None
 ) -> Found:
     """
-    The figures of all tools in *files*, streaming. Ctrl-C ends the work early.
+    Returns the figures of all tools in *files*, streaming. Ctrl-C ends the work early.
 
-    Raises OSError where a file given by name cannot be read, ReaderError for zstd without a package for it.
+    Raises OSError if a file given by name cannot be read, ReaderError for zstd without a package for it.
     """
     quality = Quality(lambda name: policy.chain.plan(name).tool)
     found, copies = Found(quality, policy.name), Copies()

@@ -1,5 +1,5 @@
 """
-Whether a result says that it is complete, or how to go on where it is not.
+Tells whether a result says that it is complete, or how to go on if it is not.
 """
 
 import re
@@ -36,8 +36,8 @@ _SIGNS: Final = frozenset({Kind.CURSOR, Kind.MORE, Kind.CUT})
 
 def signal_of(call: RecordedCall) -> Signal:
     """
-    What the success of *call* says of its completeness: `absent` nothing, `dead end` that something is missing but not
-    how to get it.
+    Returns the word of a successful *call* on its completeness. It is `absent` if there is no word, and `dead end` if
+    something is missing but no way to get it is told.
 
     Own records say it themselves. A JSON object has a field for it; a text says it in words at either end.
     """

@@ -1,5 +1,5 @@
 """
-What is counted of one tool.
+The counts of one tool.
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class Odds:
 @dataclass(slots=True)
 class Tally:
     """
-    One tool. A call is the model's wish; what was denied did not run.
+    One tool. A call is the model's wish: a denied call did not run.
     """
 
     tool: str
@@ -153,7 +153,7 @@ class Tally:
     @property
     def idle(self) -> int:
         """
-        Repeats that brought nothing or were refused as such, but for those of a tool that polls and those after work.
+        Repeats that brought no news or were refused as repeats, except those of a tool that polls and those after work.
         """
         return self.pointless - self.waits - self.checks + self.refused_repeats + self.refused_stuck
 
@@ -188,13 +188,14 @@ class Tally:
     @property
     def score(self) -> int:
         """
-        What a redesign would save: the share of calls that were wasted times the calls, which is their number.
+        The gain of a redesign: the share of calls that were wasted times the calls, which is their number.
         """
         return self.wasted
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The figures for another program: shares of 1, milliseconds, dollars; null where there is nothing to count.
+        Returns the figures for another program: shares of 1, milliseconds, dollars. A figure is null if there is
+        nothing to count.
         """
         p50, p99 = self.durations.at(0.5), self.durations.at(0.99)
         return {
@@ -242,6 +243,6 @@ class Tally:
 
 def ratio(part: float, whole: int) -> float | None:
     """
-    A share of 1; None of nothing.
+    Returns a share of 1; None of nothing.
     """
     return part / whole if whole else None

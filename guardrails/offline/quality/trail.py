@@ -93,7 +93,7 @@ class Trail:
 
     def latest(self, sig: int | None) -> int | None:
         """
-        The place of the latest call of *sig*; None: there is none.
+        Returns the place of the latest call of *sig*. Returns None if there is none.
         """
         if sig is not None and sig in self.sigs:
             for place in range(len(self.done) - 1, -1, -1):
@@ -125,7 +125,7 @@ class Trail:
 
     def correction(self, tool: str, sig: int | None) -> bool:
         """
-        Whether a call of *tool* corrects the one that went wrong; that one is done with.
+        Returns whether a call of *tool* corrects the one that went wrong; that one is done with.
         """
         wrong = self.wrong.pop(tool, None)
         return wrong is not None and self.number - wrong.number <= CORRECTED_WITHIN and wrong.sig != sig

@@ -1,5 +1,5 @@
 """
-What every reader of transcripts gives: calls that somebody's agent made, in one form.
+The output of every reader of transcripts: calls that somebody's agent made, in one form.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ MAX_NAMED: Final = 1_000
 @dataclass(slots=True)
 class RecordedCall:
     """
-    One call of a transcript. What the transcript does not say is None.
+    One call of a transcript. A field that the transcript lacks is None.
     """
 
     source: str
@@ -79,7 +79,7 @@ class RecordedCall:
 
     def declared(self, tool: Tool | None) -> Self:
         """
-        The same call, of which is known what its program declares of its own *tool*, as where it ran.
+        Returns the same call, with the declaration that its program makes of its own *tool*, as it has when it runs.
         """
         if tool is not None:
             self.read_only, self.polling, self.labels = tool.read_only, tool.polling, tool.labels
@@ -87,7 +87,7 @@ class RecordedCall:
 
     def shows(self, text: str) -> None:
         """
-        Say that *text* is what its result brings: the rest of it is of that one run.
+        Say that *text* is the content of its result: the rest of it is of that one run.
         """
         if text != self.result:
             self.plain_hash, self.masked_hash = result_hash(text), masked_result_hash(text)
@@ -103,7 +103,7 @@ class RecordedCall:
 @dataclass(slots=True)
 class Report:
     """
-    What a reader met on the way.
+    The remarks of a reader on its way.
     """
 
     calls: int = 0
@@ -153,13 +153,13 @@ class Reader(Protocol):
 
     def recognises(self, head: str) -> bool:
         """
-        Whether a file whose text begins with *head* (up to 64 KB) is of this format.
+        Returns whether a file whose text begins with *head* (up to 64 KB) is of this format.
         """
         ...
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
         """
-        The calls of a file, streaming, in order of time within each session; sessions may be interleaved.
+        Returns the calls of a file, streaming, in order of time within each session; sessions may be interleaved.
 
         *file* is its name as a person gave it: broken lines are told by it, and it names a session that has no id.
         """

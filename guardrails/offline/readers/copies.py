@@ -1,5 +1,5 @@
 """
-Calls that stand in more than one file, given out once: checkpoints, forks and copies of sessions repeat what was before.
+Calls that stand in more than one file, given out once: checkpoints, forks and copies of sessions repeat earlier calls.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ _NOT_KEPT: Final = frozenset({"signed"})
 
 class Copies:
     """
-    What was read so far.
+    The calls that were read so far.
 
     The first file that holds a call keeps it, and the calls of a session that goes on behind copies are of that file's
     session. A fork, which has another name, begins with its first own call. A call that ends its file without a result gets
@@ -51,7 +51,7 @@ class Copies:
 
     def once(self, calls: Iterable[RecordedCall], read: int = 0) -> Iterator[RecordedCall]:
         """
-        Those *calls* of a file, of which *read* were taken before, that no earlier call is the same as.
+        Returns those *calls* of a file, of which *read* were taken before, that no earlier call is the same as.
 
         The latest calls of a session are held back if they have no result; `rest` gives them.
         """
@@ -104,7 +104,7 @@ class Copies:
 
     def rest(self) -> Iterator[RecordedCall]:
         """
-        The calls for which no result came, after all files.
+        Returns the calls for which no result came, after all files.
         """
         while self._open:
             self._due += self._given_up(next(iter(self._open)))
@@ -113,7 +113,7 @@ class Copies:
 
     def notices(self) -> list[str]:
         """
-        What a person is told of it.
+        Returns the notices for a person.
         """
         if not self.left_out:
             return []
@@ -122,7 +122,7 @@ class Copies:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        All but the keys, as JSON has it; `take_over` goes on from it.
+        Returns all but the keys, as JSON has it; `take_over` goes on from it.
         """
         return {
             "left_out": self.left_out,
@@ -137,13 +137,13 @@ class Copies:
 
     def packed_keys(self) -> tuple[bytes, bytes]:
         """
-        The keys of the calls that were read.
+        Returns the keys of the calls that were read.
         """
         return self._keys.to_bytes()
 
     def take_over(self, data: Mapping[str, Any], keys: tuple[bytes, bytes]) -> None:
         """
-        Go on from what `to_dict` and `packed_keys` made.
+        Go on from the data of `to_dict` and `packed_keys`.
         """
         self.left_out = data["left_out"]
         self._homes.update((key, (source, _session(name))) for key, source, name in data["homes"])

@@ -36,11 +36,11 @@ _SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
 
 def open_calls(path: str | Path, report: Report, *, source: str | None = None) -> Iterator[RecordedCall]:
     """
-    The calls of one file, streaming; `-` is standard input. What is met on the way goes into *report*.
+    Returns the calls of one file, streaming; `-` is standard input. Remarks on the way go into *report*.
 
-    The format is told by the content, and so is gzip or zstd; a file in no known format, or without calls, is told
-    of in the report and gives none. *source* names the calls' source in place of the file's name (or of what a data
-    set says itself). Raises OSError where the file cannot be read, and ReaderError for zstd without a package for it.
+    The content tells the format, and so it does for gzip or zstd. A file in no known format, or without calls, is noted
+    in the report and gives none. The name *source* replaces the file's name as the calls' source (or the name in a data
+    set). Raises OSError if the file cannot be read, and ReaderError for zstd without a package for it.
     """
     file, damage = str(path), list[str]()
     with ExitStack() as stack:
@@ -80,7 +80,8 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
 
 def open_lines(path: str | Path, report: Report) -> Iterator[bytes]:
     """
-    The lines of one file, streaming, unpacked where it is packed; `-` is standard input. Raises as `open_calls` does.
+    Returns the lines of one file, streaming, unpacked if it is packed. The path `-` is standard input. Raises as
+    `open_calls` does.
     """
     file = str(path)
     with ExitStack() as stack:

@@ -48,7 +48,8 @@ READERS: Final[tuple[Reader, ...]] = (
 
 def recognise(head: str) -> Reader | None:
     """
-    The reader of a file whose text begins with *head* (up to 64 KB); None where it is in none of the formats.
+    Returns the reader of a file whose text begins with *head* (up to 64 KB). Returns None if it is in none of the
+    formats.
 
     Readers of other packages are asked last. Raises ReaderError for one that is broken.
     """
@@ -58,7 +59,8 @@ def recognise(head: str) -> Reader | None:
 
 def format_names() -> list[str]:
     """
-    What can be read, as a person would call it, those of other packages last; without these if one of them is broken.
+    Returns the formats that can be read, as a person would call them, those of other packages last. If a reader of
+    those is broken, they are left out.
     """
     added: tuple[Reader, ...] = ()
     with suppress(ReaderError):

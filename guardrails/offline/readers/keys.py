@@ -32,7 +32,7 @@ class Keys:
 
     def add(self, key: int) -> bool:
         """
-        Whether *key* is new; it is remembered.
+        Returns whether *key* is new; it is remembered.
         """
         slots, mask = self._slots, self._mask
         at = key & mask
@@ -51,13 +51,13 @@ class Keys:
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """
-        The older and the newer numbers, as `add_bytes` takes them.
+        Returns the older and the newer numbers, as `add_bytes` takes them.
         """
         return _packed(self._older or ()), _packed(self._slots)
 
     def add_bytes(self, older: bytes, newer: bytes) -> None:
         """
-        Add what `to_bytes` made.
+        Add the data of `to_bytes`.
         """
         if older:
             self._older = _filled(array("Q", older), len(older) // 8)

@@ -1,7 +1,8 @@
 """
 Readers that other packages add, by the entry point group `guardrails.readers`.
 
-They are asked after the library's own, so that none can take another's file, and looked for only if a file is in none of its formats.
+They are asked after the library's own, so that none can take another's file. They are looked for only if a file is in
+none of the library's formats.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +20,7 @@ GROUP: Final = "guardrails.readers"
 @cache
 def added_readers() -> tuple[Reader, ...]:
     """
-    The readers of other packages, in the order of their entry points' names.
+    Returns the readers of other packages, in the order of their entry points' names.
 
     Raises ReaderError for one that cannot be loaded or is no `Reader`.
     """
@@ -29,7 +30,7 @@ def added_readers() -> tuple[Reader, ...]:
 
 class Added:
     """
-    A reader of another package. What goes wrong in it is a ReaderError that says whose it is and what to do.
+    A reader of another package. An error in it is a ReaderError that names the package and says what to do.
     """
 
     def __init__(self, point: EntryPoint) -> None:

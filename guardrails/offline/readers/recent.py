@@ -15,7 +15,7 @@ class Recent(dict[K, V]):
     """
     At most `MAX_KEPT` entries: a new key beyond them takes the place of the one that was put first.
 
-    What a reader knows of a file must not grow with the file.
+    The memory of a reader must not grow with the file.
     """
 
     def __setitem__(self, key: K, value: V) -> None:
@@ -31,10 +31,23 @@ class Seen(Recent[K, None]):
 
     def add(self, key: K | None) -> bool:
         """
-        Whether *key* is new, which is then remembered; None always is.
+        Returns whether *key* is new, which is then remembered; None always is.
         """
         if key is None:
             return True
         new = key not in self
         self[key] = None
         return new
+
+
+class Names(Recent[str, int]):
+    """
+    Names that were given so far, each with how often.
+    """
+
+    def give(self, name: str) -> str:
+        """
+        *name* as it is, but if it was given before with how often it was: `7`, `7:2`, `7:3`.
+        """
+        times = self[name] = self.get(name, 0) + 1
+        return name if times == 1 else f"{name}:{times}"

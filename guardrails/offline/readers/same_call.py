@@ -1,9 +1,9 @@
 """
 Which calls of several files are one and the same.
 
-A call is known by its own id, its time, its tool and its arguments; if it has no id, by its source and its place in its
-session in place of that. A call without a time is like no other: programs count `call_0`, `call_1`, ... anew in each session.
-A time before the year 2000 counts from the session's beginning, so that it tells nothing of other sessions.
+A call is known by its own id, its time, its tool and its arguments. If it has no id, its source and its place in its
+session stand for that. A call without a time is like no other: programs count `call_0`, `call_1`, ... anew in each
+session. A time before the year 2000 counts from the session's beginning, so that it tells nothing of other sessions.
 """
 
 from collections.abc import Iterable
@@ -25,8 +25,8 @@ _CLOCKS_MS: Final = 946_684_800_000
 
 class AtOnce:
     """
-    The latest calls of a session that have one time. Of those that are equal in all that a key is made of, the second is
-    a call of its own if it stands behind the first: servers that count in seconds use an id again within one.
+    The latest calls of a session that have one time. Two of them may be equal in all parts of a key. The second is a
+    call of its own if it stands behind the first: servers that count in seconds use an id again within one.
     """
 
     __slots__ = ("at_ms", "places")
@@ -38,7 +38,7 @@ class AtOnce:
 
     def told_apart(self, call: RecordedCall, key: int) -> int:
         """
-        The key of *call*, which is *key* unless it is the second, third, ... of that key.
+        Returns the key of *call*, which is *key* unless it is the second, third, ... of that key.
         """
         if call.ts_ms != self.at_ms or len(self.places) >= MAX_OPEN:
             self.at_ms = call.ts_ms
@@ -52,15 +52,15 @@ class AtOnce:
 
     def to_list(self) -> tuple[int | None, list[tuple[int, int, int]]]:
         """
-        What `AtOnce` takes.
+        Returns the arguments of `AtOnce`.
         """
         return self.at_ms, [(key, *said) for key, said in self.places.items()]
 
 
 def key_of(call: RecordedCall, named: int | None = None) -> int | None:
     """
-    The number by which *call* is known again, above 0 and below 2**64; None if nothing tells it from others. *named*
-    is `named_of` of it, if that is known.
+    Returns the number by which *call* is known again, above 0 and below 2**64. Returns None if nothing tells it from
+    others. *named* is `named_of` of it, if that is known.
     """
     at_ms = call.ts_ms
     if at_ms is None:
@@ -81,7 +81,8 @@ def key_of(call: RecordedCall, named: int | None = None) -> int | None:
 
 def signature_of(call: RecordedCall) -> int | None:
     """
-    The signature of *call*, taken from its tool and arguments if it was not recorded; None if they cannot be signed.
+    Returns the signature of *call*, taken from its tool and arguments if it was not recorded. Returns None if they
+    cannot be signed.
     """
     if call.sig is not None:
         return call.sig

@@ -40,10 +40,10 @@ class DamageError(GuardrailsError):
 
 def unpacked(raw: BinaryIO) -> Iterator[bytes]:
     """
-    What *raw* holds, in chunks.
+    Returns the content of *raw*, in chunks.
 
-    Raises DamageError after the last byte that stands before the damage, ReaderError for zstd without a package for it, and
-    OSError where the stream cannot be read.
+    Raises DamageError after the last byte that stands before the damage, and ReaderError for zstd without a package for
+    it. Raises OSError if the stream cannot be read.
     """
     magic = raw.read(len(_ZSTD))
     if magic != _ZSTD and not magic.startswith(_GZIP):

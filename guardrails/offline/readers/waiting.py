@@ -20,7 +20,7 @@ Session = str | tuple[str, str]
 
 def session_of(call: RecordedCall) -> Session:
     """
-    The session of *call*, its life told apart.
+    Returns the session of *call*, its life told apart.
     """
     return (call.session_id, call.run) if call.run else call.session_id
 
@@ -38,8 +38,8 @@ class Waiting:
     """
     The open calls of one file, by session and id.
 
-    A call is given out when its result is there and every earlier call of its session is given out. Bounded: what
-    waits too long goes without its result.
+    A call is given out when its result is there and every earlier call of its session is given out. Bounded: a call
+    that waits too long goes without its result.
     """
 
     def __init__(self) -> None:
@@ -67,14 +67,14 @@ class Waiting:
 
     def settle(self, of: Session, key: str | int) -> RecordedCall | None:
         """
-        The open call of that id, whose result is there now; None where there is none.
+        Returns the open call of that id, whose result is there now. Returns None if there is none.
         """
         session = self._sessions.get(of)
         return None if session is None else session.open.pop(key, None)
 
     def ready(self, of: Session) -> Iterator[RecordedCall]:
         """
-        What can be given out of that session.
+        Returns the calls of that session that can be given out.
         """
         if self._dropped:
             yield from self._dropped

@@ -15,8 +15,9 @@ def watched(
     calls: Iterable[RecordedCall], report: Report, file: str, what: str, source: str | None = None
 ) -> Iterator[RecordedCall]:
     """
-    *calls* of the file *file*, which is a *what*, under the name *source* where one is given, and of a tool's name that is
-    bounded. Nothing else of them is changed; the report gets their number, and one notice for each thing that is wrong in the file.
+    Returns *calls* of *file*, whose format is *what*, with bounded names of tools. Their source is *source*, if one is
+    given. No other field is changed. The report gets their number, and one notice for each thing that is wrong in the
+    file.
     """
     count = without = 0
     backwards: RecordedCall | None = None
@@ -50,7 +51,7 @@ def watched(
         yield call
 
     if not count:
-        broken = f", {report.broken_count:,} broken lines" if report.broken_count else ""
+        broken = f", broken lines: {report.broken_count:,}" if report.broken_count else ""
         report.note(file, f"no tool calls in this {what}")
         if file not in report.without:
             size = f", {report.read:,} bytes" if report.read else ""

@@ -22,8 +22,8 @@ _FLAGS: Final = sum({getattr(os, name, 0) for name in _OPTIONAL})
 
 def read(path: str) -> Any:
     """
-    What `write` has put into the file *path*. Returns None if it is not there, not whole, or not its reader's own: of
-    another user, writable for others, a link.
+    Returns the data that `write` has put into the file *path*. Returns None if it is not there, not whole, or not its
+    reader's own: of another user, writable for others, a link.
     """
     try:
         file = os.open(path, os.O_RDONLY | _FLAGS)
@@ -60,9 +60,9 @@ def _foreign(found: os.stat_result) -> bool:
 
 def write(path: str, data: dict[str, Any], is_same: Callable[[Any], bool]) -> bool:
     """
-    Put *data* into the file *path*, at once and for its owner only; whether that was done.
+    Put *data* into the file *path*, at once and for its owner only. Returns whether it was written.
 
-    What JSON does not give back as it was is not written: *is_same* says so of the `data` in it.
+    Data that JSON would give back changed is not written: *is_same* compares the `data` inside.
     """
     try:
         text = json.dumps(data).encode()

@@ -1,5 +1,5 @@
 """
-A compiled policy, which follows what becomes of its file.
+A compiled policy that follows the changes of its file.
 """
 
 import os
@@ -13,7 +13,7 @@ from .source import is_name
 
 def followed(source: str) -> Policy:
     """
-    The policy of the file, or the name, *source*, which is what becomes of that file. Raises PolicyError.
+    Returns the policy of the file, or the name, *source*. It follows the changes of that file. Raises PolicyError.
     """
     if is_name(source):
         return load_compiled(source)

@@ -22,10 +22,12 @@ def load_compiled(
     source: str | PathLike[str], *, cache: str | PathLike[str] | None = None, mode: Mode | None = None
 ) -> Policy:
     """
-    The same as `Policy.load(source)`, read from the compiled form in the folder *cache* if it is there and still true.
+    Returns the same as `Policy.load(source)`, read from the compiled form in the folder *cache* if it is there and
+    still true.
 
-    Else the policy is loaded and its compiled form is written there; a folder that cannot be written costs time, no more.
-    *cache* is the user's own folder unless given, *mode* that of the file. Raises PolicyError with every mistake.
+    Else the policy is loaded and its compiled form is written there. A folder that cannot be written costs time, no
+    more. The folder *cache* is the user's own unless given, and *mode* is the mode of the file. Raises PolicyError with
+    every mistake.
     """
     own: Any = {"name": str(source)} if mode is None else {"name": str(source), "mode": mode}
     path = _path(source, cache)
@@ -40,7 +42,7 @@ def load_compiled(
 
 def sources_of(source: str | PathLike[str], *, cache: str | PathLike[str] | None = None) -> dict[str, str]:
     """
-    The digest of each file that the policy *source* is made of, by whole path. Raises PolicyError.
+    Returns the digest of each file that the policy *source* is made of, by whole path. Raises PolicyError.
     """
     path = _path(source, cache)
     kept = _kept(path)

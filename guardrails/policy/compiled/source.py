@@ -1,5 +1,5 @@
 """
-What a policy is called by, and what stands for a content.
+The name by which a policy is called, and the digests that stand for contents.
 """
 
 import os
@@ -16,21 +16,21 @@ _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 def is_name(text: str) -> bool:
     """
-    Whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
+    Returns whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
     """
     return bool(text) and _LETTERS.issuperset(text)
 
 
 def whole(source: str) -> str:
     """
-    *source* as it means the same in every working directory: a name, or a whole path.
+    Returns *source* as it means the same in every working directory: a name, or a whole path.
     """
     return source if is_name(source) else os.path.abspath(source)  # noqa: PTH100  pathlib takes 5 ms
 
 
 def digest(content: bytes) -> str:
     """
-    What stands for *content*: 32 hexadecimal digits.
+    Returns the digest of *content*: 32 hexadecimal digits.
     """
     try:
         from _blake2 import blake2b  # without OpenSSL, whose import takes 3 ms
@@ -41,7 +41,8 @@ def digest(content: bytes) -> str:
 
 def digests(paths: "Iterable[str]") -> dict[str, str]:
     """
-    What stands for the content of each file of *paths*; empty if it cannot be read, or is no file. Waits for nobody's pipe.
+    Returns the digest of each file of *paths*. It is empty if the file cannot be read, or is no regular file. It never
+    waits for a pipe.
     """
     found = {}
     for path in paths:
@@ -55,6 +56,6 @@ def digests(paths: "Iterable[str]") -> dict[str, str]:
 
 def at_once(path: str, flags: int) -> int:
     """
-    An opener that waits for nobody who writes into a pipe.
+    Returns an opener that waits for nobody who writes into a pipe.
     """
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -46,9 +46,9 @@ def load(
     folder: Path | None = None,
 ) -> T:
     """
-    The settings of a policy file and of all it extends, validated by *adapter*.
+    Returns the settings of a policy file and of all it extends, validated by *adapter*.
 
-    A bare name such as `default` is a policy of the library (or of *folder*, in its place), anything else a path.
+    A bare name such as `default` is a policy of the library (or of *folder*, in its place), anything else a path. The
     *adapter* never sees `version` and `extends`. Raises PolicyError with every mistake of every file.
     """
     return validate(read(name_or_path, other_names=other_names, folder=folder), adapter)
@@ -63,7 +63,8 @@ def loads(
     folder: Path | None = None,
 ) -> T:
     """
-    The settings of a policy given as *text*, called *name* in messages; it extends names and absolute paths only.
+    Returns the settings of a policy given as *text*, called *name* in messages; it extends names and absolute paths
+    only.
 
     Raises PolicyError with every mistake.
     """
@@ -72,7 +73,7 @@ def loads(
 
 def validate(document: Document, adapter: "TypeAdapter[T]") -> T:
     """
-    What *adapter* makes of the data of *document*, which it is given as JSON.
+    Returns the settings that *adapter* makes of the data of *document*, which it is given as JSON.
 
     Each file is checked by itself too, so that no mistake hides behind a file that replaces it. Raises PolicyError with
     every mistake, file by file, each as `file:line:column: message`, the source line and a caret.

@@ -1,8 +1,8 @@
 """
-What a policy file, and a rule written in code, may hold: types that are checked by pydantic, and without it.
+The types of a policy file, and of a rule written in code. They are checked by pydantic, and usable without it.
 
-They are typed dictionaries made from the guards' own settings, so that a guard's field is known to files, editors and checks
-the moment it is written, and only the keys that are given are there.
+They are typed dictionaries made from the guards' own settings. A guard's field is so known to files, editors and checks
+the moment it is written. Only the keys that are given are there.
 """
 
 import dataclasses
@@ -56,8 +56,8 @@ def adapter(own: tuple[type[Guard], ...] = ()) -> "TypeAdapter[dict[str, Any]]":
 @lru_cache(maxsize=8)
 def document_type(own: tuple[type[Guard], ...] = ()) -> Any:
     """
-    The same as a type that is checked without pydantic, by `plain_types.fitted`. Raises UnsureError if one of *own* is not
-    the library's.
+    Returns the same as a type that is checked without pydantic, by `plain_types.fitted`. Raises UnsureError if one of
+    *own* is not the library's.
     """
     _library_only(own)
     return _document(own, typing.TypedDict)
@@ -109,8 +109,8 @@ def _document(own: tuple[type[Guard], ...], made: Maker) -> Any:
 @lru_cache(maxsize=8)
 def rule_adapter(kinds: Kinds = GUARDS) -> "TypeAdapter[dict[str, Any]]":
     """
-    pydantic's check of what a `Rule` written in code declares and sets, of guards of these *kinds*; its parameters are
-    checked with the tool's.
+    Returns pydantic's check of the declarations and settings of a `Rule` written in code, for guards of these *kinds*.
+    Its parameters are checked with the tool's.
     """
     from pydantic import TypeAdapter
     from typing_extensions import TypedDict
@@ -121,7 +121,8 @@ def rule_adapter(kinds: Kinds = GUARDS) -> "TypeAdapter[dict[str, Any]]":
 @lru_cache(maxsize=8)
 def rule_type(kinds: Kinds = GUARDS) -> Any:
     """
-    The same as a type that is checked without pydantic. Raises UnsureError if one of *kinds* is not the library's.
+    Returns the same as a type that is checked without pydantic. Raises UnsureError if one of *kinds* is not the
+    library's.
     """
     _library_only(kinds)
     return _rule_type(kinds, typing.TypedDict)
@@ -143,7 +144,7 @@ def _rule_type(kinds: Kinds, made: Maker) -> Any:
 
 def declarations() -> dict[str, Any]:
     """
-    The type of each thing that a rule can declare of a tool.
+    Returns the type of each thing that a rule can declare of a tool.
     """
     types = hints(Tool)
     declared = {f.name: types[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
@@ -154,7 +155,7 @@ def declarations() -> dict[str, Any]:
 
 def scopes_type(kinds: Kinds, made: Maker) -> Any:
     """
-    The type of the guards of each scope, by its name.
+    Returns the type of the guards of each scope, by its name.
     """
     scope = _dictionary(
         "Scope",

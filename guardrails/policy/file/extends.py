@@ -2,7 +2,7 @@
 A policy file put together with the files it extends, each value still knowing its own place.
 
 Maps merge key by key, lists replace, the later one wins and the file itself comes last. So a `tools:` list replaces the
-list of the policy it extends as a whole: "the first match wins" is always said of one list that is seen in one file.
+whole list of the policy it extends. "The first match wins" is always said of one list, seen in one file.
 """
 
 from collections.abc import Iterator
@@ -40,9 +40,10 @@ def read(
     name_or_path: str | PathLike[str], *, other_names: OtherNames | None = None, folder: Path | None = None
 ) -> "Document":
     """
-    A policy file with all it extends, read but not yet validated. Raises PolicyError only where there is no such file.
+    Returns a policy file with all it extends, read but not yet validated. Raises PolicyError only if there is no such
+    file.
 
-    *other_names* are spellings of keys that are replaced by the ones the settings have.
+    The mapping *other_names* gives spellings of keys, each with the key of the settings that replaces it.
     """
     path = find(name_or_path, folder=folder)
     document = Document(other_names=other_names or {})
@@ -63,7 +64,7 @@ def read_text(
     folder: Path | None = None,
 ) -> "Document":
     """
-    A policy given as *text* with all it extends, read but not yet validated.
+    Returns a policy given as *text* with all it extends, read but not yet validated.
     """
     document = Document(other_names=other_names or {})
     document.root = _Assembly(document, folder).text(text, name, None, ())
@@ -94,7 +95,7 @@ class Document:
     @property
     def data(self) -> dict[str, Any]:
         """
-        The merged settings as plain data, without `version` and `extends`; empty where a file could not be read.
+        The merged settings as plain data, without `version` and `extends`. Empty if a file could not be read.
         """
         return plain(self.root) if self.root is not None else {}
 
@@ -112,7 +113,7 @@ class _Assembly:
 
     def file(self, path: Path, chain: tuple[Path, ...], named: Position | None = None) -> Node | None:
         """
-        The settings of a file, which is *named* by another one, unless a person gave it.
+        Returns the settings of a file, which is *named* by another one, unless a person gave it.
         """
         real = path.resolve()
 
@@ -250,9 +251,9 @@ def _is_policy(root: Node | None, lines: tuple[str, ...]) -> bool:
 
 def merge(base: Node, over: Node) -> Node:
     """
-    *over* laid upon *base*: two maps merge key by key, anything else replaces what is below it.
+    Returns *over* laid upon *base*: two maps merge key by key, anything else replaces what is below it.
 
-    What *base* said of a limit of its own goes with it if *over* has another limit.
+    A limit that *base* sets goes with its other keys if *over* sets another limit in its place.
     """
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over

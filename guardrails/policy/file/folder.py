@@ -1,6 +1,6 @@
 """
-Where files are found: those of policies by name among the library's own, or at a path; those that a policy names, relative
-to the file that names them.
+Finds files. A policy is found by its name among the library's own, or at a path. A file that a policy names is found
+relative to that policy's file.
 """
 
 from collections.abc import Iterable
@@ -26,17 +26,18 @@ _PACKAGE: Final = Path(__file__).parents[2]
 
 def names(folder: Path | None = None) -> list[str]:
     """
-    The policies that are found by name, sorted.
+    Returns the policies that are found by name, sorted.
     """
     return sorted(path.stem for path in (folder or shipped()).glob(f"*{_SUFFIX}"))
 
 
 def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Path:
     """
-    The file of a policy: of a bare name in the library's own folder (or *folder*) and nowhere else, else the path.
+    Returns the file of a policy: of a bare name in the library's own folder (or *folder*) and nowhere else, else the
+    path.
 
-    The working directory is never searched: a file there is used only where it is written as a path
-    (`./default.yaml`). Raises PolicyError where there is no such file, naming the policies there are.
+    The working directory is never searched: a file there is used only if it is written as a path (`./default.yaml`).
+    Raises PolicyError if there is no such file, naming the policies there are.
     """
     if isinstance(name_or_path, str) and is_name(name_or_path):
         known = names(folder)
@@ -63,8 +64,8 @@ def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Pa
 
 def shipped(package: Path = _PACKAGE) -> Path:
     """
-    The folder of the policies that come with the library in the folder *package*: inside it after an install, beside it
-    in the repository.
+    Returns the folder of the policies that come with the library in the folder *package*: inside it after an install,
+    beside it in the repository.
     """
     # A wheel carries the policies inside the package; beside it in site-packages, `policies` would be someone else's.
     packaged = package / "_policies"
@@ -74,8 +75,8 @@ def shipped(package: Path = _PACKAGE) -> Path:
 
 def place_files(data: dict[str, Any], root: Node, kinds: Iterable[type[Guard]]) -> None:
     """
-    Put in *data*, the checked settings of *root*, the whole path of each file that a guard of these *kinds* names in place of
-    the one that is written.
+    Write whole paths into *data*, the checked settings of *root*. Each file that a guard of these *kinds* names gets
+    its whole path.
     """
     rules = inner(root, "tools")
     written = rules.value if rules and isinstance(rules.value, list) else ()
@@ -90,7 +91,7 @@ def place_files(data: dict[str, Any], root: Node, kinds: Iterable[type[Guard]]) 
 
 def inner(node: Node | None, key: str) -> Node | None:
     """
-    What the map *node* has under *key*. Returns None if it is no map, or has none.
+    Returns the value of the map *node* under *key*. Returns None if *node* is no map, or has no such key.
     """
     if node is None or not isinstance(node.value, dict) or key not in node.value:
         return None

@@ -1,5 +1,6 @@
 """
-Rules of a policy that no call can match, at their places: the policy can be used, but does not say what its author meant.
+Finds rules of a policy that no call can match, at their places. The policy can be used, but does not say what its
+author meant.
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ from .yaml_position import Entry, Mistake, Node, quoted
 
 def idle_rules(document: Document) -> list[Mistake]:
     """
-    The rules in `shell.allow` of *document*, which is valid, that speak of no command in the plain form, and of nothing else that
-    a script may do which is run by argv.
+    Returns the rules in `shell.allow` of the valid *document* that match no command. A rule is idle if it matches
+    neither a command in the plain form nor one that a script may run by argv.
     """
     if document.root is None:
         return []

@@ -21,7 +21,7 @@ Numbers = tuple[str, ...] | None
 
 def codes_of(guard: type[Guard] | Guard) -> dict[str, Numbers]:
     """
-    What *guard* may say, the failure of its own included.
+    Returns the codes of *guard*, its own failure included, each with the numbers that a wording may use.
     """
     return {**(guard.codes or {}), f"{guard.name}.error": ()}
 
@@ -34,7 +34,7 @@ CODES: Final[Mapping[str, Numbers]] = {
 
 def wrong_code(code: str, own: Own = ()) -> str | None:
     """
-    What is wrong with *code* in a policy whose own guards are *own*; None: it may be worded.
+    Returns the mistake in *code*, in a policy whose own guards are *own*. Returns None if the code may be worded.
     """
     guards = list(own)
     known: dict[str, Numbers] = dict(CODES)
@@ -48,7 +48,7 @@ def wrong_code(code: str, own: Own = ()) -> str | None:
 
 def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
     """
-    The `$placeholders` of *words* that stand for nothing in what is said under *code*.
+    Returns the `$placeholders` of *words* that have no value in a message of *code*.
     """
     known: dict[str, Numbers] = dict(CODES)
     for guard in own:
@@ -68,7 +68,7 @@ def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
 
 def of_scope(code: str) -> str:
     """
-    The code that a scope's `user.budget.max_calls` is made of; *code*, where it is none.
+    Returns the code that a scope's `user.budget.max_calls` is made of. Returns *code* itself if it names no scope.
     """
     scope, _, rest = code.partition(".")
     try:
@@ -90,7 +90,7 @@ def with_codes(messages: Any) -> Any:
 
 def known_code(code: str, *, own: Own = ()) -> str:
     """
-    *code*; raises ValueError where no guard says it. Whether there is such a scope is for the `Policy` to know.
+    Returns *code*. Raises ValueError if no guard says it. Only the `Policy` knows whether the scope exists.
     """
     wrong = wrong_code(code, own)
     if wrong is not None and wrong_code(of_scope(code), own) is not None:
@@ -100,7 +100,7 @@ def known_code(code: str, *, own: Own = ()) -> str:
 
 def known_numbers(worded: tuple[str, Any], *, own: Own = ()) -> Any:
     """
-    The words of (code, words); raises ValueError for placeholders that stand for nothing.
+    Returns the words of (code, words); raises ValueError for placeholders that stand for nothing.
     """
     code, words = worded
     wrong = wrong_numbers(code if wrong_code(code, own) is None else of_scope(code), words, own)

@@ -1,5 +1,5 @@
 """
-What pydantic says about a policy, at the line and column it is about.
+Mistakes that pydantic finds in a policy, each with its line and column.
 """
 
 import re
@@ -39,10 +39,10 @@ class _Fault(NamedTuple):
 
 def find_mistakes(errors: Sequence[Any], root: Node, schema: Schema, *, partial: bool = False) -> list[Mistake]:
     """
-    *errors* (of a pydantic ValidationError) about the data of *root*, as mistakes at their places.
+    Returns *errors* (of a pydantic ValidationError) about the data of *root*, as mistakes at their places.
 
-    *schema* is the policy's JSON Schema, for suggestions. With *partial* the data is one file of several: what another
-    of them may supply is no mistake.
+    *schema* is the policy's JSON Schema, for suggestions. With *partial* the data is one file of several: a key that
+    another file may supply is no mistake.
     """
     faults = [_find(error, root) for error in errors]
     sound = [fault for fault in faults if fault.kind in UNKNOWN_KEY or not fault.entry.node.broken]

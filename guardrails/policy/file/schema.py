@@ -32,7 +32,7 @@ OtherNames = Mapping[str, Mapping[str, str]]
 
 def json_schema(adapter: "TypeAdapter[Any]", other_names: OtherNames | None = None) -> Schema:
     """
-    The JSON Schema (draft 2020-12) of a policy file whose settings *adapter* validates.
+    Returns the JSON Schema (draft 2020-12) of a policy file whose settings *adapter* validates.
 
     Only `version` is required at the top level: any other key may come from a policy it extends. Descriptions are the
     docstrings of the settings' classes and, with pydantic's `use_attribute_docstrings`, of their fields.
@@ -66,7 +66,7 @@ def _add_names(place: Schema, spellings: Mapping[str, str], schema: Schema) -> N
 
 def known_keys(schema: Schema, path: Sequence[str | int]) -> dict[str, Schema]:
     """
-    The keys that *schema* allows in the map at *path*, of all the alternatives there, with their schemas.
+    Returns the keys that *schema* allows in the map at *path*, of all the alternatives there, with their schemas.
     """
     places = [schema]
 
@@ -79,7 +79,7 @@ def known_keys(schema: Schema, path: Sequence[str | int]) -> dict[str, Schema]:
 
 def keys_below(keys: dict[str, Schema], schema: Schema) -> Iterator[tuple[str, str]]:
     """
-    The keys allowed one map further down, each with the key above it.
+    Returns the keys allowed one map further down, each with the key above it.
     """
     for key, inner in keys.items():
         for below in _properties(inner, schema):

@@ -12,7 +12,7 @@ from .yaml_position import Entry, Mistake, Node, quoted
 @dataclass(slots=True)
 class Respelling:
     """
-    What is found on the way through the files of a policy.
+    The findings on the way through the files of a policy.
     """
 
     other_names: OtherNames = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Respelling:
 
     def of(self, node: Node, key: str = "") -> Node:
         """
-        *node*, the value of *key*, with each key in it as the settings have it.
+        Returns *node*, the value of *key*, with each key in it as the settings have it.
         """
         if isinstance(node.value, list):
             return replace(node, value=[self.of(item) for item in node.value])

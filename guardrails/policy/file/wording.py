@@ -1,5 +1,5 @@
 """
-Our words for pydantic's errors: what was expected, how to write it, what was found.
+Our words for pydantic's errors: the expected value, how to write it, and the value that was found.
 """
 
 import json
@@ -54,7 +54,7 @@ _MAX_SUGGESTED: Final = 3
 
 def expectation(kind: str, context: dict[str, Any]) -> str:
     """
-    What a value with an error of *kind* should have been, "" if it was of the right kind.
+    Returns the expected value, in words, for an error of *kind*. Returns "" if the value was of the right kind.
     """
     if choices := choices_of(context):
         listed = ", ".join(quoted(choice) for choice in choices)
@@ -66,7 +66,7 @@ def expectation(kind: str, context: dict[str, Any]) -> str:
 
 def choices_of(context: dict[str, Any]) -> list[str]:
     """
-    The values that an error's *context* lists as allowed, which pydantic writes as `'a', 'b' or 'c'`.
+    Returns the values that an error's *context* lists as allowed, which pydantic writes as `'a', 'b' or 'c'`.
     """
     if "choices" in context:
         return list(context["choices"])
@@ -78,7 +78,7 @@ def choices_of(context: dict[str, Any]) -> list[str]:
 
 def wording(kind: str, expected: str, context: dict[str, Any], message: str, node: Node) -> str:
     """
-    The error of *kind* about the value of *node* in one line; *message* is pydantic's own.
+    Returns the error of *kind* about the value of *node* in one line; *message* is pydantic's own.
     """
     if expected:
         near = suggestion(str(node.value), choices_of(context)) if isinstance(node.value, str) else ""
@@ -101,7 +101,7 @@ def wording(kind: str, expected: str, context: dict[str, Any], message: str, nod
 
 def got(node: Node) -> str:
     """
-    What was found, as it was written.
+    Returns the value that was found, as it was written.
     """
     if isinstance(node.value, dict):
         return "a map"
@@ -114,7 +114,7 @@ def got(node: Node) -> str:
 
 def unknown_key(path: Sequence[str | int], schema: Schema) -> str:
     """
-    The unknown key at the end of *path*, with the key that was probably meant or the ones there are.
+    Returns the unknown key at the end of *path*, with the key that was probably meant or the ones there are.
     """
     key = str(path[-1])
     known = known_keys(schema, path[:-1])
@@ -132,7 +132,7 @@ def unknown_key(path: Sequence[str | int], schema: Schema) -> str:
 
 def suggestion(written: str, names: Sequence[str]) -> str:
     """
-    ", did you mean ...?" with the one of *names* that is nearest to *written*; "" where none is near.
+    Returns ", did you mean ...?" with the one of *names* that is nearest to *written*, or "" if none is near.
     """
     folded = {name.casefold(): name for name in names}
     from difflib import get_close_matches

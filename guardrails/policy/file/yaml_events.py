@@ -29,7 +29,7 @@ class UnreadableError(Exception):
 
 def decode(text: bytes | str, name: str) -> tuple[str, Source]:
     """
-    *text* as characters, whatever it holds, and as a source whose lines can be shown.
+    Returns *text* as characters, whatever it holds, and as a source whose lines can be shown.
     """
     decoded = text if isinstance(text, str) else text.decode(errors="replace")
 
@@ -38,7 +38,7 @@ def decode(text: bytes | str, name: str) -> tuple[str, Source]:
 
 def check_text(text: bytes | str, decoded: str, source: Source) -> None:
     """
-    Raise UnreadableError where *text* is too large, not UTF-8 or holds characters that YAML 1.2 does not allow.
+    Raise UnreadableError if *text* is too large, is not UTF-8, or holds characters that YAML 1.2 does not allow.
     """
     start = Position(source, 1, 1)
 
@@ -75,7 +75,7 @@ def _place(before: str, source: Source) -> Position:
 
 def events(text: str, source: Source) -> Iterator[Any]:
     """
-    The parser's events, of the C parser where there is one. Raises UnreadableError where *text* is not YAML.
+    Returns the parser's events, of the C parser if it is there. Raises UnreadableError if *text* is not YAML.
     """
     import yaml
 

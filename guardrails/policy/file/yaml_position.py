@@ -1,5 +1,5 @@
 """
-Values that know where they were written: sources, positions, mistakes and the tree of a YAML text.
+Values with the places they were written at: sources, positions, mistakes and the tree of a YAML text.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Position(NamedTuple):
 
 class Mistake(NamedTuple):
     """
-    What is wrong, and where.
+    One mistake, and its place.
     """
 
     position: Position
@@ -86,14 +86,14 @@ class Entry(NamedTuple):
     @property
     def place(self) -> Position:
         """
-        Where to point when the value is wrong.
+        The place to point at if the value is wrong.
         """
         return self.key if self.node.block else self.node.position
 
 
 def plain(node: Node) -> Any:
     """
-    The value of *node* without positions: dicts, lists and scalars.
+    Returns the value of *node* without positions: dicts, lists and scalars.
     """
     if isinstance(node.value, dict):
         return {key: plain(entry.node) for key, entry in node.value.items()}
@@ -106,7 +106,7 @@ def plain(node: Node) -> Any:
 
 def quoted(text: str, shown: int = _SHOWN) -> str:
     """
-    *text* in backticks, cut after *shown* characters.
+    Returns *text* in backticks, cut after *shown* characters.
     """
     return f"`{text}`" if len(text) <= shown else f"`{text[:shown]}...`"
 

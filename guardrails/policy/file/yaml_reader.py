@@ -1,10 +1,10 @@
 """
 YAML text read into a tree with positions, strictly, with every mistake on the way.
 
-YAML is read as editors read it, by the 1.2 core schema: only `true` and `false` are booleans; `on`, `no`, `1:30`,
-`1_000` and `2024-01-01` are text. What YAML 1.1 and 1.2 read differently (`010`), tags, merge keys, second documents,
-repeated keys and numbers without a finite value are mistakes. The tree is built from parser events, not from composed
-nodes, so that size and depth are bounded while the text is read.
+YAML is read as editors read it, by the 1.2 core schema. Only `true` and `false` are booleans; `on`, `no`, `1:30`,
+`1_000` and `2024-01-01` are text. Text that YAML 1.1 and 1.2 read differently (`010`) is a mistake. So are tags, merge
+keys, second documents, repeated keys and numbers without a finite value. The tree is built from parser events, not from
+composed nodes, so that size and depth are bounded while the text is read.
 """
 
 import json
@@ -44,7 +44,7 @@ _STANDARD_TAG: Final = "tag:yaml.org,2002:"
 
 class Parsed(NamedTuple):
     """
-    A text that was read; *root* is None where it could not be read to its end.
+    A text that was read. Its *root* is None if it could not be read to its end.
     """
 
     source: Source
@@ -256,7 +256,7 @@ class _Composer:
 
 def resolve(text: str) -> tuple[str | int | float | bool | None, str]:
     """
-    The value of the unquoted scalar *text* in the core schema, and what is wrong with it or `""`.
+    Returns the value of the unquoted scalar *text* in the core schema, and its mistake or `""`.
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text], ""

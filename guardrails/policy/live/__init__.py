@@ -1,3 +1,3 @@
 """
-What of a policy may change while its sessions run.
+The parts of a policy that may change while its sessions run.
 """

@@ -26,7 +26,7 @@ MAX_LINKS: Final = 40
 
 class Loaded(NamedTuple):
     """
-    A policy, and what stands for the content of each file that it was made of, by whole path.
+    A policy, and the digest of each file that it was made of, by whole path.
     """
 
     policy: Terms
@@ -37,7 +37,7 @@ class PolicyFiles:
     """
     The *sources* of a policy, which *load* reads again. Safe in any number of threads: one looks, the others go on.
 
-    Files that are no good are told of in the log, once for each mistake, and what was loaded before stays.
+    Files that are not valid are logged, once for each mistake, and the policy that was loaded before stays.
     """
 
     def __init__(self, sources: Mapping[str, str], load: Callable[[], Loaded], *, every_s: float = LOOK_S) -> None:
@@ -60,14 +60,14 @@ class PolicyFiles:
 
     def within(self, folder: str) -> bool:
         """
-        Whether one of them is in *folder*, or a link that leads to it.
+        Returns whether one of them is in *folder*, or a link that leads to it.
         """
         roots = os.path.join(os.path.realpath(folder), ""), os.path.join(os.path.abspath(folder), "")  # noqa: PTH100, PTH118
         return any(place.startswith(roots) for path in self._sources for place in _places(path))
 
     def look(self, policy: Any) -> None:
         """
-        Make *policy* what its files say, if they have changed.
+        Bring *policy* up to date with its files, if they have changed.
         """
         stamps = {path: stamp_of(path) for path in self._sources}
         wait = bool(self._wrong) and monotonic() < self._again_s

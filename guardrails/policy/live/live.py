@@ -13,7 +13,7 @@ from .switch import LOOK_S, SWITCH
 
 class Live:
     """
-    What a session looks at before each call: `stop`, and whether `chain` is another than it was.
+    The parts that a session looks at before each call: `stop`, and whether `chain` is another than it was.
     """
 
     stop: Denial | None = None
@@ -26,8 +26,8 @@ class Live:
 
     def deny_all(self, reason: str | None) -> None:
         """
-        Refuse every call of this policy's sessions from now on, for a *reason* that the model and the records are told; None:
-        let them through again. Calls that run are settled, and nobody's state changes.
+        Refuse every call of this policy's sessions from now on. The model and the records are told the *reason*. None
+        lets calls through again. Calls that run are settled, and no session's state changes.
 
         For all processes of a user at once there is `guardrails policy deny-all`.
         """
@@ -36,7 +36,7 @@ class Live:
 
     def look(self) -> None:
         """
-        Look whether calls are stopped, or files have changed. What is wrong with a file is logged, and changes nothing.
+        Look whether calls are stopped, or files have changed. A mistake in a file is logged, and changes nothing.
         """
         now_s = monotonic()
         self.due_s = now_s + LOOK_S
@@ -48,7 +48,7 @@ class Live:
     @property
     def digest(self) -> str | None:
         """
-        What stands for the contents of its files. Returns None if they are not looked at.
+        The digest of the contents of its files. None if they are not looked at.
         """
         return None if self.files is None else self.files.digest
 

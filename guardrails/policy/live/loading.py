@@ -1,5 +1,5 @@
 """
-A policy of a file, which follows what becomes of it.
+A policy of a file that follows the changes of that file.
 """
 
 import os
@@ -28,7 +28,8 @@ def loaded(
     reload: float | None,
 ) -> P:
     """
-    What *make* makes of the file, or the name, *source*. Looked at every *reload* seconds, if it is a file; None: never.
+    Returns the policy that *make* makes of the file, or the name, *source*. A file is looked at every *reload* seconds,
+    never if that is None.
 
     Raises PolicyError with every mistake.
     """

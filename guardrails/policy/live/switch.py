@@ -26,14 +26,14 @@ Stamp = tuple[int, int, int, int]
 
 def switch_file() -> str:
     """
-    Where the file of the switch is, or would be.
+    Returns the path of the switch's file, which need not exist.
     """
     return os.environ.get(VARIABLE) or os.path.join(state_folder(), "deny_all")  # noqa: PTH118
 
 
 def reason_of(path: str) -> str | None:
     """
-    The reason for which *path* stops every call. Returns None if there is no such file.
+    Returns the reason for which *path* stops every call. Returns None if there is no such file.
     """
     try:
         with open(path, "rb", opener=at_once) as file:
@@ -58,7 +58,7 @@ def turn_on(path: str, reason: str) -> None:
 
 def turn_off(path: str) -> bool:
     """
-    Let calls through again; whether they were stopped. Raises OSError if the file cannot be removed.
+    Let calls through again. Returns whether they were stopped. Raises OSError if the file cannot be removed.
     """
     try:
         os.unlink(path)  # noqa: PTH108
@@ -69,7 +69,7 @@ def turn_off(path: str) -> bool:
 
 class Switch:
     """
-    What the file of the switch says, looked at every `LOOK_S` at most. Safe in any number of threads.
+    The content of the switch's file, looked at every `LOOK_S` at most. Safe in any number of threads.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,8 @@ class Switch:
 
     def look(self, now_s: float) -> Denial | None:
         """
-        What stops every call when the process's own clock says *now_s*. Returns None if nothing does.
+        Returns the denial that stops every call when the process's own clock says *now_s*. Returns None if no switch
+        stops calls.
         """
         if now_s >= self._due_s:
             with self._lock:
@@ -109,7 +110,7 @@ class Switch:
 
 def stamp_of(path: str) -> Stamp | None:
     """
-    What tells one version of the file *path* from another. Returns None if there is none to be seen.
+    Returns a stamp that tells one version of the file *path* from another. Returns None if no file can be seen.
     """
     try:
         found = os.stat(path)  # noqa: PTH116

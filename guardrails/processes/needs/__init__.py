@@ -1,5 +1,5 @@
 """
-What honest programs need in a sandbox beside the system and the workspace: languages, git, the network's settings.
+The needs of honest programs in a sandbox beside the system and the workspace: languages, git, the network's settings.
 """
 
 from .needed import confinement_for

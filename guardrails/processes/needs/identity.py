@@ -1,6 +1,6 @@
 """
-Who commits, and which folders of other owners git may use: the part of a person's git settings that a sandbox shows, since
-there may be keys in the others.
+The author of commits, and the folders of other owners that git may use. A sandbox shows only this part of a person's
+git settings, since there may be keys in the others.
 """
 
 import os

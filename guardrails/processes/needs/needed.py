@@ -33,7 +33,8 @@ def confinement_for(
     program: Sequence[str] = (),
 ) -> Confinement:
     """
-    What programs in *workspace* may do: write there and into private temporary folders, and read what they are made of.
+    Returns the rights of programs in *workspace*: they write there and into private temporary folders, and read the
+    files they are made of.
 
     *environment* is all that they see; None: what is listed of this process's own, and who commits to git. A *program* that
     a person wrote down finds the folders of what its arguments name.
@@ -90,7 +91,7 @@ def _programs(program: Sequence[str]) -> Iterator[str]:
 
 def _holds(folder: str, home: str) -> bool:
     """
-    Whether *folder* is *home* or holds it, links followed.
+    Returns whether *folder* is *home* or holds it, links followed.
     """
     real = Path(os.path.realpath(folder))
     own = Path(os.path.realpath(home))

@@ -1,5 +1,5 @@
 """
-What git keeps of a workspace in folders elsewhere.
+The folders elsewhere in which git keeps parts of a workspace.
 """
 
 import os
@@ -15,10 +15,11 @@ _READ: Final = 65_536
 
 def git_folder(workspace: str, home: str) -> str | None:
     """
-    The folder in which git keeps the repository that *workspace* is a part, a linked worktree or a submodule of.
+    Returns the folder in which git keeps the repository of *workspace*: a part, a linked worktree or a submodule of it.
 
-    Returns None if that lies in the workspace, if there is none, and for a repository of the whole *home*. What the workspace
-    says of it is believed if that folder says the same: a program can write in the one and not in the other.
+    Returns None if that lies in the workspace, if there is none, and for a repository of the whole *home*. A path that
+    the workspace names is believed if that folder names the workspace. A program can write in the one and not in the
+    other.
     """
     own = _real(workspace)
     for folder in (own, *own.parents):

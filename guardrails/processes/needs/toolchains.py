@@ -1,6 +1,6 @@
 """
-What programs need beside the system's folders, much of it in a home that is not shown: the folders of the PATH, and what
-their links lead to.
+The folders that programs need beside the system's: those of the PATH, and the targets of their links. Many of them are
+in a home that is not shown.
 """
 
 import os

@@ -143,7 +143,8 @@ def _below(root: int) -> set[int]:
 
 def empty(folder: str) -> None:
     """
-    Remove all that is in *folder*, however deep and whatever its modes, following no link. What cannot be removed stays.
+    Remove all that is in *folder*, however deep and whatever its modes, following no link. A file that cannot be
+    removed stays.
     """
     with suppress(OSError):
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -48,8 +48,8 @@ Tests = tuple[tuple[int, int, int], ...]
 
 class Rule(NamedTuple):
     """
-    Answer the call *name* with *error* (an errno) if each of *tests* holds: (argument, mask, value) of its low 32 bits, or of
-    its high ones with `HIGH` added to the argument.
+    Answer the call *name* with *error* (an errno) if each of *tests* holds. A test is (argument, mask, value) of the
+    argument's low 32 bits, or of its high ones with `HIGH` added to the argument.
 
     With *unless* it is answered if none of those values is the argument's, all of one argument and one mask.
     """
@@ -64,9 +64,10 @@ def rules(
     *, families: "tuple[int, ...] | None", pairs_only: bool, shared: bool, memory_bytes: "int | None" = None
 ) -> tuple[Rule, ...]:
     """
-    What is refused. *families* are those of new sockets, None if they are not looked at. With *pairs_only* a pair of
-    sockets cannot be addressed. With *shared* other processes share the namespace for messages and memory. Memory that
-    processes can share is refused in pieces of *memory_bytes*, or rather of the next power of two, and more.
+    Returns the rules for refused calls. The *families* are those of new sockets, None if they are not looked at. With
+    *pairs_only* a pair of sockets cannot be addressed. With *shared* other processes share the namespace for messages
+    and memory. Memory that processes can share is refused in pieces of *memory_bytes*, or rather of the next power of
+    two, and more.
     """
     found = [Rule(name) for name in REFUSED]
     found += [Rule(name, errno.ENOSYS) for name in ABSENT]

@@ -1,5 +1,5 @@
 """
-What keeps a sandbox from working on this machine, by name.
+The obstacles that keep a sandbox from working on this machine, by name.
 """
 
 from collections.abc import Callable

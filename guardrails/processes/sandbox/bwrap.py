@@ -46,7 +46,7 @@ class Bubblewrap:
     @property
     def cannot(self) -> tuple[str, ...]:
         """
-        What it cannot do here, a sentence each.
+        The things that it cannot do here, a sentence each.
         """
         return (
             "memory and CPU time are limited for each process, shared memory by the piece: not for all together",

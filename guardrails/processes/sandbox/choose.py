@@ -42,7 +42,7 @@ def choose(name: Name = "auto") -> Backend:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """
-    What this machine offers of one sandbox.
+    The offer of this machine for one sandbox.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Offer:
 
 def offers() -> tuple[Offer, ...]:
     """
-    What this machine offers of each sandbox, the one that `auto` takes first.
+    Returns the offer of this machine for each sandbox, the first choice of `auto` first.
     """
     found = []
     for name in _CONFINING:

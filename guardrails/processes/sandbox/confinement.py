@@ -1,5 +1,5 @@
 """
-What a program may do in a sandbox, and what a sandbox is.
+The rights of a program in a sandbox, and the interface of a sandbox.
 """
 
 import os
@@ -23,7 +23,7 @@ Program = Sequence[str] | Tree
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """
-    What programs may take of the machine; None is no limit.
+    The most that programs may take of the machine; None is no limit.
     """
 
     memory_bytes: int | None = 4 * GIB
@@ -41,7 +41,7 @@ class Limits:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
     """
-    What a program may do. All paths are absolute.
+    The rights of a program. All paths are absolute.
     """
 
     workspace: str
@@ -73,7 +73,7 @@ class Backend(Protocol):
     @property
     def cannot(self) -> tuple[str, ...]:
         """
-        What it cannot do, a sentence each.
+        The things that it cannot do, a sentence each.
         """
         ...
 

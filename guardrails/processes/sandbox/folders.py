@@ -33,7 +33,7 @@ def real(path: str) -> str:
 
 def inside(path: str, folder: str) -> bool:
     """
-    Whether *path* is *folder* or lies in it.
+    Returns whether *path* is *folder* or lies in it.
     """
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
@@ -83,7 +83,8 @@ def writable_of(confinement: Confinement) -> tuple[str, ...]:
 
 def private(confinement: Confinement, *, home: str = "", temporary: str = "") -> dict[str, str]:
     """
-    What the program sees of variables: in place of a home that it is not shown *home*, and *temporary* for such files.
+    Returns the variables that the program sees: *home* in place of a home that it is not shown, and *temporary* for
+    temporary files.
 
     Without these the launcher makes the folders and names them.
     """
@@ -122,7 +123,8 @@ def package() -> str:
 
 def python_folders() -> tuple[str, ...]:
     """
-    What the launcher and the user's Python consist of. A prefix that holds a home is not taken whole.
+    Returns the folders that the launcher and the user's Python consist of. A prefix that holds a home is not taken
+    whole.
     """
     found = [interpreter(), package()]
     for prefix in {sys.base_prefix, sys.base_exec_prefix, sys.prefix}:
@@ -147,7 +149,8 @@ def own_folders() -> tuple[str, ...]:
 
 def kept_in(writable: Iterable[str]) -> dict[str, bool]:
     """
-    What stays as it is in *writable* folders (True), and the folders between (False), from the outside inwards.
+    Returns the paths in *writable* folders that stay as they are (True), and the folders between (False), from the
+    outside inwards.
 
     It is what runs outside of the sandbox unasked: this library with its Python, and the hooks and settings of git.
     """
@@ -180,7 +183,8 @@ def _is_there(path: str) -> bool:
 
 def hidden(visible: Iterable[str]) -> tuple[str, ...]:
     """
-    What lies in *visible* folders and must not be seen: a home, and in /etc what not every user may read.
+    Returns the paths in *visible* folders that must not be seen: a home, and the files in /etc that not every user may
+    read.
     """
     found = [home for home in homes() if any(inside(home, folder) for folder in visible) and not _is_of_programs(home)]
     return (*found, *_private(real("/etc")))

@@ -39,7 +39,7 @@ class Landlock:
     @property
     def cannot(self) -> tuple[str, ...]:
         """
-        What it cannot do here, a sentence each.
+        The things that it cannot do here, a sentence each.
         """
         return (
             "other processes are visible: their names and arguments, not their environment or memory",

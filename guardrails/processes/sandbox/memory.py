@@ -21,7 +21,7 @@ _tried: set[str] = set()
 
 def key_of(name: str, program: str) -> str:
     """
-    What a trial of the sandbox *name* holds for: this boot, this user, this library, this Python and this *program*.
+    Returns the key of a trial of the sandbox *name*: it holds for this boot, user, library, Python and *program*.
     """
     parts = [name, __version__, _BOOT.read_text().strip() if _BOOT.exists() else "", os.uname().release]
     parts += [str(os.geteuid()), sys.executable, os.environ.get("HOME", ""), _mount_namespace()]
@@ -33,7 +33,7 @@ def key_of(name: str, program: str) -> str:
 
 def remembered(name: str, key: str) -> bool:
     """
-    Whether the sandbox *name* was tried with success by *key*.
+    Returns whether the sandbox *name* was tried with success by *key*.
     """
     return key in _tried or _read().get(name) == key
 

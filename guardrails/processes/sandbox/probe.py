@@ -73,7 +73,7 @@ class _Canaries:
 
     def touched(self) -> list[str]:
         """
-        What was reached, seen from here.
+        Returns the things outside that were reached, a sentence each.
         """
         whole = ["secret", "socket"]
         found = ["a folder outside was changed" for folder in self.folders if sorted(os.listdir(folder)) != whole]

@@ -1,5 +1,5 @@
 """
-No sandbox: limits, and otherwise whatever this process may do.
+No sandbox: limits, and otherwise all rights of this process.
 """
 
 import os

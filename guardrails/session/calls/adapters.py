@@ -1,5 +1,5 @@
 """
-Calls for who runs them elsewhere: an adapter of a host decides, runs its own way, and says what came of it.
+Calls that a host runs by itself: its adapter decides, runs its own way, and tells the outcome.
 """
 
 from dataclasses import replace
@@ -26,24 +26,26 @@ class Adapted(Calls):
 
     def decide(self, tool: str, arguments: Any, *, id: str | None = None, claim: bool = False) -> Decision:
         """
-        Ask whether a call may run, and reserve for it; `decision.envelope` is the refusal where it may not.
+        Ask whether a call may run, and reserve for it. If it may not, `decision.envelope` is the refusal.
 
         With *claim* the caller runs it now: a second claim of it is refused (`duplicates.in_flight`), by `call` too.
-        Idempotent on (*id*, signature) until the call is completed; arguments that cannot be signed (an object that
-        JSON has no form for) make a new call each time, so approve those by `complete` and not by a second `call`.
+        Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
+        JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
         return self._decide(tool, arguments, id, claiming if claim else asked)[0]
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
         """
-        Settle a decided call; *outcome* is a value, an exception, `Success(value, cost_usd=...)` or `Failed(message)`.
+        Settle a decided call. Its *outcome* is a value, an exception, `Success(value, cost_usd=...)` or
+        `Failed(message)`.
 
-        *which* is the decision, or the id of the call, also in another process than the one that decided; then its
-        *arguments*, as they were decided, tell it from others of that id. They are no duty, but by them its result is kept
-        for those who ask again. A call that waits for a person is not settled: its refusal is given back.
+        The call *which* is the decision or the id, also in another process than the one that decided. For an id, the
+        *arguments*, as they were decided, tell the call from others of that id. They are optional, but with them its
+        result is kept for callers that ask again. A call that waits for a person is not settled: its refusal is given
+        back.
 
         A second completion of a decision, or one after its admission expired, changes nothing and is only recorded.
-        Raises SessionError where the decision is another session's, no open call has the id, or several have it.
+        Raises SessionError if the decision is another session's, no open call has the id, or several have it.
         """
         decision = self._decided(which, arguments)
         if decision.envelope is not None:
@@ -52,8 +54,8 @@ class Adapted(Calls):
 
     def limit(self, decision: Decision) -> Limit | None:
         """
-        How long the admitted call of *decision* may take, for who runs it elsewhere: `limit.error()` is then its outcome.
-        Returns None if it may take any time.
+        Returns how long the admitted call of *decision* may take, for who runs it elsewhere: `limit.error()` is then
+        its outcome. Returns None if it may take any time.
         """
         plan = self._chain.plan(decision.call.tool)
         return limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=False)
@@ -72,7 +74,7 @@ class Adapted(Calls):
 
     def suspend(self, which: Decision | str, *, arguments: Any = None) -> None:
         """
-        Say that an admitted call stopped in the control flow of the host, which makes it again: see `scoped` for what follows.
+        Say that an admitted call stopped in the control flow of the host, which makes it again (see `scoped`).
 
         *which* and *arguments* are as for `complete`. Nothing happens to one that is over. Raises as `complete` does.
         """
@@ -80,7 +82,7 @@ class Adapted(Calls):
 
     def opened(self, tool: str, arguments: Any) -> list[Pending]:
         """
-        The calls of *tool* with *arguments* that are open, oldest first, but those that wait for a person.
+        Returns the calls of *tool* with *arguments* that are open, oldest first, but those that wait for a person.
         """
         tool = bounded_name(tool)
         plan = self._chain.plan(tool)
@@ -94,8 +96,8 @@ class Adapted(Calls):
 
     def lose(self, *which: Pending) -> None:
         """
-        Say of open calls that nobody will ever tell how they ended: what they hold stays charged, and the same call may be made
-        again.
+        Say of open calls that nobody will ever tell how they ended. The amounts that they hold stay charged, and the
+        same call may be made again.
         """
         engine = self._engine.within(())
         for one in which:

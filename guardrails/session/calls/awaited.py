@@ -30,15 +30,17 @@ class AwaitedCalls(Adapted):
 
     async def ask_approver(self, which: Decision | str, *, arguments: Any = None) -> bool:
         """
-        Ask the approver of the session about a call that waits for a person; whether there is an answer, by which the call is
-        decided if it is decided again. *which* and *arguments* are as for `complete`, and raise as there.
+        Ask the approver of the session about a call that waits for a person. Returns whether there is an answer, which
+        decides the call if it is decided again. The call *which* and its *arguments* are as for `complete`, and raise
+        as there.
         """
         return self._approver is not None and await self._aasks(await self.off_loop(self._decided, which, arguments))
 
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
-        The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
-        timeout or the session has less than ten minutes left, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
+        Does the same as `call`, awaited. A synchronous *execute* runs in this task. If the tool declares a timeout, or
+        the session has less than ten minutes left, it runs in a thread. A generator is read where its function ran: a
+        slow one without a timeout blocks the loop.
         """
         blocks = self._blocks
         decision, plan = (
@@ -94,7 +96,7 @@ class AwaitedCalls(Adapted):
             raise
         if plan.auto_ms is None:
             return envelope
-        return await aretried(self, decision, plan, envelope, arguments, execute)
+        return await aretried(self, decision, envelope, arguments, execute)
 
     # If the store may wait for a file
 

@@ -32,7 +32,7 @@ from guardrails.session.growing import grow
 from guardrails.session.interrupts import Step, end, let_go, recovered
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
-from guardrails.session.retrying import retried
+from guardrails.session.retrying import bounded, retried, would_block
 from guardrails.session.terms import Terms
 
 from .passing import Passing
@@ -57,9 +57,6 @@ class Calls(Passing):
     The tool calls of one session.
     """
 
-    _attempt = 1
-    """Which attempt it is that it makes at a call."""
-
     def __init__(
         self,
         policy: Terms,
@@ -82,19 +79,21 @@ class Calls(Passing):
         self._approver = approver
         self._sleep = sleep
         self._waits: set[Callable[[], object]] = set()
+        self._attempts: dict[tuple[str, int | None], int] = {}
+        """Which attempt at a call, by id and signature, is the next one."""
         self._asked = {}
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 
     def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
-        Run `execute(tool, arguments)` if the chain lets it; the envelope says what happened.
+        Run `execute(tool, arguments)` if the chain lets it. The envelope says what happened.
 
-        *arguments* are a mapping, or the JSON text of a model; *execute* gets them coerced. *id* is the model's id of
-        the call; without one the call has an id of its own. Never raises for what the tool does, but for the control flow
-        of a host, see `scoped`.
+        Its *arguments* are a mapping, or the JSON text of a model. The function *execute* gets them coerced. The
+        model's id of the call is *id*; without it the call has an id of its own. Never raises the tool's exceptions,
+        except for the control flow of a host, see `scoped`.
 
-        Raises TypeError where *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
+        Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         result: object
@@ -104,6 +103,8 @@ class Calls(Passing):
                     decision, plan = self._decide(tool, arguments, decision.call.id, execute)
                 if decision.envelope is not None:
                     return decision.envelope
+            if plan.auto_ms is not None and would_block(self):
+                decision.call.attempt = 0
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": self.id})
             before = CALLER.set(self)
@@ -139,7 +140,7 @@ class Calls(Passing):
             # Ctrl-C may come between any two lines: what was admitted is not left open.
             end(self, decision, plan, error)
             raise
-        return envelope if plan.auto_ms is None else retried(self, decision, plan, envelope, arguments, execute)
+        return envelope if plan.auto_ms is None else retried(self, decision, envelope, arguments, execute)
 
     # The shell itself
 
@@ -163,7 +164,7 @@ class Calls(Passing):
         if locates:
             call.places = places_of(locates, call, plan.tool)
         if plan.auto_ms is not None and execute is not asked and execute is not claiming:
-            call.note_attempt(self._attempt)
+            call.note_attempt(self._attempts.get((call.id, call.sig), 1), arguments)
         decision, ask = None, Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
         failed = "clock"
         try:
@@ -247,6 +248,8 @@ class Calls(Passing):
             self.policy.model_files.refresh(now)
 
         over, completion = Settle(now, decision, prepared, plan), None
+        if decision.call.attempt and prepared.outcome.error_type is not None:
+            bounded(self, over)
         try:
             envelope, completion = self._store.update(self._all_keys, partial(self._engine.apply, over))
             if self._records is not None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def current_session() -> "Session | None":
     """
-    The session whose call runs in this thread or task, for tools that ask it or make calls of their own. Returns None if none
-    runs.
+    Returns the session whose call runs in this thread or task, for tools that ask it or make calls of their own.
+    Returns None if none runs.
     """
     session: Session | None = CALLER.get()
     return session
@@ -23,8 +23,8 @@ def current_session() -> "Session | None":
 
 def current_list(tool: str) -> "Shell | None":
     """
-    The guard that holds the commands of *tool* to an allow list, in the session whose call runs here. Returns None if there is
-    none, so that any command may have been let pass.
+    Returns the guard that holds the commands of *tool* to an allow list, in the session whose call runs here. Returns
+    None if there is none, so that any command may have been let pass.
     """
     from guardrails.core.guards.access.shell import Shell
 

@@ -1,5 +1,5 @@
 """
-What a host says of its tools.
+The declarations of a host about its tools.
 """
 
 import threading
@@ -32,8 +32,8 @@ class Declaring(AwaitedCalls):
         """
         Know *tools*, those of a host or its functions, from now on: their arguments are checked, their hints count.
 
-        What the policy says of a tool stands above it, field by field; that a tool is declared makes no other unknown. To say
-        the same again costs next to nothing. Raises PolicyError if a tool is not valid.
+        The policy's declarations stand above those of a tool, field by field. A declared tool makes no other tool
+        unknown. To say the same again costs next to nothing. Raises PolicyError if a tool is not valid.
         """
         named = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
         new = {tool.name: tool for tool in named if self._declared.get(tool.name) != tool}
@@ -56,7 +56,7 @@ class Declaring(AwaitedCalls):
 
     def defines(self, tool: str) -> bool:
         """
-        Whether the arguments of *tool* are checked already, by the policy or as it was declared.
+        Returns whether the arguments of *tool* are checked already, by the policy or as it was declared.
         """
         return (tool in self._specs and tool not in self._wrapped) or self._chain.plan(tool).arguments is not None
 

@@ -17,8 +17,8 @@ Asks = Callable[[ToolCall, Tool], Iterable[tuple[str, Sequence[str]]]]
 
 def places_of(asked: Iterable[tuple[str, Asks]], call: ToolCall, tool: Tool) -> dict[str, tuple[bool, ...]]:
     """
-    Whether each path that a guard asks about is in one of the folders it names, by the guard's name. What cannot be
-    looked up is not. A guard that fails to say what it asks gets no answers.
+    Returns whether each path that a guard asks about is in one of the folders it names, by the guard's name. A path
+    that cannot be looked up is not in any. A guard that fails to say what it asks gets no answers.
     """
     found: dict[str, tuple[bool, ...]] = {}
     for name, paths in asked:
@@ -33,8 +33,9 @@ def places_of(asked: Iterable[tuple[str, Asks]], call: ToolCall, tool: Tool) -> 
 
 def is_in(path: str, folders: Iterable[str]) -> bool:
     """
-    Whether *path* is one of *folders* or below one, by its text and by where it leads: some tools shorten `link/..` before
-    they open a file, some do not. What does not exist yet is where its nearest folder that does would have it.
+    Returns whether *path* is one of *folders* or below one, by its text and by its real place. Some tools shorten
+    `link/..` before they open a file, some do not. A path that does not exist yet is placed by its nearest folder that
+    does.
     """
     try:
         real = os.path.realpath(path)

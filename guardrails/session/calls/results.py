@@ -48,7 +48,7 @@ FRAME: Final = 120
 
 class Results:
     """
-    A cache of results by session and signature; what falls out is only told of, not given back.
+    A cache of results by session and signature. A result that falls out is only told of, not given back.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -80,7 +80,7 @@ class Results:
 
     def find(self, session: str, sig: int | None) -> Earlier | None:
         """
-        The result of the latest call of that signature.
+        Returns the result of the latest call of that signature.
         """
         if sig is None:
             return None
@@ -158,7 +158,7 @@ class Kept:
 
     def reads(self, chain: Chain) -> bool:
         """
-        Whether the model may call `read_result`, as far as *chain* knows its tools and filters them.
+        Returns whether the model may call `read_result`, as far as *chain* knows its tools and filters them.
         """
         plan = chain.plan(NAME) if self.offered else None
         if plan is None or plan.known is False:
@@ -168,7 +168,7 @@ class Kept:
 
     def still(self, cut: Cut | None) -> Cut | None:
         """
-        *cut* as it may be said once more: without a handle whose whole has gone since.
+        Returns *cut* as it may be said once more: without a handle whose whole has gone since.
         """
         if cut is None or cut.handle is None or self.find(cut.handle) is not None:
             return cut
@@ -176,21 +176,22 @@ class Kept:
 
     def find(self, handle: object) -> Earlier | None:
         """
-        The whole that is kept under *handle*.
+        Returns the whole that is kept under *handle*.
         """
         known = isinstance(handle, str) and _HANDLE.fullmatch(handle)
         return self.wholes.find(self.family, int(known[0], 16)) if known else None
 
     def room(self, result: object, plan: Plan) -> int:
         """
-        Bytes up to which *result* is read: of what is in memory already, all that can be kept.
+        Returns bytes up to which *result* is read. A result that is in memory already is read as far as it can be kept.
         """
         value = result.value if isinstance(result, Success) else result
         return max(plan.max_bytes, _most(plan)) if isinstance(value, Bytes) else plan.max_bytes
 
     def tell(self, envelope: Envelope, plan: Plan) -> None:
         """
-        Keep the whole of what was cut in *envelope*, which says how to read on; not if there is no room for it.
+        Keep the whole of the result that was cut in *envelope*, which says how to read on. Without room for it nothing
+        is kept.
         """
         most, cut = _most(plan), envelope.rendered
         whole = render(envelope.value, most) if most >= MIN_LIMIT else None
@@ -205,7 +206,7 @@ class Kept:
 
 def reader(kept: Kept, chain: Callable[[], Chain]) -> Callable[..., Envelope]:
     """
-    The tool `read_result` of the session that has *kept* and goes by *chain*, offered from now on.
+    Returns the tool `read_result` of the session that has *kept* and goes by *chain*, offered from now on.
     """
     kept.offered = True
 
@@ -236,7 +237,7 @@ def reader(kept: Kept, chain: Callable[[], Chain]) -> Callable[..., Envelope]:
 
 def page(whole: str, offset: int, limit: int | None, room: int) -> Envelope:
     """
-    The text of *whole* from the character *offset* on: at most *limit* characters, and *room* bytes as JSON.
+    Returns the text of *whole* from the character *offset* on: at most *limit* characters, and *room* bytes as JSON.
     """
     total = len(whole)
     # Where no guard checks arguments, they come as the model wrote them.

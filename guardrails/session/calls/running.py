@@ -38,7 +38,7 @@ _running: "set[asyncio.Future[Any]]" = set()
 
 class OutOfTime(TimeoutError):  # noqa: N818  its text begins as that of TimeoutError
     """
-    What a tool that takes longer than it may is answered by.
+    The error that answers a tool which takes longer than it may.
     """
 
 
@@ -55,14 +55,15 @@ class Limit(NamedTuple):
 
     def error(self) -> TimeoutError:
         """
-        What a tool that takes longer is answered by.
+        Returns the error that answers a tool which takes longer.
         """
         return OutOfTime(f"no result within {self.seconds:g} s{self.why}")
 
 
 def limit_of(tool: Tool, timeout_ms: int | None, left_ms: int | None, *, threaded: bool) -> Limit | None:
     """
-    The smaller of the time limit of *tool* and what its session has left, in milliseconds; None: it may take any time.
+    Returns the smaller of the time limit of *tool* and the time that its session has left, in milliseconds. Returns
+    None if it may take any time.
 
     Without a limit of its own a tool that would be *threaded* for it is held to the last ten minutes only.
     """
@@ -75,7 +76,8 @@ def limit_of(tool: Tool, timeout_ms: int | None, left_ms: int | None, *, threade
 
 def seconds_left() -> float | None:
     """
-    What the call that runs here may still take; None: any time. For tools that can end what they started.
+    Returns the seconds that the call which runs here may still take. Returns None if it may take any time. It serves
+    tools that can end the work they started.
     """
     until = _until.get()
     return None if until is None else max(0.0, until - time.monotonic())
@@ -95,7 +97,7 @@ class Reading(NamedTuple):
 
     def drained(self, result: object) -> object:
         """
-        *result*, or its outcome where it is an iterator.
+        Returns *result*, or its outcome if it is an iterator.
         """
         if not _has(result, "__next__"):
             return result
@@ -103,7 +105,8 @@ class Reading(NamedTuple):
 
     async def gathered(self, result: object) -> object:
         """
-        *result*, or its outcome where it is an asynchronous iterator, or any if something may be raised on.
+        Returns *result*, or its outcome if it is an asynchronous iterator, or the outcome of any iterator if exceptions
+        may be raised on.
         """
         if not _has(result, "__anext__"):
             return self.drained(result) if self.passes else result
@@ -112,7 +115,8 @@ class Reading(NamedTuple):
 
 def is_async(function: Callable[..., Any]) -> bool:
     """
-    Whether *function*, or what a callable object or a partial calls, is a coroutine or an asynchronous generator function.
+    Returns whether *function*, or the function that a callable object or a partial calls, is a coroutine or an
+    asynchronous generator function.
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -122,7 +126,8 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 def stops(error: BaseException) -> bool:
     """
-    Whether *error* ends whatever runs, as Ctrl-C, a cancellation and a time limit do: it is no control flow of a host.
+    Returns whether *error* ends the program or task, as Ctrl-C, a cancellation and a time limit do. It is no control
+    flow of a host.
     """
     asyncio = sys.modules.get("asyncio")
     return isinstance(error, _STOPS) or (asyncio is not None and isinstance(error, asyncio.CancelledError))
@@ -139,7 +144,7 @@ def leave(before: "contextvars.Token[Any]") -> None:
 
 def not_awaited(result: object) -> Exception:
     """
-    What a synchronous call is answered by if its tool gave back something to await.
+    Returns the error that answers a synchronous call if its tool gave back something to await.
     """
     if inspect.iscoroutine(result):
         result.close()
@@ -201,7 +206,8 @@ def in_thread(
 
 def with_timeout(run: Callable[[], Any], limit: Limit, on_late: Late) -> Any:
     """
-    The result of *run*, or TimeoutError after its *limit*; the thread is then abandoned, its outcome goes to *on_late*.
+    Returns the result of *run*, or TimeoutError after its *limit*; the thread is then abandoned, its outcome goes to
+    *on_late*.
     """
     future, abandon = in_thread(run, on_late, limit.seconds)
     try:
@@ -221,7 +227,7 @@ async def within(
     limit: Limit, execute: Callable[[str, Any], Any], call: ToolCall, on_late: Late, reading: Reading
 ) -> Any:
     """
-    The awaited and read result of `execute(tool, arguments)`, or TimeoutError after *limit*.
+    Returns the awaited and read result of `execute(tool, arguments)`, or TimeoutError after *limit*.
 
     A coroutine is cancelled then; a synchronous function runs in a thread, which is abandoned.
     """
@@ -245,8 +251,8 @@ async def within(
 
 async def in_time(work: Awaitable[Any], limit: Limit, on_late: Late) -> Any:
     """
-    The result of *work*, or TimeoutError after *limit*: it is cancelled then, and answered also if it goes on all the same. Its
-    outcome goes to *on_late* in that case.
+    Returns the result of *work*, or TimeoutError after *limit*: it is cancelled then, and answered also if it goes on
+    all the same. Its outcome goes to *on_late* in that case.
     """
     import asyncio
 

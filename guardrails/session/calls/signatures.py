@@ -1,5 +1,5 @@
 """
-What a wrapped function says of itself: a framework that reads it calls it rightly, and expects what it returns.
+The signature of a wrapped function. A framework that reads it calls the function rightly, and expects the right result.
 """
 
 import functools
@@ -30,7 +30,7 @@ def signed(
     hidden: Collection[str],
 ) -> Callable[..., Any]:
     """
-    *guarded*, with the signature of *function* but for what it returns, and without the parameters *hidden*.
+    Returns *guarded*, with the signature of *function* except its return type, and without the parameters *hidden*.
 
     One that an SDK of MCP fills, by its annotation with a `Context`, stays, or it would not come.
     """

@@ -33,7 +33,8 @@ def wrapped(
     session: "Declaring", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
 ) -> Callable[..., Any]:
     """
-    *function* as a tool *name* of *session*: same parameters, same kind. Those *hidden* pass by the chain, by keyword.
+    Returns *function* as a tool *name* of *session*: same parameters, same kind. The *hidden* parameters pass by the
+    chain, by keyword.
     """
     if returns not in ("json", "envelope", "value"):
         raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")
@@ -71,8 +72,8 @@ def scoped(
     passes: Iterable[type[BaseException]] = (),
 ) -> Called:
     """
-    The very *session* with more *specs* of arguments, with *tools*, if given, as all there are, and with more exceptions that
-    it *passes*.
+    Returns the very *session* with more *specs* of arguments, with *tools*, if given, as all there are, and with more
+    exceptions that it *passes*.
     """
     # Else each copy would go over to a changed policy by itself, and say so.
     session._fresh()  # noqa: SLF001
@@ -119,7 +120,7 @@ class _Run:
         self.error: Exception | None = None
 
     def plain(self, _: str, arguments: Any) -> Any:
-        self.started = True
+        self._begin()
         try:
             return self._returned(self._call(arguments))
         except Exception as error:
@@ -127,13 +128,17 @@ class _Run:
             raise
 
     async def awaited(self, _: str, arguments: Any) -> Any:
-        self.started = True
+        self._begin()
         try:
             made = self._call(arguments)
             return self._returned(await made if inspect.isawaitable(made) else made)
         except Exception as error:
             self.error = error
             raise
+
+    def _begin(self) -> None:
+        # What an attempt before came to is not what this one does.
+        self.started, self.ended, self.error = True, False, None
 
     def given(self, envelope: Envelope, returns: str) -> Any:
         if returns == "json":

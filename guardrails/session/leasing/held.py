@@ -1,5 +1,5 @@
 """
-What one process holds of one scope.
+The part of one scope that one process holds.
 """
 
 import threading
@@ -38,7 +38,7 @@ AGAIN_S: Final = 1.0
 
 class HeldLease:
     """
-    What this process holds of one scope.
+    The part of one scope that this process holds.
     """
 
     def __init__(self, key: str, name: str, own: str, chain: Chain) -> None:
@@ -94,7 +94,7 @@ class HeldLease:
 
     def is_idle(self, used: Amounts, now: float) -> bool:
         """
-        Whether it has *used* nothing for a while.
+        Returns whether it has *used* nothing for a while.
         """
         if used != self.last:
             self.last, self.moved_at = used, now
@@ -102,13 +102,13 @@ class HeldLease:
 
     def is_left(self, now: float) -> bool:
         """
-        Whether nobody has used it for so long that others which were silent meanwhile are lost.
+        Returns whether nobody has used it for so long that others which were silent meanwhile are lost.
         """
         return now - max(self.moved_at, self.trip_at) >= self.time_s
 
     def is_unheard(self, now: float) -> bool:
         """
-        Whether it is to be heard of again.
+        Returns whether it is to be heard of again.
         """
         return now - self.trip_at >= self.time_s / BEATS
 
@@ -127,15 +127,15 @@ class HeldLease:
 
     def wake(self, now: float) -> None:
         """
-        Note that it looks now, as it should have all the time: if it did not, it was asleep or the store out of reach, perhaps
-        for the others too. They are silent from now on then.
+        Note that the process looks now, as it should have all the time. If it did not, it was asleep or the store was
+        out of reach, perhaps for the others too. The others are then silent from now on.
         """
         if now - self.rest_at >= self.time_s:
             self.watched = {}
 
     def lost(self, now: float) -> tuple[tuple[str, int], ...]:
         """
-        The other leases of which nobody has heard for their time.
+        Returns the other leases of which nobody has heard for their time.
         """
         if self.failed:
             self.wake(now)
@@ -153,7 +153,7 @@ class HeldLease:
 
     def record(self, sink: "Sink", event: Lend, lent: Lent, known: Happened) -> None:
         """
-        Hand over to *sink* what a trip told and brought, and where it stands among the events of both states.
+        Hand over to *sink* the report and the answer of a trip, and its place among the events of both states.
         """
         self.n += 1
         values = {
@@ -183,7 +183,7 @@ Seen = tuple[Amounts, Amounts, Amounts, dict[str, int]]
 
 def seen(states: list[SessionState]) -> Seen:
     """
-    What is under the lease of the first of *states*.
+    Returns the amounts under the lease of the first of *states*.
     """
     state = states[0]
     part = state.part
@@ -195,7 +195,7 @@ def seen(states: list[SessionState]) -> Seen:
 
 def retreated(states: list[SessionState]) -> Seen:
     """
-    The same, where nothing more is admitted before the next trip.
+    Returns the same, for a lease that admits no more before the next trip.
     """
     retreat(states[0])
     return seen(states)
@@ -203,13 +203,13 @@ def retreated(states: list[SessionState]) -> Seen:
 
 def silent_of(leases: Sequence[HeldLease], now: float) -> list[tuple[HeldLease, int]]:
     """
-    Those of *leases* whose parts others may have by *now*, and how often each was at the shared state.
+    Returns those of *leases* whose parts others may have by *now*, and how often each was at the shared state.
     """
     return [(lease, lease.trips) for lease in leases if now >= lease.silent_at]
 
 
 def any_free(granted: Amounts, used: Amounts, holds: Amounts) -> bool:
     """
-    Whether anything of what was *granted* is neither used nor held.
+    Returns whether anything of what was *granted* is neither used nor held.
     """
     return any(each(lambda place, _: max(0, granted[place] - used[place] - holds[place])))

@@ -1,5 +1,6 @@
 """
-What happens to leases beside the calls: a thread looks after them, a fork leaves them, and the end of the program closes them.
+Cares for leases beside the calls: a thread looks after them, a fork leaves them, and the end of the program closes
+them.
 """
 
 import atexit
@@ -25,12 +26,12 @@ class Kept(Protocol):
 
     def tend(self) -> None:
         """
-        Give back what others ask for.
+        Give back the parts that others ask for.
         """
 
     def close(self) -> None:
         """
-        Give back what is not used.
+        Give back the unused parts.
         """
 
     def begin_in_child(self) -> None:
@@ -44,7 +45,7 @@ _all: "weakref.WeakSet[Kept]" = weakref.WeakSet()
 
 def now_of(clock: Callable[[], float]) -> int:
     """
-    What *clock* says, in milliseconds; `NO_TIME` if it fails.
+    Returns the time of *clock*, in milliseconds. Returns `NO_TIME` if it fails.
     """
     try:
         return round(clock() * 1000)
@@ -62,7 +63,7 @@ def keep_track(leases: Kept) -> None:
 
 def keep(leases: Kept, ended: threading.Event, every_s: float) -> threading.Thread:
     """
-    The thread that tends *leases* every so many seconds until *ended*, or until nobody else has them.
+    Returns the thread that tends *leases* every so many seconds until *ended*, or until nobody else has them.
     """
     thread = threading.Thread(
         target=_keep, args=(weakref.ref(leases), ended, every_s), name="guardrails-leases", daemon=True

@@ -1,6 +1,5 @@
 """
-The store of a worker that holds parts of what its sessions share: it admits calls by itself, and asks the shared store for
-more.
+A worker's store, with parts of its sessions' limits: it admits calls itself, and asks the shared store for more.
 """
 
 import threading
@@ -43,12 +42,12 @@ class Leases:
     """
     The store of one process, for sessions whose scopes each have a `lease`: parts of their limits, held in *shared*.
 
-    The sessions' own states are in *local*, a `MemoryStore` unless said otherwise; no other process may use it. *records*
-    takes the records of trips; by default that of the first session that has one. A trip asks *shared* in the thread of the
-    call. *look* is how often, in seconds, a thread looks whether parts are to be given back; None: `tend` is called by the
-    host. *clock* is the worker's, *timer* one that is never set.
+    The sessions' own states are in *local*, a `MemoryStore` by default, which no other process may use. The sink
+    *records* takes the records of trips. By default it is the sink of the first session that has one. A trip asks
+    *shared* in the thread of the call. A thread looks every *look* seconds whether parts are to be given back. If
+    *look* is None, the host calls `tend`. The *clock* is the worker's, and *timer* is a clock that is never set.
 
-    `close` gives back what is not used, as does the end of the program. Raises StoreError as *shared* does.
+    `close` gives back the unused parts, as does the end of the program. Raises StoreError as *shared* does.
     """
 
     def __init__(
@@ -95,7 +94,8 @@ class Leases:
 
     def enrol(self, scopes: Sequence[tuple[str, str, Chain]], sink: "Sink | None") -> Callable[[tuple[str, str]], None]:
         """
-        Know the *scopes*, each (name, id, chain), of a session; whom its engine is to tell. Raises SessionError if one has no lease.
+        Know the *scopes*, each (name, id, chain), of a session. Returns the function that its engine is to tell. Raises
+        SessionError if one has no lease.
         """
         for name, own, chain in scopes:
             if not any(isinstance(guard, Lease) for guard in chain.guards):
@@ -171,7 +171,7 @@ class Leases:
 
     def tend(self) -> None:
         """
-        Give back what others ask for, or nobody has used for a while, and let the leases be heard of.
+        Give back parts that others ask for, or that nobody has used for a while, and let the leases be heard of.
         """
         for lease in tuple(self._leases.values()):
             try:
@@ -204,9 +204,9 @@ class Leases:
 
     def close(self) -> None:
         """
-        Give back what is not used. Whoever goes on takes new leases.
+        Give back the unused parts. A session that goes on takes new leases.
 
-        A store that fails is logged: what it did not take back is treated as that of a worker that was killed.
+        A store that fails is logged. Parts that it did not take back are treated as those of a worker that was killed.
         """
         self._ended.set()
         self._thread = None

@@ -1,3 +1,3 @@
 """
-The model's side of a session: its requests, its responses, what they cost, and how a loop ends.
+The model's side of a session: its requests, its responses, their costs, and the end of a loop.
 """

@@ -1,5 +1,6 @@
 """
-The end of a loop, whoever runs it: tools off, asked once more if there is no answer, then the session's digest.
+Ends a loop, both the library's and a host's: tools off, asked once more if there is no answer, then the session's
+digest.
 """
 
 from collections.abc import Sized
@@ -42,7 +43,7 @@ class Ending:
 
     def force(self, code: str | None) -> bool:
         """
-        Ask for the final answer from now on because of *code*, unless that is None; whether it is asked for.
+        Ask for the final answer from now on because of *code*, unless that is None. Returns whether it is asked for.
         """
         if self.code is None:
             self.code = code
@@ -50,10 +51,10 @@ class Ending:
 
     def take(self, text: str | None, calls: int | Sized = 0) -> Meaning:
         """
-        What a response with *text* and *calls* means. *calls* are the calls, or their number.
+        Returns the meaning of a response with *text* and *calls*, which are the calls or their number.
 
-        run: the calls are to be run. answered: it is the answer. again: none of its calls is run, and the model is asked
-        once more, with tools off. digest: none is run, and the answer is the session's digest.
+        With `run` the calls are to be run. With `answered` it is the answer. With `again` no call is run, and the model
+        is asked once more, with tools off. With `digest` no call is run, and the answer is the session's digest.
         """
         self.first, self.ended, self.text = False, None, None
         if calls and self.code is None:
@@ -71,7 +72,7 @@ class Ending:
 
 class Named(Protocol):
     """
-    What a session says of what was done.
+    The part of a session that tells of its calls.
     """
 
     @property
@@ -82,26 +83,26 @@ class Named(Protocol):
 
     def digest(self) -> str:
         """
-        What was called and what came back.
+        Returns the calls and their results in a few lines.
         """
 
 
 class Guarded(Named, Protocol):
     """
-    What a session says of its end.
+    The part of a session that tells of its end.
     """
 
     @property
     def exhausted_by(self) -> str | None:
         """
-        The code of what exhausted it; None while it goes on.
+        The code of the limit that exhausted it. None while it goes on.
         """
 
     def tool_choice(
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
     ) -> ToolChoice:
         """
-        What to send as `tool_choice`.
+        Returns the value to send as `tool_choice`.
         """
 
     def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:
@@ -142,14 +143,14 @@ class FinalAnswer(Ending):
     @property
     def answer(self) -> str | None:
         """
-        What to end with: the model's answer, or the session's digest in its place. None while the loop goes on.
+        The answer to end with: the model's, or the session's digest in its place. None while the loop goes on.
         """
         return self.session.digest() if self.ended == "digest" else self.text
 
     def tool_choice(self, requested: ToolChoice = None, *, strategy: Strategy | None = None) -> ToolChoice:
         """
-        What to send as `tool_choice` with the request that is made now: `none` if it is `forced`, else what
-        `session.tool_choice` says of *requested* and *strategy*.
+        Returns the value to send as `tool_choice` with the request that is made now. It is `none` if it is `forced`,
+        else as `session.tool_choice` says for *requested* and *strategy*.
         """
         if self.forced:
             return "none"
@@ -157,21 +158,22 @@ class FinalAnswer(Ending):
 
     def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
         """
-        What a call reads that came although the final answer was asked for.
+        Returns the envelope that answers a call which came although the final answer was asked for.
         """
         return refusal(self.session, not_made(self.code or SILENT_CODE), tool, arguments, id)
 
 
 def not_made(code: str) -> Denial:
     """
-    The refusal of a call that came although the final answer was asked for, because of *code*.
+    Returns the refusal of a call that came although the final answer was asked for, because of *code*.
     """
     return Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH)
 
 
 def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str | None) -> Envelope:
     """
-    What answers such a call: the word of the exhausted *session* itself, which records it, else the *denial*.
+    Returns the answer to a call that came too late. It is the word of the exhausted *session* itself, which records it,
+    else the *denial*.
     """
     if session.exhausted_by is not None:
         # Asked for the record's sake; an exhausted session denies everything.
@@ -185,7 +187,8 @@ def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str
 
 def digest_of(session: Named) -> str:
     """
-    What was called and what came back: the answer where the model gives none, also if the store fails.
+    Returns the calls and their results in a few lines. They are the answer if the model gives none, even if the store
+    fails.
     """
     try:
         return session.digest()

@@ -102,7 +102,7 @@ class Refuse:
 @dataclass(frozen=True, slots=True)
 class End:
     """
-    How the loop ended. *answer* is None after `digest`: the session then has to tell what happened.
+    How the loop ended. The *answer* is None after `digest`: the session then has to tell what happened.
     """
 
     ended: Ended
@@ -113,7 +113,7 @@ class End:
 @dataclass(frozen=True, slots=True)
 class LoopResult:
     """
-    What an agent loop came to.
+    The end of an agent loop.
     """
 
     answer: str
@@ -137,9 +137,9 @@ class Loop:
     The state of one agent loop.
 
     After *max_tool_iterations* requests whose calls were run, or once the session is exhausted, the model is asked for
-    its final answer without tools. If it calls a tool all the same nothing is run and it is asked once more; if it still
-    does not answer, the loop ends without it. A model that says nothing at all is asked for its final answer once.
-    SessionError where *max_tool_iterations* is below 1.
+    its final answer without tools. If it calls a tool all the same, no call is run and it is asked once more. If it
+    still does not answer, the loop ends without an answer. A model that says nothing at all is asked for its final
+    answer once. Raises SessionError if *max_tool_iterations* is below 1.
     """
 
     max_tool_iterations: int = MAX_TOOL_ITERATIONS
@@ -159,7 +159,7 @@ class Loop:
 
     def next(self) -> bool:
         """
-        Whether another model request is due. LoopLimitExceeded at the limit, with `on_limit="raise"`.
+        Returns whether another model request is due. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
         if self.end is not None:
             return False
@@ -192,19 +192,20 @@ class Loop:
     @property
     def limit_code(self) -> str:
         """
-        What it is refused by once they are used up.
+        The code by which the loop is refused once its iterations are used up.
         """
         return f"loop.{self.called}"
 
     def told(self) -> Denial | None:
         """
-        What the last results say if no more calls will be run after them; None if more may be.
+        Returns the denial that the last results tell, if no more calls will be run after them. Returns None if more may
+        be run.
         """
         return self.over(self.limit_code) if self.iterations >= self.limit else None
 
     def over(self, code: str) -> Denial:
         """
-        The refusal of a call that came although the final answer was asked for, because of *code*.
+        Returns the refusal of a call that came although the final answer was asked for, because of *code*.
         """
         if code == self.limit_code:
             return ended(code, "Tool call limit", str(self.limit), self.iterations)
@@ -212,7 +213,8 @@ class Loop:
 
     def ask(self, exhausted: str | None) -> Ask:
         """
-        The next request; *exhausted* is the code of what exhausted the session, None while it goes on.
+        Returns the next request. The code of the limit that exhausted the session is *exhausted*, None while it goes
+        on.
         """
         self.requests += 1
         forced = self._final.force(exhausted or (self.limit_code if self.iterations >= self.limit else None))
@@ -220,14 +222,14 @@ class Loop:
 
     def cut(self) -> bool:
         """
-        The response to the latest request was cut off: whether to ask once more.
+        Returns the response to the latest request was cut off: whether to ask once more.
         """
         self._cut += 1
         return self._cut < CUT_ASKS
 
     def take(self, turn: Turn) -> Run | Refuse | None:
         """
-        What to do about the model's *turn*.
+        Returns the step to take after the model's *turn*.
         """
         self._cut = 0
         if self._final.take(turn.text, turn.calls) == "run":

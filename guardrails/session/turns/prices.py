@@ -1,5 +1,5 @@
 """
-What a model response costs: at the policy's own prices, else at those of `genai-prices`, else nobody knows.
+The cost of a model response: at the policy's own prices, else at those of `genai-prices`, else unknown.
 
 The package `genai-prices` (extra `prices`; MIT) bundles the list prices of some 2,300 models, dated where they changed. It
 is imported with the first response that the policy has no price for, and never asks the network.
@@ -27,7 +27,7 @@ INSTALL: Final = f"install the extra: {install('prices')}"
 
 class Priced(NamedTuple):
     """
-    What one model response costs, and who says so.
+    The cost of one model response, and its source.
     """
 
     cost: int | None
@@ -48,7 +48,7 @@ class Priced(NamedTuple):
     @property
     def recorded(self) -> dict[str, object]:
         """
-        What the record of a charge says of it.
+        The fields that the record of a charge has of it.
         """
         return {"cost": self.cost, "priced_by": self.by, "priced_as": self.model}
 
@@ -74,7 +74,7 @@ class Prices:
 
     def price(self, usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
         """
-        The cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
+        Returns the cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
         """
         try:
             listed = self._listed(model, provider)
@@ -108,10 +108,12 @@ _PRICES: Final = Prices()
 
 def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider: str | None, at_ms: int) -> Priced:
     """
-    What *usage* (None: the response did not say) costs at the *own* prices of a policy, else at the listed ones.
+    Returns the cost of *usage* (None: the response did not say) at the *own* prices of a policy, else at the listed
+    ones.
 
-    *provider* is an id such as `openai` or `azure`, or the URL of the endpoint; of one that no provider is known by, the
-    name of the *model* alone decides. *at_ms*: prices change. Where nobody knows the log says so once for each model.
+    The *provider* is an id, for example `openai` or `azure`, or the URL of the endpoint. If the URL belongs to no known
+    provider, the name of the *model* alone decides. The time *at_ms* matters because prices change. If the price is
+    unknown, the log says so once for each model.
     """
     if usage is None:
         price = own_price(model, own)
@@ -140,7 +142,7 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
 
 def context_of(model: str) -> int | None:
     """
-    Tokens that *model* reads at most, as `genai-prices` lists it. Returns None if nobody knows.
+    Returns tokens that *model* reads at most, as `genai-prices` lists it. Returns None if nobody knows.
     """
     try:
         listed = _PRICES._listed(model, None)  # noqa: SLF001  one list
@@ -152,7 +154,7 @@ def context_of(model: str) -> int | None:
 
 def public(provider: str | None) -> str | None:
     """
-    *provider* for a record: of a URL no user, no password and no query, which may be keys.
+    Returns *provider* for a record: of a URL no user, no password and no query, which may be keys.
     """
     if provider is None or "://" not in provider:
         return provider

@@ -1,5 +1,5 @@
 """
-The model's side of a session: its requests, its responses and what they cost.
+The model's side of a session: its requests, its responses and their costs.
 """
 
 from contextvars import ContextVar
@@ -27,7 +27,8 @@ from .prices import Priced, price_of, public
 @dataclass(frozen=True, slots=True)
 class Requested:
     """
-    A model request that was told to a session. A context manager: what it holds comes back where it is left uncharged.
+    A model request that was told to a session. A context manager: the amounts that it holds come back if it is left
+    uncharged.
     """
 
     session: "Turns"
@@ -78,12 +79,13 @@ class Turns(Declaring):
         timeout: float | None = None,
     ) -> Requested:
         """
-        Say that a model request starts, so that growth caps see the ones that fail, and hold what it may use at most until its
-        `charge`: *tokens* and *cost_usd*, or, if neither is said, as much as responses have used on average.
+        Say that a model request starts, so that growth caps see requests that fail. It holds the most it may use until
+        its `charge`: *tokens* and *cost_usd*. If neither is said, it holds as much as responses have used on average.
 
-        What does not fit beside what is held is not `allowed`, and holds nothing; by an average alone it is. Whoever makes
-        one that fails calls `release`. After *timeout* seconds (600) nobody waits for it: an estimate that was said stays
-        charged, as that of a call. Raises SessionError for what is no amount.
+        An estimate that does not fit beside the amounts held is not `allowed`, and holds nothing. A request held by an
+        average alone is always allowed. Call `release` if the request fails. After *timeout* seconds (600) nobody waits
+        for it. An estimate that was said then stays charged, as it does for a call. Raises SessionError if an amount is
+        not valid.
         """
         lasts_ms = ADMISSION_MS if timeout is None else units.amount("timeout", "max_elapsed", timeout)
         estimate = None
@@ -101,13 +103,13 @@ class Turns(Declaring):
 
     def release(self, which: Decision | str | Requested, *, arguments: Any = None) -> None:
         """
-        Let what never ran and will not, a call or a model request, hold nothing; a call is not counted then.
+        Let a call or a model request that never ran, and will not, hold nothing. A call is then not counted.
 
-        *which* is a decision or the id of a call, which *arguments* may tell from others of that id: as for `complete`. Whoever
-        has claimed the call is believed too: say it only of what did not begin. A question to a person is withdrawn. Nothing
-        happens to what is over: refused, completed, charged, or released before.
+        The call *which* is a decision or the id of a call. Its *arguments* may tell it from others of that id, as for
+        `complete`. A claimed call can be released too, so release only calls that did not begin. A question to a person
+        is withdrawn. Nothing happens to a call that is over: refused, completed, charged, or released before.
 
-        Raises SessionError where no open call has the id, or several have it, or the decision is another session's.
+        Raises SessionError if no open call has the id, or several have it, or the decision is another session's.
         """
         if not isinstance(which, Requested):
             self._release(which, arguments)
@@ -121,16 +123,16 @@ class Turns(Declaring):
     @property
     def iterations_more(self) -> int:
         """
-        What every loop may do beyond its own limit, as `extend` said.
+        The iterations that every loop may make beyond its own limit, as `extend` said.
         """
         return self._read(lambda state, _: state.limits.get(ITERATIONS, 0))
 
     def begin_turn(self, calls: int | None = None, *, key: str | None = None) -> None:
         """
-        Say that a model response came, with *calls* tool calls, where `charge` is not used. Told again by the same *key*, of
-        the latest 64, it changes nothing: see `charge`.
+        Say that a model response came, with *calls* tool calls, if `charge` is not used. Told again by the same *key*,
+        of the latest 64, it changes nothing: see `charge`.
 
-        Raises SessionError where *calls* is no whole number of at least 0, or *key* is no text or empty.
+        Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
         count, told = units.count_of(calls), key_hash(key)
         # Nobody will charge what came, so that what was guessed of it need not be held.
@@ -151,18 +153,18 @@ class Turns(Declaring):
         key: str | None = None,
     ) -> Priced:
         """
-        Charge a model response, and begin its turn; what it cost, and who says so.
+        Charge a model response, and begin its turn. Returns its cost, and the source of the price.
 
-        *usage* is what the client or the framework returned, in its own form (`read_usage` lists them); it is priced by the policy's `prices`,
-        else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
-        cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
-        off. *request* is what `request` gave for it; without one it is that of the `with` block around it, else that of the
-        open ones that it fits. Raises SessionError if *cost_usd*, *usage*, *calls* or *key* is no such thing; nothing is
-        charged then.
+        The *usage* is in the form that the client or the framework returned (`read_usage` lists the forms). It is
+        priced by the policy's `prices`, else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's
+        URL). If *cost_usd* is given, that is the cost. A response without a known price is counted in `unpriced`, never
+        as free. A response that is not *whole* broke off. The argument *request* is the result of `request` for it.
+        Without it, the request is that of the `with` block around it, else the one among the open requests that it
+        fits. Raises SessionError if *cost_usd*, *usage*, *calls* or *key* is not valid. Nothing is charged then.
 
-        A response that is told again by the same *key*, its id, changes nothing: no charge, no turn, no event. So may a host
-        that runs a step again after a restart, another process too; what the *request* of that step holds comes back. The
-        latest 64 keys of a session are remembered.
+        A response that is told again by the same *key*, its id, changes nothing: no charge, no turn, no event. A host
+        that runs a step again after a restart, in another process too, may so tell it again. Amounts that the *request*
+        of that step holds come back. The latest 64 keys of a session are remembered.
         """
         within = _within.get()
         if request is None and within is not None and within.session.id == self.id:
@@ -197,7 +199,8 @@ class Turns(Declaring):
 
 def key_hash(key: object) -> bytes | None:
     """
-    What is kept of the *key* of a response; None if it has none. Raises SessionError for what is no text or empty.
+    Returns the hash that is kept of the *key* of a response. Returns None if it has none. Raises SessionError if the
+    key is empty or no text.
     """
     if key is None:
         return None

@@ -1,5 +1,5 @@
 """
-Where a server is: from a URL, or from a client that the program has.
+The address of a server: from a URL, or from a client that the program has.
 """
 
 import re
@@ -21,7 +21,7 @@ class Address:
     """
     The server that *given* names, a URL or a `redis.Redis`; `shown` is it without user, password and options.
 
-    Raises StoreError if it is no such URL, MissingExtra if the package `redis` is missing.
+    Raises StoreError if it is not a URL of a server, MissingExtra if the package `redis` is missing.
     """
 
     def __init__(self, given: Any) -> None:
@@ -63,14 +63,14 @@ class Address:
 
     def connection(self, limit_s: float, greet: Callable[[Any], None]) -> Any:
         """
-        A connection that is still to be made, in *limit_s* seconds; *greet* is called with it once it stands.
+        Returns a connection that is still to be made, in *limit_s* seconds; *greet* is called with it once it stands.
         """
         limits = {"socket_timeout": limit_s, "socket_connect_timeout": limit_s, "redis_connect_func": greet}
         return self._made_by(**{**self._settings, **limits, **self._moved})
 
     def moved(self, said: str) -> None:
         """
-        Go where a node of a cluster says that the keys are: *said* ends in `HOST:PORT`.
+        Go to the address at which a node of a cluster says that the keys are: *said* ends in `HOST:PORT`.
         """
         host, _, port = said.rpartition(" ")[2].rpartition(":")
         if port.isdecimal():
@@ -78,20 +78,20 @@ class Address:
 
     def back(self) -> None:
         """
-        Go where it was said at first.
+        Go back to the address that was given at first.
         """
         self._moved = {}
 
 
 def shown(url: str) -> str:
     """
-    *url* without what is secret in it.
+    Returns *url* without the secrets in it.
     """
     scheme, path = _parts(url)
     if not (_DATABASE.fullmatch(path) if scheme in ("redis", "rediss") else scheme == "unix"):
         raise StoreError(
             "this is no URL of a server of Redis: use redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or "
-            "unix:///PATH; in a password write `/` as %2F, `@` as %40, `:` as %3A, `#` as %23, `?` as %3F"
+            "unix:///PATH. In a password write `/` as %2F, `@` as %40, `:` as %3A, `#` as %23, `?` as %3F"
         )
     return shown_place(url)
 

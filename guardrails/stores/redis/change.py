@@ -26,7 +26,7 @@ _LOST: Final = 2
 
 def name_of(stem: bytes, key: str) -> bytes:
     """
-    The name that the server keeps the state of *key* by.
+    Returns the name that the server keeps the state of *key* by.
     """
     # Whatever a program uses as a name, lone surrogates too.
     return stem + b"s:" + key.encode("utf-8", "surrogatepass")
@@ -80,7 +80,8 @@ class Change:
 
     def commit(self, limit_s: float) -> bool:
         """
-        Have the server write what the step changed; whether it did. If not, the states are what others made of them.
+        Have the server write the states that the step changed. Returns whether it did. If not, the states are as others
+        left them.
 
         Raises as `Wire.ask`: after Cut, `settled` tells.
         """
@@ -135,7 +136,8 @@ class Change:
 
     def settled(self, limit_s: float) -> bool:
         """
-        Whether the commit whose answer was lost took place. If not, it never will, and the states are to be looked at anew.
+        Returns whether the commit whose answer was lost took place. If not, it never will, and the states are to be
+        looked at anew.
 
         Raises as `Wire.ask`.
         """
@@ -160,7 +162,7 @@ class Change:
 
     def keep(self, live: Live) -> None:
         """
-        Have *live* remember what is in the server now.
+        Have *live* remember the states that are in the server now.
         """
         live.keep(self._keys, self._taken)
 

@@ -1,5 +1,5 @@
 """
-What goes wrong with a server, in words that say what to do.
+Explains the faults of a server, in words that say how to mend them.
 """
 
 import re
@@ -46,14 +46,15 @@ _SAID: Final = {
 
 def passing(error: Exception) -> bool:
     """
-    Whether *error* may be over in a moment.
+    Returns whether *error* may be over in a moment.
     """
     return isinstance(error, Cut) or (isinstance(error, Refused) and error.code in PASSING)
 
 
 def explained(error: Exception, place: str, timeout_s: float, *, unsure: bool = False) -> StoreError:
     """
-    What *error* means for the store at *place*, and what to do. *unsure*: whether the step was kept is not known.
+    Returns the error to raise for *error* at the store *place*: its meaning, and its remedy. If *unsure*, it is not
+    known whether the step was kept.
     """
     match error:
         case StoreError():

@@ -24,7 +24,7 @@ _LAST: Final = b"\xff"
 
 class Rows(ABC):
     """
-    What `RedisStore` does with its states beside `update`.
+    The steps of `RedisStore` on its states beside `update`.
     """
 
     _stem: bytes
@@ -72,8 +72,9 @@ class Rows(ABC):
         progress: Callable[[int], None] | None = None,
     ) -> int:
         """
-        Drop sessions, and *scopes* if asked, that nothing has changed for *idle* (seconds, or `30d`) and whose key begins
-        with *prefix*; how many. *progress* is told now and then how many so far.
+        Drop sessions, and *scopes* if asked, that have not changed for *idle* (seconds, or `30d`) and whose key begins
+        with *prefix*. Returns the number of dropped states. The function *progress* is told now and then how many they
+        are so far.
 
         See `SqliteStore.prune`. Raises ValueError if *idle* is no duration.
         """

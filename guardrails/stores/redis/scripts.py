@@ -1,5 +1,5 @@
 """
-What the server runs in one go: it compares and writes bytes, and knows nothing of sessions or guards.
+Scripts that the server runs atomically. They compare and write bytes, and know nothing of sessions or guards.
 
 All keys of a store begin with its namespace in braces, so that a cluster keeps them in one slot:
 
@@ -30,7 +30,7 @@ TURN_MS: Final = 100
 
 class Script:
     """
-    A script, and what the server knows it by once it has run it.
+    A script, and the digest by which the server knows it once it has run it.
     """
 
     def __init__(self, text: str) -> None:

@@ -34,12 +34,12 @@ _LONGEST_PAUSE_S: Final = 0.25
 
 class RedisStore(Rows):
     """
-    States in the server at *url* (`redis://HOST:PORT/DATABASE`, `rediss://` with TLS, `unix:///PATH`) or of a `redis.Redis`,
-    under the keys of *namespace*; safe in any number of threads, processes and machines.
+    States in the server at *url* (`redis://HOST:PORT/DATABASE`, `rediss://` with TLS, `unix:///PATH`) or of a
+    `redis.Redis`, under the keys of *namespace*. Safe in any number of threads, processes and machines.
 
     One `update` reads the states, runs the step here, and has the server write all of them at once if none was changed
-    meanwhile; else the step is run again. No process ever holds a lock there. It takes *timeout* seconds at most, then raises
-    StoreError, as if the server cannot be reached or refuses.
+    meanwhile. Otherwise the step is run again. No process ever holds a lock there. It takes *timeout* seconds at most,
+    then raises StoreError, as if the server cannot be reached or refuses.
 
     Raises StoreError if the server could drop states for lack of memory, MissingExtra if the package `redis` is missing.
     """
@@ -68,7 +68,7 @@ class RedisStore(Rows):
     @property
     def place(self) -> str:
         """
-        The server's URL without what is secret in it.
+        The server's URL without the secrets in it.
         """
         return self._address.shown
 
@@ -136,7 +136,7 @@ class RedisStore(Rows):
                     if time.monotonic() > until:
                         raise StoreError(
                             f"others changed the same states in the store `{self.place}` for {self._timeout:g} s without a "
-                            "pause: have fewer workers share a scope, or give it a longer `timeout`"
+                            "pause. Have fewer workers share a scope, or give it a longer `timeout`"
                         )
                 except FAILURES as error:
                     pauses += 1
@@ -221,7 +221,7 @@ class RedisStore(Rows):
 
     def clock(self) -> float:
         """
-        Seconds since 1970 by the server's clock, as of the latest connection: one time for all who use it.
+        Returns seconds since 1970 by the server's clock, as of the latest connection: one time for all who use it.
 
         For `policy.session(..., clock=store.clock)`, if the clocks of machines may differ.
         """

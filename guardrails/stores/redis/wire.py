@@ -20,7 +20,7 @@ _FOREIGN: Final = "does not answer as a server of Redis: see its host and port"
 
 class Cut(Exception):  # noqa: N818
     """
-    The connection could not be made, was lost, or gave no answer in time: what was sent may have been done or not.
+    The connection could not be made, was lost, or gave no answer in time. The command may have been done or not.
     """
 
 
@@ -36,7 +36,7 @@ class Refused(Exception):  # noqa: N818
 
 class Unfit(Exception):  # noqa: N818
     """
-    The server, or what it holds, is not to be used for this; the message says what to do.
+    A fault of the server, or of its content, that forbids its use as a store. The message says how to mend it.
     """
 
 
@@ -44,8 +44,9 @@ class Wire:
     """
     A connection that is made when it is first asked, and made again after it was lost. One thread at a time uses it.
 
-    It is one *writer*, whose commits have numbers that rise for ever: `number` is that of its latest, `last` that of the
-    latest which the server is known to have. *make* gives a connection of the package `redis`, with a limit in seconds and what to do once it stands.
+    The connection is one *writer*, whose commits have numbers that only rise. Its latest number is `number`, and `last`
+    is the latest number that the server is known to have. The function *make* gives a connection of the package
+    `redis`. It takes a limit in seconds, and a function that is called once the connection stands.
     """
 
     def __init__(self, make: Callable[[float, Callable[[Any], None]], Any], stem: bytes) -> None:
@@ -62,7 +63,7 @@ class Wire:
 
     def next(self, limit_s: float) -> int:
         """
-        The number of the next commit: even, and about twice the server's time in microseconds. Raises as `ask`.
+        Returns the number of the next commit: even, and about twice the server's time in microseconds. Raises as `ask`.
         """
         self.number = max(self.number + 2, 2 * self.now_us(limit_s))
         return self.number
@@ -77,13 +78,13 @@ class Wire:
 
     def mark(self, number: int) -> bytes:
         """
-        The version that states have from the commit *number*: no other commit ever gives the same.
+        Returns the version that states have from the commit *number*: no other commit ever gives the same.
         """
         return self.writer + number.to_bytes(_NUMBER_BYTES, "big")
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes], limit_s: float) -> Any:
         """
-        What *script* gives back. Raises as `ask`.
+        Returns the answer of *script*. Raises as `ask`.
         """
         count = b"%d" % len(keys)
         try:
@@ -95,7 +96,7 @@ class Wire:
 
     def ask(self, limit_s: float, *parts: bytes) -> Any:
         """
-        The answer to a command: bytes, a number, None, or a list of such.
+        Returns the answer to a command: bytes, a number, None, or a list of these.
 
         Raises Cut, Refused, or Unfit, within *limit_s* seconds.
         """
@@ -106,7 +107,7 @@ class Wire:
 
     def drop(self) -> None:
         """
-        Close the connection. In a process that was forked since, that of its parent stays open.
+        Close the connection. In a process that was forked since, the parent's connection stays open.
         """
         connection, self._connection, self._socket = self._connection, None, None
         self._read.clear()

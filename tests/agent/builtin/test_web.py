@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope
+from guardrails import Envelope, __version__
 from guardrails.agent.builtin import SearchEndpoint, Web
 from guardrails.agent.builtin import web as module
 from guardrails.agent.builtin.addresses import Network
@@ -236,6 +236,7 @@ def test_a_search_gives_titles_addresses_and_snippets(server: Any) -> None:
     assert said.value == [{"title": "T", "url": "http://a/", "snippet": "c"}] * 5
     assert said.total_matches == 9
     assert b"X-Key: k" in server.asked[0]
+    assert f"User-Agent: toolcall-guardrails/{__version__}\r\n".encode() in server.asked[0]
 
 
 def test_a_search_answer_of_another_form_is_mapped(server: Any) -> None:

@@ -171,3 +171,49 @@ def test_data_of_another_than_was_asked_for_is_a_failure_that_says_so() -> None:
     assert found.error_type == "other"
     assert found.message.startswith("`id` of the result is 'B-03', where 'A-17' was asked for")
     assert failure_in({"id": "A-17"}, rules, None, {"order_id": "A-17"}) is None
+
+
+SUM = ResultClassifier(error_when=(FailureRule(unfit={"type": "object", "properties": {"sum": {"type": "number"}}}),))
+
+
+@pytest.mark.parametrize("result", [{"sum": float("nan")}, '{"sum": NaN}', '\ufeff{"sum": 1}', {"sum": "\ud800"}])
+def test_what_only_some_parsers_read_is_held_against_no_schema(result: object) -> None:
+    assert failure_in(result, SUM) is None
+
+
+def test_a_result_of_any_depth_is_held_against_a_schema_that_refers_to_itself() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(200_000):
+        deep = {"in": deep}
+    endless = FailureRule(unfit={"type": "object", "additionalProperties": {"$ref": "#"}})
+    assert failure_in(deep, ResultClassifier(error_when=(endless,))) is None
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"error": "permission denied"},
+        {"content": [{"type": "text", "text": "permission denied"}], "isError": True},
+    ],
+)
+def test_a_result_that_says_that_it_failed_is_of_the_kind_that_it_says(result: object) -> None:
+    form = FailureRule(unfit={"type": "object", "required": ["id"]}, error_type="server_error")
+    failure = failure_in(result, ResultClassifier(error_when=(form,)))
+    assert failure is not None
+    assert (failure.error_type, failure.message) == ("permission", "permission denied")
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "other"),
+    [
+        ("7.0", 7, False),
+        ("007", "7", False),
+        ("caf\u00e9", "cafe\u0301", False),
+        ("1234567890123456789", "1234567890123456788", True),
+        ("sNaN", "1", True),
+        ("9" * 200, "9" * 201, True),
+    ],
+)
+def test_spellings_of_one_number_or_word_are_the_same_entity(said: object, asked: object, other: bool) -> None:
+    rules = ResultClassifier(error_when=(FailureRule(field="id", other_than="id"),))
+    assert (failure_in({"id": said}, rules, arguments={"id": asked}) is not None) is other

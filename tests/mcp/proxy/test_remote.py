@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from guardrails import __version__
+
 from .server import TOOLS, text
 from .test_stdio import Start, start
 
@@ -175,6 +177,7 @@ def test_a_server_far_away_is_greeted_listed_and_called(start: Start, far: Serve
     asked = [far.seen.get_nowait() for _ in range(far.seen.qsize())]
     assert [method for method, _, _ in asked if method != "GET"] == ["POST", "POST", "POST", "POST", "DELETE"]
     assert all(headers["X-Key"] == "k" for _, headers, _ in asked)
+    assert {headers["User-Agent"] for _, headers, _ in asked} == {f"guardrails-mcp/{__version__}"}
     assert "Mcp-Session-Id" not in asked[0][1]
     assert {headers["Mcp-Session-Id"] for _, headers, _ in asked[1:]} == {"session-1"}
     assert {headers["MCP-Protocol-Version"] for _, headers, _ in asked[1:]} == {"2025-06-18"}

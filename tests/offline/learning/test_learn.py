@@ -122,6 +122,17 @@ def test_what_bad_days_agree_on_is_told_to_be_worse_than_the_base_rate(first: Le
     assert "worse than the base rate" in made.verdict.reason
 
 
+@pytest.mark.parametrize(("good", "a_day", "pause"), [(30, 40, 200), (30, 40, 40), (60, 1, 0), (20, 1, 0)])
+def test_bad_days_stay_out_after_a_pause_and_after_few_good_ones(
+    flipped: Flip, good: int, a_day: int, pause: int
+) -> None:
+    known, days = world(range(DAY, DAY + good), retries=a_day), range(DAY + good + pause, DAY + good + pause + 2)
+    newest = world(days, retries=100, seed=5)
+    assert learn(SPEC, [*known, *newest]).better
+    bad = flipped(flipped(newest, days[0]), days[1])
+    assert not learn(SPEC, [*known, *bad]).better
+
+
 @pytest.mark.parametrize(("a_day", "days"), [(14, 58), (40, 12), (6, 60)])
 def test_days_of_few_retries_judge_together(a_day: int, days: int) -> None:
     cells = world(range(DAY, DAY + days), retries=a_day)

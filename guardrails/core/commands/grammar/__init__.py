@@ -1,3 +1,3 @@
 """
-How a shell command is read: its words, quotes, here-documents and paths.
+The reading of a shell command: its words, quotes, here-documents and paths.
 """

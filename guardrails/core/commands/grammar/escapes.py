@@ -1,5 +1,5 @@
 r"""
-What quoting hides: backslashes, `$'\x72m'`, `{a,b}`.
+Text that quoting hides: backslashes, `$'\x72m'`, `{a,b}`.
 
 Three private characters stand for the braces and commas of a word that nothing quotes, so that only they expand.
 """
@@ -38,7 +38,7 @@ _SEQUENCE: Final = pattern(r"(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z])
 
 def unquoted(text: str) -> str:
     """
-    A word that nothing quotes: backslashes gone, its braces marked.
+    Returns a word that nothing quotes: backslashes gone, its braces marked.
     """
     if "\\" not in text:
         return text.translate(_MARKED)
@@ -55,14 +55,14 @@ def unquoted(text: str) -> str:
 
 def double_quoted(text: str) -> str:
     """
-    Text between double quotes.
+    Returns text between double quotes.
     """
     return re.sub(r'\\([$`"\\\n])', lambda m: "" if m[1] == "\n" else m[1], text)
 
 
 def ansi(text: str) -> str:
     r"""
-    Text between `$'` and `'`: `\x72`, `\162`, `\u0072`.
+    Returns text between `$'` and `'`: `\x72`, `\162`, `\u0072`.
     """
     return _ANSI.sub(_decoded, text)
 
@@ -81,7 +81,7 @@ def _decoded(match: re.Match[str]) -> str:
 
 def braces(word: str) -> list[str]:
     """
-    The words that *word* is after brace expansion, at most 64. Deeper than 16 levels nothing is expanded.
+    Returns the words that *word* is after brace expansion, at most 64. Deeper than 16 levels nothing is expanded.
     """
     if OPEN not in word:
         return [word.translate(_PLAIN)]
@@ -112,7 +112,7 @@ def _joined(parts: Sequence[Sequence[str]]) -> list[str]:
 
 def _closed(options: Sequence[Sequence[Sequence[str]]]) -> list[str]:
     """
-    What `{...}` with these *options* may be.
+    Returns the texts that `{...}` with these *options* may be.
     """
     if len(options) > 1:
         return [word for option in options for word in _joined(option)][:MAX_WORDS]

@@ -23,13 +23,13 @@ class Taken(NamedTuple):
 
     text: str
     bodies: dict[int, str]
-    """What was taken, by the byte of *text* where the delimiter's word begins."""
+    """The text that was taken, by the byte of *text* at which the delimiter's word begins."""
 
 
 def without_bodies(text: str) -> Taken:
     """
-    *text* without the here-documents that hold no substitution: those of a quoted delimiter hold none, whatever their signs.
-    Whether they are any is for the parser to confirm.
+    Returns *text* without the here-documents that hold no substitution. A here-document with a quoted delimiter holds
+    none, even if its text looks like one. The parser confirms later whether they are here-documents at all.
     """
     kept: list[str] = []
     bodies: dict[int, str] = {}

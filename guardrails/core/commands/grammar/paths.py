@@ -10,7 +10,7 @@ _ALL_OF: Final = frozenset({"*", "**", ".*", ".[!.]*", "{*,.*}", "?*", "*.*"})
 
 def plain(word: str) -> str:
     """
-    *word* as a path without `//`, `.` and `..`, and without a last `/*`: all in a directory is the directory.
+    Returns *word* as a path without `//`, `.` and `..`, and without a last `/*`: all in a directory is the directory.
     """
     if "/" not in word and not word.startswith(("~", ".")):
         return "." if word == "*" else word
@@ -35,6 +35,6 @@ def plain(word: str) -> str:
 
 def under(directory: str, word: str) -> str:
     """
-    *word* as seen from *directory*.
+    Returns *word* as seen from *directory*.
     """
     return plain(word if word.startswith(("/", "~")) else f"{directory}/{word}")

@@ -1,5 +1,5 @@
 """
-What a shell would know at a point of a script: variables, directory, functions.
+The things that a shell would know at a point of a script: variables, directory, functions.
 
 Everything is a list of what it may be, since a branch may or may not have been taken. `UNKNOWN` stands for text that only
 the running shell knows: all but what a script writes out itself.
@@ -68,7 +68,7 @@ class Scope:
     @contextmanager
     def maybe(self) -> Iterator[None]:
         """
-        What may or may not run.
+        Marks commands that may or may not run.
         """
         before, self.certain = self.certain, False
         yield

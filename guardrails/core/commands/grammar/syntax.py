@@ -19,7 +19,7 @@ MAX_PARSED_BYTES: Final = 16_384
 _MOST: Final = {"`": 512, "$(": 256, "|": 1_024}
 """Signs that cost the parser the square of their number, even where nothing is wrong."""
 _SMALL: Final = 512
-"""Bytes that the parser reads in a few milliseconds whatever they are."""
+"""The parser reads this number of any bytes in a few milliseconds."""
 _PIECE: Final = 32
 """Bytes that the parser is given at a time."""
 MAX_DEPTH: Final = 100
@@ -40,7 +40,7 @@ class UnreadableError(Exception):
 
 class NotListedError(UnreadableError):
     """
-    A command that no rule of an allow list speaks of, whatever it says.
+    A command that no rule of an allow list could speak of.
     """
 
 
@@ -64,9 +64,10 @@ class Tree(NamedTuple):
 
 def parse(text: str) -> Tree:
     """
-    The tree of *text*.
+    Returns the tree of *text*.
 
-    Raises UnreadableError where it is no valid bash, too long, too deep or holds a NUL; NoParserError without the extra.
+    Raises UnreadableError if the text is no valid bash, too long, too deep or holds a NUL. Raises NoParserError without
+    the extra.
     """
     try:
         source = text.encode()
@@ -108,7 +109,7 @@ def _crowded(text: str) -> bool:
 
 def _tried(parser: Any, source: bytes) -> "Node":
     """
-    The tree of *source*, whose nodes have no text.
+    Returns the tree of *source*, whose nodes have no text.
 
     Raises UnreadableError if the parser comes back to the same places again and again: where text is wrong, its work grows
     with the square of it. What is right is read about once.
@@ -133,7 +134,7 @@ def _check(root: "Node", source: bytes) -> None:
 
 def nodes(root: "Node") -> "Iterator[Node]":
     """
-    *root* and all below it. Raises UnreadableError where it is too deep.
+    Returns *root* and all nodes below it. Raises UnreadableError if the tree is too deep.
     """
     waiting = [(root, 0)]
     while waiting:
@@ -146,7 +147,7 @@ def nodes(root: "Node") -> "Iterator[Node]":
 
 def text_of(node: "Node") -> str:
     """
-    The source text of *node*.
+    Returns the source text of *node*.
     """
     return (node.text or b"").decode(errors="replace")
 

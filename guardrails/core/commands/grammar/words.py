@@ -1,5 +1,6 @@
 """
-What the words of a command may be once a shell has expanded them: as far as the script itself writes it out.
+The forms that the words of a command may take once a shell has expanded them, as far as the script itself writes them
+out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +40,7 @@ class Words:
 
     def lists(self, nodes: "Iterable[Node]") -> list[list[str]]:
         """
-        The word lists that *nodes* may become, at most 16: each of what a word may be stands in one of them.
+        Returns the word lists that *nodes* may become, at most 16: each form of a word stands in one of them.
         """
         # Of an expansion that nothing quotes and that is empty no word is left.
         variants = [tuple(one or _nothing(node) for one in self.variants(node)) for node in nodes]
@@ -47,13 +48,14 @@ class Words:
 
     def texts(self, node: "Node") -> Variants:
         """
-        What *node* may become where it does not part into words: the value of an assignment, a file's name.
+        Returns the texts that *node* may become if it is not split into words: the value of an assignment, a file's
+        name.
         """
         return tuple(" ".join(self._split(text)) for text in self.variants(node))
 
     def variants(self, node: "Node", *, quoted: bool = False) -> Variants:
         """
-        What *node* may become, with marks where it parts into words and where braces expand.
+        Returns the texts that *node* may become, with marks at the places that split into words and that expand braces.
         """
         match node.type:
             case "raw_string":
@@ -85,7 +87,7 @@ class Words:
 
     def _joined(self, node: "Node", *, quoted: bool) -> Variants:
         """
-        The children of *node* side by side; the grammar leaves some blanks between them to no child.
+        Returns the children of *node* side by side; the grammar leaves some blanks between them to no child.
         """
         source, begin = node.text or b"", node.start_byte
         parts: list[Variants] = []
@@ -115,7 +117,8 @@ class Words:
 
     def _expansion(self, node: "Node", *, quoted: bool) -> Variants:
         """
-        `${name}`, an array as a whole, and `${name:-word}` and its like; UNKNOWN for all else that can stand in braces.
+        Returns `${name}`, an array as a whole, and `${name:-word}` and its like; UNKNOWN for all else that can stand in
+        braces.
         """
         inner = text_of(node)[2:-1]
         named = next((c for c in node.named_children if "variable_name" in c.type or c.type == "subscript"), None)
@@ -148,7 +151,7 @@ class Words:
 
 def _side_by_side(parts: Sequence[Variants]) -> Iterable[tuple[str, ...]]:
     """
-    As many rows as the part with the most variants has, each variant in one of them.
+    Returns as many rows as the part with the most variants has, each variant in one of them.
     """
     rows = max(map(len, parts), default=1)
     return [tuple(part[row % len(part)] for part in parts) for row in range(rows)]

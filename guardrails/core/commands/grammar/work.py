@@ -1,5 +1,5 @@
 """
-How much work the reading of one command may be: in proportion to its length, whatever it says.
+The bound on the work of reading one command: in proportion to its length, for any text.
 """
 
 from typing import Final

@@ -15,12 +15,13 @@ from .refused import NotInLanguageError, seen
 LAST: Final = r"""(?:'([A-Za-z0-9_]+)'|"([A-Za-z0-9_]+)"|\\([A-Za-z0-9_]+)|([A-Za-z0-9_]+))"""
 """The word that ends one, in any quotes; without quotes a shell expands the text."""
 _SPECIAL: Final = pattern(r"\\([$`\\\n])|[$`]")
-"""What a shell would work out in a text whose last word stands without quotes."""
+"""Signs that a shell would expand in a here-document whose delimiter stands without quotes."""
 
 
 def body(text: str, first: "re.Match[str]", begin: int) -> tuple[str, int]:
     """
-    The here-document of *text* that *first* opens, a match that ends with `LAST`, and whose lines begin at *begin*.
+    Read the here-document of *text* that *first* opens, a match that ends with `LAST`, and whose lines begin at
+    *begin*.
 
     Returns its text, and the place behind its last line. Raises NotInLanguageError.
     """

@@ -39,8 +39,8 @@ _READ_BY_TOOLS: Final = pattern(
 
 def is_data(path: str) -> bool:
     """
-    Whether the file *path*, normalised, is plainly data: no part of it begins with a dot, and its name ends like that of a text,
-    a log or a table, and is none that programs look for.
+    Returns whether the file *path*, normalised, is plainly data. No part of it begins with a dot. Its name ends like
+    that of a text, a log or a table, and no program looks for a file of that name.
     """
     name = posixpath.basename(path)
     if _is_hidden(path) or _READ_BY_TOOLS.fullmatch(name) is not None:
@@ -50,8 +50,8 @@ def is_data(path: str) -> bool:
 
 def runs(path: str) -> tuple[tuple[str, str], ...]:
     """
-    The words by which programs run any code of the language that the file *path* is in: who may do that gains nothing by
-    writing it. None for files that are hidden, or no code.
+    Returns the words by which programs run any code of the language that the file *path* is in. A caller who may run
+    such code gains nothing by writing the file. Returns no words for files that are hidden, or no code.
     """
     return () if _is_hidden(path) else _CODE.get(posixpath.splitext(path)[1][1:].lower(), ())
 

@@ -1,5 +1,6 @@
 """
-What a script of the language would do, as an allow list is held against it: programs, files, variables, and where.
+The effects of a script of the language, as an allow list checks them: programs, files, variables, and the folder of
+each.
 """
 
 import posixpath
@@ -58,15 +59,15 @@ class Judged:
     absolute: list[str] = field(default_factory=list)
     """Paths of `cd` and redirections that only who knows where the workspace is can judge."""
     doubts: list[str] = field(default_factory=list)
-    """What would run that nobody can see before it does."""
+    """Commands that would run, and that nobody can see before they do."""
 
 
 def judged(script: Script) -> Judged:
     """
-    What *script* would do.
+    Returns the effects of *script*.
 
-    Raises OutsideError if it leaves the workspace, NotPlainError for text that one of its programs gives to a shell and that is
-    not in the plain form, UnreadableError if nobody can say what it runs.
+    Raises OutsideError if the script leaves the workspace. Raises NotPlainError if one of its programs gives a shell
+    text that is not in the plain form. Raises UnreadableError if nobody can say what it runs.
     """
     found = Judged()
     _script(found, script, frozenset({TOP}), (), piped=False)
@@ -75,7 +76,7 @@ def judged(script: Script) -> Judged:
 
 def under(folder: str, path: str) -> str:
     """
-    *path* as seen from the workspace, if it is written in *folder*. Raises OutsideError if it leads out.
+    Returns *path* as seen from the workspace, if it is written in *folder*. Raises OutsideError if it leads out.
     """
     joined = posixpath.normpath(posixpath.join(folder, path))
     if joined.split("/")[0] == "..":
@@ -174,6 +175,6 @@ def _redirections(found: Judged, redirections: tuple[Redirection, ...], folders:
 
 def known(word: Word) -> str:
     """
-    *word* with `UNKNOWN` for what stands for names of files.
+    Returns *word* with `UNKNOWN` for patterns of names of files.
     """
     return "".join(part if isinstance(part, str) else UNKNOWN for part in word.parts)

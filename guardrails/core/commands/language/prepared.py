@@ -13,7 +13,7 @@ from .tree import Command, Group, Script, Stage, Word
 
 def prepared(script: Script, safe: Collection[str]) -> Script:
     """
-    *script* with what is added to commands of the programs *safe* that only read.
+    Returns *script* with the additions to commands of the programs *safe* that only read.
     """
     if not safe:
         return script

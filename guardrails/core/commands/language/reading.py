@@ -27,7 +27,7 @@ _OTHER_ASSIGNMENT: Final = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
 
 def read(text: str) -> Script:
     """
-    The script that *text* is.
+    Returns the script that *text* is.
 
     Raises NotInLanguageError for the first thing in it that the language does not have, UnreadableError for more than 65,536
     characters.
@@ -50,7 +50,7 @@ class _Script(Redirecting):
 
     def script(self, depth: int) -> Script:
         """
-        The steps from here to the end, or to the parenthesis that ends the group.
+        Returns the steps from here to the end, or to the parenthesis that ends the group.
         """
         steps: list[Step] = []
         sign: Sign = ";"
@@ -83,7 +83,7 @@ class _Script(Redirecting):
 
     def stages(self, depth: int) -> tuple[Stage, ...]:
         """
-        The commands that are piped into each other from here on.
+        Returns the commands that are piped into each other from here on.
         """
         begin = self.place
         stages = [self.stage(depth)]

@@ -1,5 +1,5 @@
 """
-What stands between words: blanks, comments, line ends, and redirections with their here-documents.
+The parts between words: blanks, comments, line ends, and redirections with their here-documents.
 """
 
 from typing import Final
@@ -120,7 +120,7 @@ class Redirecting(Reader):
 
     def document(self, place: int) -> str:
         """
-        The text of the here-document whose first word stands here.
+        Returns the text of the here-document whose first word stands here.
         """
         found = _DELIMITER.match(self.text, self.place)
         if found is None:

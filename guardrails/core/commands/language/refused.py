@@ -1,5 +1,5 @@
 """
-What the language does not have, and what to write instead.
+Constructs that the language does not have, and what to write instead.
 """
 
 from typing import Final

@@ -13,8 +13,8 @@ _VARIABLE: Final = re.compile(r"[A-Za-z0-9_*?{},]+=")
 
 def speaks(text: str) -> bool:
     """
-    Whether the rule *text*, which is none for a command in the plain form, is one for a script that is run by argv: a file that is
-    written (`> out/*`) or read (`< in/*`), a variable (`NODE_ENV=*`), the program `[`.
+    Returns whether the rule *text*, which is no command in the plain form, is one for a script that is run by argv.
+    Such rules are a file that is written (`> out/*`) or read (`< in/*`), a variable (`NODE_ENV=*`), or the program `[`.
     """
     words = shlex.split(text)
     if words[0] in ("<", ">"):

@@ -1,5 +1,5 @@
 """
-What was read of a script: steps of pipelines of commands, with nothing left in them that is yet to be worked out but patterns.
+A script after reading: steps of pipelines of commands. Only patterns in it are still to be expanded.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Word:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirection:
     """
-    Where a handle of a command leads.
+    The target of a handle of a command.
     """
 
     handle: int
@@ -120,7 +120,7 @@ class Script:
 
 def to_data(script: Script) -> dict[str, Any]:
     """
-    *script* as plain JSON, for what runs it.
+    Returns *script* as plain JSON, for the program that runs it.
 
     It is `{"steps": [[sign, [stage, ...], timed], ...]}`. A stage is `{"words": [...], "assignments": [[name, value], ...]}`,
     `{"cd": folder}` or `{"steps": [...]}`, each also with `"redirections": [[handle, kind, target], ...]`. A word is a list of

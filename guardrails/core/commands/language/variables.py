@@ -22,6 +22,6 @@ _HARMLESS: Final = pattern(
 
 def is_harmless(assignment: str) -> bool:
     """
-    Whether `NAME=value` needs no rule: no program takes it for a path, a program or code.
+    Returns whether `NAME=value` needs no rule: no program takes it for a path, a program or code.
     """
     return _HARMLESS.fullmatch(assignment) is not None

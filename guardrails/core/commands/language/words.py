@@ -21,7 +21,7 @@ MAX_LISTED: Final = 1 << 18
 MAX_WORDS: Final = 4_096
 """Of one command, lists in braces written out."""
 _PLAIN: Final = pattern(r"[A-Za-z0-9_./:,+@%=^\]!-]+")
-"""What is itself outside quotes, wherever in a word it stands."""
+"""Characters that stand for themselves outside quotes, at any place of a word."""
 _QUOTED: Final = pattern(r'[^"$`\\]+')
 _QUOTED_DOLLAR: Final = pattern(r'\$(?=["\s|)/.,:;%])')
 """A `$` that begins nothing, between double quotes."""
@@ -57,7 +57,7 @@ class Reader:
 
     def words(self, *, value: bool = False) -> list[Word]:
         """
-        The word that begins here; several if it has lists in braces. In a *value* `*` and `?` are themselves.
+        Returns the word that begins here; several if it has lists in braces. In a *value* `*` and `?` are themselves.
         """
         return _Parts(self, value=value).read()
 
@@ -172,7 +172,8 @@ class _Parts:
 
     def document(self, found: "re.Match[str]") -> str:
         """
-        What `cat` would print of the here-document that *found* begins: its text without the line ends behind it.
+        Returns the text that `cat` would print of the here-document that *found* begins, without the line ends behind
+        it.
         """
         text, end = body(self.reader.text, found, found.end())
         closing = _CLOSING.match(self.reader.text, end)
@@ -205,7 +206,8 @@ def _advice(char: str, after: str) -> str | None:
 
 def _ordered(inside: str) -> bool:
     """
-    Whether a `-` *inside* a bracket stands at an end of it, or goes upward from a letter or digit to one of its kind.
+    Returns whether a `-` *inside* a bracket stands at an end of it, or goes upward from a letter or digit to one of its
+    kind.
     """
     for place in range(1, len(inside) - 1):
         first, last = inside[place - 1], inside[place + 1]
@@ -216,7 +218,7 @@ def _ordered(inside: str) -> bool:
 
 def _joined(parts: Iterable[str | Glob]) -> Word:
     """
-    The word of *parts*. What begins with a dash is an option: its `*` is the program's.
+    Returns the word of *parts*. What begins with a dash is an option: its `*` is the program's.
     """
     found: list[str | Glob] = []
     text: list[str] = []

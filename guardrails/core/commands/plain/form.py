@@ -1,8 +1,8 @@
 """
 Command text in which every character is accounted for: the only form that an allow list is held against.
 
-Words of plain characters, quotes with nothing in them to expand, and `|`, `&&`, `||`, `;` between commands. A list of what
-is dangerous is never complete, a list of what is harmless is: whatever is not on it is refused.
+Words of plain characters, quotes with nothing in them to expand, and `|`, `&&`, `||`, `;` between commands. A list of
+dangerous commands is never complete, but a list of harmless forms is. Text that is not on it is refused.
 """
 
 import re
@@ -105,7 +105,7 @@ class NotPlainError(NotListedError):
 
 def pipelines(text: str) -> list[Pipeline]:
     """
-    The commands of *text*, with their words as any shell splits them.
+    Returns the commands of *text*, with their words as any shell splits them.
 
     Raises NotPlainError for the first character that is not in the form, UnreadableError for more than 16 KiB.
     """

@@ -1,8 +1,8 @@
 """
-Where among the words of a program the command that it starts begins, told by the listed options only.
+The place among the words of a program at which the command that it starts begins, told by the listed options only.
 
-An option that nobody listed may take the next word for itself, and a word that is known only at run time may be any
-option. Behind either nobody can say which word is the program.
+An option that is not listed may take the next word for itself. A word that is known only at run time may be any option.
+Behind either nobody can say which word is the program.
 """
 
 from collections.abc import Sequence
@@ -55,7 +55,8 @@ GNU: Final = _VALUED.keys() | {"find"}
 
 def begin(name: str, rest: Sequence[str]) -> tuple[int, list[tuple[str, str]]]:
     """
-    Where in *rest* the command that the program *name* starts begins, and the options with a value before it.
+    Returns the place in *rest* at which the command that the program *name* starts begins, and the options with a value
+    before it.
 
     Raises UnreadableError behind an option that is not listed.
     """

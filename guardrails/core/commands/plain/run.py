@@ -1,8 +1,8 @@
 """
-What a command in the plain form would run: its own commands, and those that its programs start.
+The commands that a command in the plain form would run: its own, and those that its programs start.
 
-Of what is piped, found or read nothing is known here. An option that nobody listed may take the next word for itself, so
-that a program that starts others is read with the listed ones only.
+Text that is piped, found or read is not known here. An option that is not listed may take the next word for itself. So
+a program that starts others is read with the listed options only.
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ _OPTIONS: Final = {
 
 def plainly(command: str | Sequence[str]) -> Found:
     """
-    All that *command* may run: text in the plain form, or the words of one command that no shell splits again.
+    Returns all that *command* may run: text in the plain form, or the words of one command that no shell splits again.
 
-    Raises NotPlainError for other text, UnreadableError where nobody can say what it runs.
+    Raises NotPlainError for other text, UnreadableError if nobody can say what it runs.
     """
     if any(UNKNOWN in part for part in ([command] if isinstance(command, str) else command)):
         raise UnreadableError("it holds a NUL")
@@ -50,8 +50,8 @@ def plainly(command: str | Sequence[str]) -> Found:
 
 def started_by(command: str | Sequence[str], stdin: str | None) -> Found:
     """
-    The same of a command that reads *stdin*: text, `UNKNOWN` if nobody knows it, None if nothing is piped into it. `UNKNOWN` in
-    its words is what only the running command knows.
+    Returns the same of a command that reads *stdin*: text, `UNKNOWN` if nobody knows it, None if nothing is piped into
+    it. `UNKNOWN` in its words is what only the running command knows.
     """
     found = Found()
     longest = 0 if isinstance(command, str) else max(map(len, command), default=0)

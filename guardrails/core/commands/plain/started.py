@@ -26,7 +26,7 @@ _RUN_TIME: Final = Inner(script=UNKNOWN)
 
 def started(words: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     """
-    The commands that the program of *words* starts; *stdin* is as `inner` takes it.
+    Returns the commands that the program of *words* starts; *stdin* is as `inner` takes it.
 
     Raises UnreadableError if nobody can say which they are.
     """
@@ -111,7 +111,8 @@ def _su(rest: Sequence[str]) -> Iterator[Inner]:
 
 def _anywhere(name: str, rest: Sequence[str]) -> Iterator[Inner]:
     """
-    What `-c` gives to *name*, which starts a shell and takes one word beside its options, before or behind them.
+    Returns the script that `-c` gives to *name*, which starts a shell and takes one word beside its options, before or
+    behind them.
     """
     scripts: list[str] = []
     operands: list[str] = []

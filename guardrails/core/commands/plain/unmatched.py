@@ -19,13 +19,14 @@ _LITERAL: Final = pattern(
     r"""|(?!\A\[{1,2}(?:\s|\Z))\[(?:[^]\s]+\])?|(?!\A!\s)[]*?{}!^#]|\$(?![A-Za-z_({])|[^\x20-\x7e]""",
     re.DOTALL,
 )
-"""What a rule may hold beside plain text: what it quotes, and what stands for several characters or for itself."""
+"""Parts that a rule may hold beside plain text: quoted text, and signs that stand for several characters or for themselves."""
 
 
 @lru_cache(maxsize=4096)
 def unmatched(text: str) -> str | None:
     """
-    Why the rule *text* of an allow list speaks of no command in the plain form; None if it may speak of one.
+    Returns why the rule *text* of an allow list speaks of no command in the plain form. Returns None if it may speak of
+    one.
     """
     # As it is written, but for those signs, a rule is such a command itself.
     try:

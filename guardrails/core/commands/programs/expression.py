@@ -20,7 +20,8 @@ _SIGNS: Final = frozenset("()!,")
 
 def check_expression(program: Program, words: Sequence[Word]) -> Iterator[tuple[int, list[Word]]]:
     """
-    The commands that the expression *words* of *program* starts by `-exec`, each with the place where it begins.
+    Returns the commands that the expression *words* of *program* starts by `-exec`, each with the place where it
+    begins.
 
     Raises UnsafeError for a test or an action that is not listed.
     """
@@ -70,7 +71,7 @@ def _end(words: Sequence[Word], start: int) -> int:
 
 def _found(word: Word) -> Word:
     """
-    *word* with what is found in place of `{}`: a path, which begins as the folder does where the search began.
+    Returns *word* with what is found in place of `{}`: a path, which begins as the folder does where the search began.
     """
     text = word.text
     if text.startswith("{}"):

@@ -25,7 +25,8 @@ class BadRulesError(ValueError):
 @lru_cache(maxsize=len(NAMES))
 def program(name: str) -> Program:
     """
-    The rules of *name*, one of `NAMES`. Raises BadRulesError for another name, and for a file that is not as it should be.
+    Returns the rules of *name*, one of `NAMES`. Raises BadRulesError for another name, and for a file that is not as it
+    should be.
     """
     if name not in NAMES:
         raise BadRulesError(f"there are no rules for `{name[:80]}`")
@@ -34,7 +35,8 @@ def program(name: str) -> Program:
 
 def parsed(said: object, name: str) -> Program:
     """
-    The rules of *name* that *said* holds. Raises BadRulesError for a key, a kind or a type that the schema does not know.
+    Returns the rules of *name* that *said* holds. Raises BadRulesError for a key, a kind or a type that the schema does
+    not know.
     """
     given = _keys(said, name, "program does style any_word environment shared", {"program", "does"}, rest=_OF_RULES)
     if given["program"] != name:

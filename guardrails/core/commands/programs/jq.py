@@ -66,7 +66,7 @@ def check_filter(text: str) -> None:
 
 def _string(text: str, place: int) -> int:
     """
-    Where in *text* the string that begins at *place* ends, or is interrupted.
+    Returns where in *text* the string that begins at *place* ends, or is interrupted.
     """
     found = _STRING.match(text, place)
     end = place if found is None else found.end()

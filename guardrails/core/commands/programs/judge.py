@@ -1,5 +1,5 @@
 """
-Whether a command only reads and starts nothing, by the rules of its program.
+The judgement whether a command only reads and starts no other, by the rules of its program.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ _MAX_NESTED: Final = 5
 
 class Refused(NamedTuple):
     """
-    Why a command is not known to read only, as a clause, and what to write in its place, "" if there is nothing.
+    The reason, as a clause, why a command is not known to read only; and the text to write in its place, or "".
     """
 
     reason: str
@@ -31,7 +31,7 @@ class Refused(NamedTuple):
 
 class Prepared(NamedTuple):
     """
-    How our own executor starts a command that reads only, so that no settings of a repository start anything either.
+    A command that reads only, as our own executor starts it, so that no settings of a repository start anything either.
     """
 
     words: tuple[str, ...]
@@ -42,8 +42,8 @@ def reads_only(
     words: Sequence[str], globs: AbstractSet[int] = frozenset(), *, among: Collection[str] = NAMES
 ) -> Refused | None:
     """
-    Why the command *words*, the program first, is not known to only read, by the rules of the programs *among*. Returns None
-    if it does.
+    Returns why the command *words*, the program first, is not known to only read, by the rules of the programs *among*.
+    Returns None if it does.
 
     `UNKNOWN` in a word stands for text that only the running command knows. The words at the places *globs* are patterns: each
     is what it finds, any number of words of which none begins with `-`.
@@ -57,15 +57,15 @@ def reads_only(
 
 def program_of(words: Sequence[str]) -> str | None:
     """
-    The name of the rules that speak of the command *words*. Returns None if there are none.
+    Returns the name of the rules that speak of the command *words*. Returns None if there are none.
     """
     return _named(words)[0]
 
 
 def prepared(words: Sequence[str], globs: AbstractSet[int] = frozenset()) -> Prepared:
     """
-    *words* with the options, and the variables, that our own executor gives the program if the command only reads; *words*
-    themselves and no variables if it may do more.
+    Returns *words* with the options and variables that our own executor adds, if the command only reads. Returns
+    *words* themselves and no variables if it may do more.
     """
     try:
         places = _judged([Word(text, glob=place in globs) for place, text in enumerate(words)], NAMES, 0)
@@ -86,7 +86,7 @@ _Place = tuple[int, int, Rules]
 
 def _named(words: Sequence[str]) -> tuple[str | None, int]:
     """
-    The name of the rules for *words*, and how many words name it.
+    Returns the name of the rules for *words*, and how many words name it.
     """
     if not words:
         return None, 0
@@ -193,7 +193,7 @@ def _kinds(rules: Rules, found: Read) -> Iterator[str]:
 
 def _own_operands(name: str, rules: Rules, words: Sequence[Word]) -> int:
     """
-    How many of *words* are operands of the program *name* itself, before the command that it starts.
+    Returns how many of *words* are operands of the program *name* itself, before the command that it starts.
     """
     count = rules.operands.least
     if len(words) < count:
@@ -207,7 +207,7 @@ def _own_operands(name: str, rules: Rules, words: Sequence[Word]) -> int:
 
 def _with_piped(found: Read, words: Sequence[Word], begin: int) -> list[Word]:
     """
-    The command that xargs starts: with a word that nobody knows behind it, or in place of what `-I` names.
+    Returns the command that xargs starts: with a word that nobody knows behind it, or in place of what `-I` names.
     """
     if "-I" not in found.given:
         return [*words[begin:], Word(UNKNOWN)]

@@ -1,8 +1,8 @@
 """
-What a value or an operand may be, by the name of its kind.
+The values that an option or an operand may take, by the name of their kind.
 
-Each takes the text, with `UNKNOWN` for what only the running command knows, and raises UnsafeError for what may do more than
-read.
+Each kind takes the text, with `UNKNOWN` for parts that only the running command knows. It raises UnsafeError for text
+that may do more than read.
 """
 
 from collections.abc import Callable, Mapping

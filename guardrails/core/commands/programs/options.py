@@ -1,6 +1,6 @@
 """
-The words of a program, told apart by its listed options: an option that is not listed may take the next word, so that behind
-it nobody knows which word is what.
+The words of a program, told apart by its listed options. An option that is not listed may take the next word, so behind
+it nobody knows the role of a word.
 """
 
 import difflib
@@ -24,7 +24,7 @@ _COMPARED: Final = 40
 @dataclass(slots=True)
 class Read:
     """
-    What stands in a command.
+    The parts of one command.
     """
 
     given: set[str] = field(default_factory=set)
@@ -36,8 +36,8 @@ class Read:
 
 def read(title: str, rules: Rules, words: Sequence[Word], *, in_front: bool = False, any_word: bool = False) -> Read:
     """
-    The options and operands of *words*, behind the program or subcommand *title*. Only those before the first operand, if it
-    is *in_front*. With *any_word* a word that nobody knows may be an option.
+    Returns the options and operands of *words*, behind the program or subcommand *title*. Only those before the first
+    operand, if it is *in_front*. With *any_word* a word that nobody knows may be an option.
 
     Raises UnsafeError for an option that is not listed, and for a value that is not of its kind.
     """
@@ -165,7 +165,7 @@ def unlisted(title: str, rules: Rules, name: str) -> UnsafeError:
 
 def _unbundled(title: str, rules: Rules, words: Sequence[Word]) -> Sequence[Word]:
     """
-    *words* with the letters of the first as options: `tf x v` is `-t -f x v`.
+    Returns *words* with the letters of the first as options: `tf x v` is `-t -f x v`.
     """
     if not words or words[0].text.startswith("-"):
         return words

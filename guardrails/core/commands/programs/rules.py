@@ -33,8 +33,8 @@ Style = Literal["options", "words", "find", "starts"]
 """How the words are read: options and operands; all as data; an expression; options, and a command behind them."""
 Takes = Literal["flags", "valued", "attached", "last", "pairs"]
 """
-What an option takes: nothing; the rest of its word or the next word; the rest of its word, or nothing; the next word if
-there is one; two words.
+The words that an option takes: none; the rest of its word or the next word; the rest of its word, or none; the next
+word if there is one; two words.
 """
 
 
@@ -75,7 +75,7 @@ class Leading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """
-    What a program, or one of its subcommands, may be given.
+    The words that a program, or one of its subcommands, may be given.
     """
 
     options: Mapping[str, Listed] = field(default_factory=dict)

@@ -90,7 +90,7 @@ def _skip(part: re.Pattern[str], text: str, place: int) -> int:
 
 def _addresses(text: str, place: int) -> int:
     """
-    Where in *text* the command behind the addresses at *place* is.
+    Returns where in *text* the command behind the addresses at *place* is.
     """
     found = _address(text, place, _LINE)
     if found != place:
@@ -129,7 +129,7 @@ def _delimiter(sign: str) -> str:
 
 def _delimited(text: str, start: int, sign: str, *, regex: bool) -> int:
     """
-    Where in *text* what begins at *start* and ends with *sign* is over.
+    Returns where in *text* what begins at *start* and ends with *sign* is over.
     """
     place = start
     while place < len(text) and text[place] not in (sign, "\n"):
@@ -143,7 +143,7 @@ def _delimited(text: str, start: int, sign: str, *, regex: bool) -> int:
 
 def _bracketed(text: str, place: int, sign: str) -> int:
     """
-    The same to a sed in which *sign* between `[` and `]` is no end.
+    Returns the same to a sed in which *sign* between `[` and `]` is no end.
     """
     while place < len(text) and text[place] != sign:
         if text[place] == "\\":

@@ -34,7 +34,7 @@ class Word(NamedTuple):
     @property
     def reading(self) -> str:
         """
-        What one word of it may be.
+        The texts that one word of the command may be.
         """
         return f"./{self.text}" if self.glob and self.text.startswith(UNKNOWN) else self.text
 
@@ -48,7 +48,7 @@ class Word(NamedTuple):
 
 def shown(text: str) -> str:
     """
-    *text* between backticks, short, without what nobody can see.
+    Returns *text* between backticks, short, without invisible characters.
     """
     said = "".join(char if char.isprintable() and char != "`" else "…" for char in text[:_SHOWN])
     return f"`{said}…`" if len(text) > _SHOWN else f"`{said}`"

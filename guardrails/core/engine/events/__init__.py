@@ -1,3 +1,3 @@
 """
-What happens in a session beside calls that are decided and settled, and what follows from those that failed.
+Events of a session beside calls that are decided and settled, and the effects of failed calls.
 """

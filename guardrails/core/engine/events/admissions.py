@@ -1,5 +1,5 @@
 """
-What becomes of calls that are admitted and neither run nor settled; and what only passes.
+Events that end admitted calls which neither run nor settle, and events that only mark a time or a turn.
 """
 
 from collections.abc import Sequence
@@ -167,7 +167,7 @@ class Withdraw(Event[Happened]):
 @dataclass(slots=True)
 class Lose(Event[None]):
     """
-    Nobody will ever say how the call of *decision* ended: whatever comes next gives it up. No event of its own.
+    The end of the call of *decision* will never be told: the next event gives it up. It is no event of its own.
     """
 
     now_ms: int
@@ -182,7 +182,7 @@ class Lose(Event[None]):
 @dataclass(slots=True)
 class Part(Event[None]):
     """
-    What is called next is of another turn than what was called before, and nobody tells times. No event of its own.
+    The next call is of another turn than the calls before, and no times are told. It is no event of its own.
     """
 
     now_ms: int
@@ -193,7 +193,7 @@ class Part(Event[None]):
 
 def _open(state: SessionState, decision: Decision) -> Pending | None:
     """
-    The admission that *decision* made, as long as it is open.
+    Returns the admission that *decision* made, as long as it is open.
     """
     pending = state.pending.get(pending_key(decision.call.id, decision.call.sig, decision.seq))
     return pending if pending is not None and pending.seq == decision.seq else None

@@ -1,5 +1,5 @@
 """
-What happens between the shared state of a scope and the leases of it: a trip of one lease.
+Trips between the shared state of a scope and its leases: each event is one trip of one lease.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ from guardrails.core.state.totals import go_on, number, touch
 
 class Lent(NamedTuple):
     """
-    What came of a trip.
+    The result of a trip.
     """
 
     n: int
@@ -45,11 +45,11 @@ class Lent(NamedTuple):
     granted: Amounts
     """To the lease, from its beginning."""
     foreign: Amounts
-    """What all others have used."""
+    """The amounts that all others have used."""
     elsewhere: dict[str, int]
-    """What is not the lease's and not used, by limit; one that is not there has no limit."""
+    """The unused amounts that are not the lease's, by limit; a name that is not there has no limit."""
     rest: dict[str, int]
-    """What nobody holds, by limit."""
+    """The amounts that nobody holds, by limit."""
     limits: dict[str, int]
     """Those that were raised."""
     fuses: dict[str, int]
@@ -64,8 +64,8 @@ class Lent(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class Lend(Event[Lent]):
     """
-    The lease of *holder* is heard of, in the shared state of its scope: it has *used* so much from its beginning and *holds*
-    estimates, and *wants* to have room for more, or not (None).
+    The lease of *holder* reports to the shared state of its scope. It has *used* so much from its beginning and *holds*
+    estimates. It *wants* room for more, or None.
     """
 
     now_ms: int
@@ -74,7 +74,7 @@ class Lend(Event[Lent]):
     holds: Amounts
     wants: Amounts | None = None
     told: Amounts = NO_AMOUNTS
-    """What it had used as of the trip before."""
+    """The amounts that it had used as of the trip before."""
     known: bool = False
     """It was here before."""
     lost: tuple[tuple[str, int], ...] = ()
@@ -164,7 +164,7 @@ class Lend(Event[Lent]):
 @dataclass(slots=True)
 class Borrow(Event[Happened]):
     """
-    What a trip came to is known in the state of the lease.
+    The result of a trip reaches the state of the lease.
     """
 
     now_ms: int
@@ -188,7 +188,7 @@ class Borrow(Event[Happened]):
 
 def lease_of(chain: Chain) -> Lease:
     """
-    How parts of the scope of *chain* are held. Raises LookupError if they are not.
+    Returns how parts of the scope of *chain* are held. Raises LookupError if they are not.
     """
     for guard in chain.guards:
         if isinstance(guard, Lease):
@@ -198,14 +198,15 @@ def lease_of(chain: Chain) -> Lease:
 
 def standing(chain: Chain, holder: str, states: Sequence[SessionState]) -> tuple[Known | None, dict[str, int]]:
     """
-    What the shared state knows of the lease of *holder*, None if it is over, and what nobody holds; nothing happens.
+    Returns the entry of the shared state for the lease of *holder*, None if it is over, and the rest that nobody holds.
+    It changes no state.
     """
     return states[0].leases.get(holder), rest_of(chain, states[0])
 
 
 def rest_of(chain: Chain, state: SessionState) -> dict[str, int]:
     """
-    What nobody holds of each limit that there is.
+    Returns the part of each limit that nobody holds.
     """
     if chain.budget is None:
         return {}

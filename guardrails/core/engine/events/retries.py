@@ -1,5 +1,5 @@
 """
-What follows from a failed call: may it be repeated, how often and when.
+The effects of a failed call: whether it may be repeated, how often and when.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ The least wait before the second retry, if no server names one; doubles with eac
 time from a result to the next call over 22,115 recorded ones, so that retries without a model are no more hurried than its own.
 """
 MOST_ATTEMPTS: Final = 16
-"""At one call, whatever a policy says: then the model is to hear of it."""
+"""Attempts at one call, under any policy: then the model is to hear of it."""
 DUE_TOOLS: Final = 16
 """Tools of a session that may have one; counters are for guards."""
 
@@ -56,7 +56,7 @@ class Budgeted(NamedTuple):
 
 def budgets_of(plan: Plan, state: SessionState, scopes: Sequence[Scope], tool: str) -> list[Budgeted]:
     """
-    The retry budgets of *tool*, those of *scopes* first.
+    Returns the retry budgets of *tool*, those of *scopes* first.
     """
     made = [
         Budgeted(guard, enforced, scope.state, scope.now_ms, scope)
@@ -68,7 +68,8 @@ def budgets_of(plan: Plan, state: SessionState, scopes: Sequence[Scope], tool: s
 
 def lacking(chain: Chain, budgets: Sequence[Budgeted], tool: str) -> Denial | None:
     """
-    Why a failed call of *tool* is not to be repeated: one of *budgets* is empty. Returns None if all have a token.
+    Returns why a failed call of *tool* is not to be repeated: one of *budgets* is empty. Returns None if all have a
+    token.
     """
     for guard, enforced, state, now_ms, scope in budgets:
         said = guard.empty(tool, state, now_ms) if enforced else None
@@ -79,8 +80,8 @@ def lacking(chain: Chain, budgets: Sequence[Budgeted], tool: str) -> Denial | No
 
 def afford(envelope: Envelope, outcome: Outcome, said: Denial | None, budgets: Sequence[Budgeted], tool: str) -> None:
     """
-    Let a failed call of *tool* that is told to be repeated take a token of each of *budgets*. If one is empty, as *said*
-    tells, no failure that may pass is told to be repeated, whoever would.
+    Let a failed call of *tool* that is told to be repeated take a token of each of *budgets*. If a bucket is empty, as
+    *said* tells, no transient failure is told to be repeated, by the model or by the library.
     """
     claimed = envelope.retryable
     if said is not None and (claimed or (claimed is None and outcome.error_type in TRANSIENT)):
@@ -94,9 +95,9 @@ def again_ms(
     plan: Plan, envelope: Envelope, call: ToolCall, took_ms: int, left_ms: int | None, *, named: bool
 ) -> int | None:
     """
-    After how many milliseconds the library makes *call* again by itself, which took *took_ms* and failed as *envelope* tells,
-    with a wait that the server *named* or not; the session has *left_ms*. Returns None if it is for the model: it does not pay, or
-    not so soon.
+    Returns after how many milliseconds the library makes *call* again by itself. The call took *took_ms* and failed as
+    *envelope* tells; *named* says whether the server named a wait. The session has *left_ms*. Returns None if the retry
+    is for the model: it does not pay, or not so soon.
     """
     most = plan.auto_ms
     if most is None or envelope.status != "error" or not envelope.retryable or call.sig is None:

@@ -1,5 +1,5 @@
 """
-What the model does in a session: its requests, its responses and their turns.
+Events of the model in a session: its requests, its responses and their turns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -90,9 +90,9 @@ class Counted(Event[Happened]):
 @dataclass(slots=True)
 class Charge(Counted):
     """
-    A response of *model* is to be paid, *cost* in micro-dollars. A *cost* of None: nobody knows its price, or (*model* is
-    None) nobody asked for it. *untold*: it came whole, and did not say what it used. One that was charged by the same *key*
-    before is no event.
+    A response of *model* is to be paid, *cost* in micro-dollars. A *cost* of None says that the price is unknown or, if
+    *model* is None too, that nobody asked for it. *untold* says that the response came whole and did not tell its
+    usage. A response that was charged by the same *key* before is no event.
     """
 
     now_ms: int
@@ -140,7 +140,7 @@ class Request(Counted):
     """Micro-dollars, tokens."""
     lasts_ms: int = ADMISSION_MS
     guess: tuple[int, int] | None = None
-    """What a record says that was guessed."""
+    """The guess by the record."""
 
     asks = True
 

@@ -19,9 +19,9 @@ class Approve(Guard):
     """
     Let calls of the tools that match a glob of *tools* wait until a person has approved them.
 
-    Such a call is admitted and parked: what it reserves stays reserved, and it does not run. Approved, the same call runs
-    once, with the same arguments; refused, it is refused for good; if nobody answers in time, it may be asked for again.
-    Equal calls are asked for once. In a policy file a list stands for *tools*.
+    A matching call is admitted and parked: its estimates stay reserved, and it does not run. After an approval the same
+    call runs once, with the same arguments. After a refusal it is refused for good. If nobody answers in time, it may
+    be asked for again. Equal calls are asked for once. In a policy file a list stands for *tools*.
     """
 
     codes: ClassVar[Codes] = {
@@ -53,7 +53,7 @@ class Approve(Guard):
 
     def asks(self, tool: str) -> bool:
         """
-        Whether a person has to approve calls of *tool*.
+        Returns whether a person has to approve calls of *tool*.
         """
         return matcher(self.tools)(tool) is not None
 

@@ -15,7 +15,7 @@ class Held(Guard):
     """
     Deny every call of a tool that is declared as held, with the reason that its declaration gives.
 
-    It is in every chain for such a tool. A policy file has no settings for it.
+    This guard is in every chain for a held tool. A policy file has no settings for it.
     """
 
     codes: ClassVar[Codes] = {"held.tool": ("tool", "reason")}

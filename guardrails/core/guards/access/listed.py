@@ -1,5 +1,5 @@
 """
-What an allow list says of a script that is run by argv: of each program, each file, each variable.
+The answers of an allow list to a script that is run by argv: to each program, each file, each variable.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ _NAMED: Final = 20
 
 class Refusal(NamedTuple):
     """
-    Why a script is not allowed: what of it, as text, the reason as a clause, and what to do instead.
+    A refusal of a script: the part of it, as text, the reason as a clause, and the step to take instead.
     """
 
     shown: str
@@ -27,7 +27,8 @@ class Refusal(NamedTuple):
 
 def refused(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe: Unsafe) -> Refusal | None:
     """
-    Why *found* is not what the rules *allow* speak of, or what only reads of the programs *safe*. Returns None if it is.
+    Returns why *found* is not allowed by the rules *allow*, and does not only read by the programs *safe*. Returns None
+    if it is.
 
     *unsafe* tells why a command may do more than read, with advice: None if it only reads, "" if nothing is known of it.
     """
@@ -36,7 +37,7 @@ def refused(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe: 
 
 def allowed_are(allow: Sequence[str], safe: Sequence[str], program: str) -> str:
     """
-    The rules that are nearest to a command of *program*: those for it, else all.
+    Returns the rules that are nearest to a command of *program*: those for it, else all.
     """
     own = [f"`{said}`" for said in allow if said.split(" ")[0] == program]
     if own:
@@ -88,7 +89,7 @@ def _refusals(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe
 
 def _may_read(path: str, command: "Command", allow: Sequence[str], run: "Run") -> bool:
     """
-    Whether *command* may read *path* by `<`: a rule says so, or allows it as a word at the end.
+    Returns whether *command* may read *path* by `<`: a rule says so, or allows it as a word at the end.
     """
     words = (*command.words, f"./{path}" if path.startswith("-") else path)
     return _fits(allow, ("<", path), run.folders) or _fits(allow, words, run.folders)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def command_rule(text: object) -> object:
     """
-    *text*, where it is none or a rule about commands. Raises ValueError for other text.
+    Returns *text* if it is no text, or a rule about commands. Raises ValueError for other text.
     """
     from guardrails.core import commands
 
@@ -38,7 +38,7 @@ def command_rule(text: object) -> object:
 
 def safe_program(text: object) -> object:
     """
-    *text*, where it is none or a program that there are rules for. Raises ValueError for other text.
+    Returns *text* if it is no text, or a program that there are rules for. Raises ValueError for other text.
     """
     from guardrails.core.commands.programs import NAMES
 
@@ -60,11 +60,12 @@ class Shell(Guard):
     Read the commands that a tool declares (`commands: [command]`) as a shell would, and deny those that would run what
     *deny* speaks of.
 
-    Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
-    cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
+    Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. A
+    command that cannot be read, and a fork bomb, are always denied. A denylist stops accidents, not an attacker: see
+    docs/guards/shell.md.
 
-    If *allow* or *safe* is given, anything that they do not speak of is denied, and so is any text but plain commands: words
-    and quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
+    If *allow* or *safe* is given, anything that they do not speak of is denied. So is any text but plain commands:
+    words and quotes with no expansion, and `|`, `&&`, `||`, `;` between commands.
     """
 
     codes: ClassVar[Codes] = {
@@ -84,7 +85,7 @@ class Shell(Guard):
     safe: tuple[SafeProgram, ...] = ()
     """Programs whose commands are allowed as far as they only read and start nothing: `git`, `rg`, `ls`, ..."""
     undecidable: Literal["deny", "allow"] = "deny"
-    """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
+    """The answer if the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
 
     def applies(self, tool: Tool) -> bool:
         return bool(tool.commands)
@@ -128,7 +129,8 @@ class Shell(Guard):
 
     def _read(self, command: str | list[str], tool: Tool) -> "tuple[Found | Judged | None, Found | None]":
         """
-        What *command* would run, as *allow* and as *deny* are held against it; None if there is none of them.
+        Returns the commands that *command* would run, as *allow* and as *deny* are held against them. Returns None if
+        there is none of them.
         """
         from guardrails.core import commands
 
@@ -182,8 +184,8 @@ class Shell(Guard):
 
     def _unsafe(self, command: "Command") -> tuple[str | None, str]:
         """
-        Why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another program; and
-        what to write in its place.
+        Returns why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another
+        program; and what to write in its place.
         """
         if not self.safe:
             return "", ""
@@ -209,8 +211,8 @@ class Shell(Guard):
 
 def _values(call: ToolCall, tool: Tool, *, plain: bool) -> Iterator[Any]:
     """
-    What is a command among the arguments; `command+args` are the words of one, from several arguments. If it is *plain*,
-    each is read in one way: words that an allow list knows are none in the other.
+    Returns the commands among the arguments; `command+args` are the words of one, from several arguments. If it is
+    *plain*, each is read in one way: words that an allow list knows are none in the other.
     """
     yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
     given = call.arguments

@@ -25,7 +25,8 @@ class Validation(Guard):
     Turn what is wrong with a call's arguments into a `validation_error` that says how to go on.
 
     The check itself runs before every guard, at the boundary, since it also coerces what is signed. With a model of the
-    `retryable` guard, whether the user is asked follows from how often calls of the tool that were refused so were corrected.
+    `retryable` guard, its records decide whether the user is asked: how often such refused calls of the tool were
+    corrected.
     """
 
     codes: ClassVar[Codes] = {"validation.arguments": ()}
@@ -63,7 +64,8 @@ class Validation(Guard):
 
 def _corrected(tool: str, models: Mapping[str, RetryModel]) -> float | None:
     """
-    How often refused calls of *tool* were corrected, by the model that has seen most of them; None if they are too few to say.
+    Returns how often refused calls of *tool* were corrected, by the model that has seen most of them. Returns None if
+    they are too few to say.
     """
     model = max(models.values(), key=lambda one: one.corrections.seen(tool, INVALID))
     return model.correction(tool, INVALID) if model.corrections.seen(tool, INVALID) >= ENOUGH else None
@@ -73,8 +75,9 @@ def _learned(
     call: ToolCall, asked: frozenset[str], share: float, usual: tuple[NextAction, str]
 ) -> tuple[NextAction, str]:
     """
-    The *usual* advice, unless the *share* of such calls that were corrected says otherwise: the user is asked if it is too
-    small to pay, and need not be asked if most are. What only the user can know, the fields *asked*, is asked for anyway.
+    Returns the *usual* advice, unless the *share* of such calls that were corrected says otherwise: the user is asked
+    if it is too small to pay, and need not be asked if most are. What only the user can know, the fields *asked*, is
+    asked for anyway.
     """
     action, _ = usual
     stakes = Stakes()

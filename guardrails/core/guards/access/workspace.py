@@ -70,8 +70,8 @@ class Workspace(Guard):
 
     def _reads_inside(self, path: str) -> bool:
         """
-        By its text alone, where there is no file system to ask. Where an absolute path lies as seen from a relative root
-        nobody knows.
+        By its text alone, if there is no file system to ask. The place of an absolute path as seen from a relative root
+        is not known.
         """
         unknown = is_absolute(path) and not is_absolute(self.root)
         return unknown or any(within(joined(self.root, path), folder) for folder in self._folders)

@@ -160,7 +160,7 @@ ACCESS: Final = (
     Explained(
         code="held.tool",
         when="the tool is declared as held, or its MCP server has changed it since it was allowed",
-        means="Somebody has to look at this tool before any call of it runs, whatever the arguments are.",
+        means="A person has to look at this tool before any call of it runs.",
         told="`$tool` is held: $reason. It was not called. Tell the user, who has to look at it and allow it. Go on without this tool.",
         retry=AGAIN,
         settings=("tools.held",),

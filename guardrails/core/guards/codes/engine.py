@@ -54,7 +54,7 @@ ENGINE: Final = (
     Explained(
         code="deny_all.on",
         when="somebody has stopped all calls of all processes",
-        means="`guardrails policy deny-all REASON` is in force on this machine: every call is refused, whatever the policy says.",
+        means="`guardrails policy deny-all REASON` is in force on this machine: every call is refused, under any policy.",
         told="All tool calls are stopped: $reason. It was not called. Make no further call. Answer with what you have, and tell the user.",
         retry="Yes, once `guardrails policy deny-all --off` was said.",
         instead="`guardrails policy deny-all --off` lets calls through again.",
@@ -170,7 +170,7 @@ ENGINE: Final = (
 
 def guard_failed(name: str, page: str = "guards/README.md") -> Explained:
     """
-    The explanation of the failure of the guard *name*, one of a person's own too.
+    Returns the explanation of the failure of the guard *name*, one of a person's own too.
     """
     return Explained(
         code=f"{name}.error",

@@ -28,7 +28,7 @@ class Explained:
     means: str
     """The same in sentences, with the reason."""
     told: str
-    """What the model reads."""
+    """The text that the model reads."""
     retry: str
     """Whether the same call may work later."""
     settings: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Explained:
     loosen: str = ""
     off: str = ""
     instead: str = ""
-    """What changes it if no setting does."""
+    """The way to change it if no setting does."""
     page: str
     """Of the documentation, below `docs/`."""
     kind: Kind = "denial"

@@ -17,7 +17,7 @@ _KINDS: Final[dict[ErrorType, str]] = {
     "permission": "The caller is known, and may not do this (HTTP 403).",
     "rate_limit": "The server wants fewer calls for a while (HTTP 429).",
     "validation": "The tool, or its server, says that the arguments are wrong (HTTP 400, 422).",
-    "not_found": "What the call names is not there (HTTP 404).",
+    "not_found": "The thing that the call names is not there (HTTP 404).",
     "conflict": "The state is another than the call takes it for: a lock, an edit by others (HTTP 409).",
     "precondition": "Something has to be done first, such as reading a file before it is edited (HTTP 412).",
     "server_error": "The server failed (HTTP 500).",
@@ -27,7 +27,7 @@ _KINDS: Final[dict[ErrorType, str]] = {
     "cancelled": "The call was cancelled, or a person did not let it run.",
     "tool_missing": "There is no such tool.",
     "invalid_path": "The path is none, or leads to where the tool may not go.",
-    "too_large": "What was asked for, or sent, is too large (HTTP 413).",
+    "too_large": "The thing that was asked for, or sent, is too large (HTTP 413).",
     "exec_nonzero": "A command ran and ended with another exit code than 0.",
     "code_error": "Code ran and raised an exception.",
     "other": "The failure says nothing that tells its kind.",
@@ -62,7 +62,7 @@ def _failure(kind: ErrorType) -> Explained:
             "Yes, it may pass by itself: after the wait, up to `retryable.max_retries` times with the same arguments."
         )
     elif kind in NEVER:
-        retry = "No. The same arguments meet it again, whatever the tool declares, until records show otherwise."
+        retry = "No. The same arguments meet it again, even if the tool is declared `retryable`, until records show otherwise."
     else:
         retry = "Not by waiting. The same call may work once its cause is removed."
     return Explained(

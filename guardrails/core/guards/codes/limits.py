@@ -125,8 +125,8 @@ LIMITS: Final = (
     Explained(
         code="budget.leased_elsewhere",
         when="only in a scope that is [leased](../leases.md): other workers hold what is left; `retryable`, in 100 ms",
-        means="What is left of a shared limit is held by other workers, which were asked to give it back.",
-        told="What is left for this call is held by other workers, which were asked for it. Wait 0.1 s, then make the call again.",
+        means="Other workers hold what is left of a shared limit; they were asked to give it back.",
+        told="Other workers hold what is left for this call; they were asked for it. Wait 0.1 s, then make the call again.",
         retry=LATER,
         settings=("scopes",),
         instead="Raise the limit of the scope, or let its workers lease smaller parts.",

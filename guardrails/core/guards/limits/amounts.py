@@ -20,7 +20,8 @@ LOOPS: Final = {"max_tool_iterations": "max_tool_iterations", "max_steps": "max_
 
 class Amounts(TypedDict, total=False):
     """
-    What `extend` and `child` take: amounts of the limits of `Budget`, by each of their names; None: that one is not named.
+    Amounts of the limits of `Budget`, by each of their names, as `extend` and `child` take them. None says that a limit
+    is not named.
     """
 
     max_calls: int | None
@@ -42,7 +43,7 @@ _NAMES: Final = tuple(name for name in Amounts.__annotations__ if name in LOOPS 
 
 def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     """
-    Amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
+    Returns amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
 
     Raises SessionError for a name that is no limit or an amount that is no number.
     """
@@ -59,9 +60,9 @@ def internal(amounts: Mapping[str, object]) -> dict[str, int]:
 
 def amount(key: str, name: str, value: Any) -> int:
     """
-    What *value*, which a caller gave as *key*, is of the limit *name*; none at all is 0.
+    Returns *value*, which a caller gave as *key*, in units of the limit *name*; a missing amount is 0.
 
-    Raises SessionError if it is no amount of that.
+    Raises SessionError if it is no amount of that limit.
     """
     if value is None:
         return 0
@@ -78,9 +79,9 @@ def amount(key: str, name: str, value: Any) -> int:
 
 def money(key: str, usd: Any) -> int:
     """
-    *usd*, a number, text or Decimal, as micro-dollars.
+    Returns *usd*, a number, text or Decimal, as micro-dollars.
 
-    Raises SessionError where it is no amount of at least 0.
+    Raises SessionError if it is no amount of at least 0.
     """
     try:
         micro = -1 if isinstance(usd, bool) else micro_dollars(usd)
@@ -93,9 +94,9 @@ def money(key: str, usd: Any) -> int:
 
 def count_of(calls: Any) -> int:
     """
-    The number of *calls* of a turn, 0 where it is not known.
+    Returns the number of *calls* of a turn, 0 if it is not known.
 
-    Raises SessionError where it is no whole number of at least 0.
+    Raises SessionError if it is no whole number of at least 0.
     """
     if calls is None:
         return 0
@@ -106,7 +107,7 @@ def count_of(calls: Any) -> int:
 
 def settings_of(held: dict[str, int]) -> dict[str, Any]:
     """
-    What a child holds, as settings of its `Budget`.
+    Returns the amounts that a child holds, as settings of its `Budget`.
     """
     settings: dict[str, Any] = {"max_calls": None, "max_turns": None, "max_tokens": None, "max_cost_usd": None}
     settings |= {"max_elapsed": None, "final_answer_reserve_usd": 0.0}

@@ -27,10 +27,10 @@ class Budget(Guard):
     """
     End the session once it has used up one of its limits.
 
-    Cost and tokens are reserved at admission by the tool's estimate and settled by what the call really used; a
-    started call counts, whatever becomes of it. Calls of the last turn still run. A call whose estimate does not fit
-    any more is refused alone while cheaper ones may still run. A model response of unknown price ends a session with a cost
-    limit, unless `on_unpriced` is `warn`.
+    Cost and tokens are reserved at admission by the tool's estimate, and settled by the use of the call. A started call
+    counts, however it ends. Calls of the last turn still run. A call whose estimate does not fit any more is refused
+    alone while cheaper ones may still run. A model response of unknown price ends a session with a cost limit, unless
+    `on_unpriced` is `warn`.
     """
 
     codes: ClassVar[Codes] = {
@@ -71,7 +71,7 @@ class Budget(Guard):
     final_answer_reserve_usd: Annotated[float, Ge(0)] = 0.0
     """Held back from `max_cost_usd` for the model's final answer."""
     on_unpriced: Literal["deny", "warn"] = "deny"
-    """What a model response of unknown price does to a session with `max_cost_usd`: end it, or only be logged."""
+    """The effect of a model response of unknown price on a session with `max_cost_usd`: it ends it, or is only logged."""
 
     def applies(self, tool: Tool) -> bool:
         return any(getattr(self, name) is not None for name in LIMITS)
@@ -192,14 +192,14 @@ class Budget(Guard):
 
     def cost_limit(self, state: SessionState) -> int | None:
         """
-        The session's cost limit in micro-dollars.
+        Returns the session's cost limit in micro-dollars.
         """
         own = None if self.max_cost_usd is None else micro_dollars(self.max_cost_usd)
         return state.limit("max_cost", own)
 
     def limit(self, state: SessionState, name: str) -> int | None:
         """
-        The limit *name*, as the state names it; None: there is none.
+        Returns the limit *name*, as the state names it. Returns None if there is none.
         """
         if name == "max_cost":
             return self.cost_limit(state)
@@ -211,7 +211,7 @@ class Budget(Guard):
 
     def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
         """
-        What is left of the limit *name*; None: there is none.
+        Returns the rest of the limit *name*. Returns None if there is no such limit.
         """
         match name:
             case "max_calls":
@@ -226,8 +226,8 @@ class Budget(Guard):
 
     def outgrown(self, state: SessionState, turn: int, tool: int) -> Denial | None:
         """
-        The cause that neither a *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into the cost limit. What is
-        only held may come back, and counts as left.
+        Returns the cause that neither a *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into the cost
+        limit. Amounts that are only held may come back, and count as left.
         """
         limit = self.cost_limit(state)
         if limit is None:
@@ -237,7 +237,7 @@ class Budget(Guard):
 
     def calls_left(self, state: SessionState) -> int | None:
         """
-        Calls that may still be admitted; None: no limit.
+        Returns calls that may still be admitted. Returns None if there is no limit.
         """
         limit = state.limits.get("max_calls", self.max_calls) if state.limits else self.max_calls
         if limit is None:
@@ -246,14 +246,14 @@ class Budget(Guard):
 
     def turns_left(self, state: SessionState) -> int | None:
         """
-        Turns that may still have calls; None: no limit.
+        Returns turns that may still have calls. Returns None if there is no limit.
         """
         limit = state.limit("max_turns", self.max_turns)
         return None if limit is None else limit - state.turns - state.reserved_by_children("max_turns")
 
     def cost_left(self, state: SessionState) -> int | None:
         """
-        Micro-dollars that may still be reserved for calls; None: no limit.
+        Returns micro-dollars that may still be reserved for calls. Returns None if there is no limit.
         """
         limit = self.cost_limit(state)
         if limit is None:
@@ -263,7 +263,7 @@ class Budget(Guard):
 
     def tokens_left(self, state: SessionState) -> int | None:
         """
-        Tokens that may still be reserved; None: no limit.
+        Returns tokens that may still be reserved. Returns None if there is no limit.
         """
         limit = state.limit("max_tokens", self.max_tokens)
         if limit is None:
@@ -272,7 +272,7 @@ class Budget(Guard):
 
     def elapsed_left_ms(self, state: SessionState, now_ms: int) -> int | None:
         """
-        Milliseconds that are left; None: no limit.
+        Returns milliseconds that are left. Returns None if there is no limit.
         """
         limit = None if self.max_elapsed is None else round(self.max_elapsed * 1000)
         if state.limits:
@@ -283,7 +283,7 @@ class Budget(Guard):
 
     def progress(self, state: SessionState, now_ms: int) -> dict[str, object]:
         """
-        What is used, and what is left of the limits that are set; money in USD, time in seconds.
+        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds.
         """
         shown: dict[str, object] = {"calls_used": state.calls}
         if self.max_calls is not None:

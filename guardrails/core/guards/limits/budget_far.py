@@ -1,8 +1,8 @@
 """
-Whether the limits of a session are so far that a call can neither be refused by them nor use one up.
+A test for limits so far away that a call can neither be refused by them nor use one up.
 
-One test instead of the budget's three questions on the way of each call (may it run, does it use up a limit, and once
-more after it), which takes 4 % off a call.
+It stands in for three questions of the budget for each call: may it run, does it use up a limit, may the next. That
+takes 4 % off a call.
 """
 
 from guardrails.core.guards.session_limits import Far
@@ -21,8 +21,8 @@ def far_test(
     closes: bool,
 ) -> Far:
     """
-    The test for limits; None: there is no such limit. *cost* is in micro-dollars, without what is held back for the final
-    answer; *closes*: a model response of unknown price ends the session.
+    Returns the test for limits; None says that there is no such limit. The *cost* is in micro-dollars, without the part
+    that is held back for the final answer. If *closes*, a model response of unknown price ends the session.
     """
     calls, turns, tokens = _or_never(max_calls) - 1, _or_never(max_turns) - 1, _or_never(max_tokens)
     elapsed, money = _or_never(elapsed_ms), _or_never(cost)

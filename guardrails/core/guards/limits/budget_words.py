@@ -1,5 +1,5 @@
 """
-What `Budget` says of each limit, and amounts as a person writes them.
+The words of `Budget` for each limit, and amounts as a person writes them.
 """
 
 from typing import Final
@@ -16,21 +16,21 @@ FINISH: Final = "Write the final answer from what you have."
 
 def names(code: str) -> bool:
     """
-    Whether what is said of *code* names it: the words of a limit of calls are those of limits of turns too.
+    Returns whether the words for *code* name it: the words of a limit of calls are those of limits of turns too.
     """
     return code == "budget.max_turns" or code.startswith("loop.")
 
 
 def finish(code: str) -> str:
     """
-    What is to be done after *code* has ended the calls.
+    Returns the next step after *code* has ended the calls.
     """
     return f"No more turns with tool calls (`{code}`). {FINISH}" if names(code) else FINISH
 
 
 def ended(code: str, what: str, limit: str, used: object) -> Denial:
     """
-    The refusal of a call after a limit of the session, or of a loop, is used up.
+    Returns the refusal of a call after a limit of the session, or of a loop, is used up.
     """
     return Denial(
         code=code,
@@ -44,7 +44,7 @@ def ended(code: str, what: str, limit: str, used: object) -> Denial:
 
 def too_dear(name: str, estimate: str, left: str, what: str) -> Denial:
     """
-    The refusal of one call, or model request, whose estimate does not fit any more.
+    Returns the refusal of one call, or model request, whose estimate does not fit any more.
     """
     return Denial(
         code=f"budget.{name}",
@@ -57,7 +57,7 @@ def too_dear(name: str, estimate: str, left: str, what: str) -> Denial:
 
 def outgrown(limit: int, used: int, left: int) -> Denial:
     """
-    The refusal after which neither a tool nor a model turn fits; in micro-dollars.
+    Returns the refusal after which neither a tool nor a model turn fits; in micro-dollars.
     """
     return Denial(
         code="budget.max_cost_usd",
@@ -72,7 +72,7 @@ def outgrown(limit: int, used: int, left: int) -> Denial:
 
 def unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
     """
-    The refusal after a response of *model* had no price; *untold*: it did not say what it used.
+    Returns the refusal after a response of *model* had no price; if *untold*, it did not tell its usage.
     """
     return Denial(
         code="budget.unpriced",
@@ -86,8 +86,8 @@ def unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
 
 def held(code: str, what: str, amount: int, parked: int = 0) -> Denial:
     """
-    The refusal while all that is left is reserved for sub-agents, an *amount*, or for calls that wait for a person, so many
-    as are *parked*.
+    Returns the refusal while the rest is reserved, an *amount* for sub-agents, or for as many calls as are *parked*,
+    which wait for a person.
     """
     named = (("sub-agents that still run", amount or not parked), ("calls that wait for a person", parked))
     whose, amount = " and ".join(who for who, holds in named if holds), amount + parked
@@ -102,11 +102,11 @@ def held(code: str, what: str, amount: int, parked: int = 0) -> Denial:
 
 def leased_elsewhere(what: str) -> Denial:
     """
-    The refusal of *what* would fit if other workers gave back what they hold of a scope, and do not use.
+    Returns the refusal of a *what* that would fit if other workers gave back the unused part that they hold of a scope.
     """
     return Denial(
         code="budget.leased_elsewhere",
-        message=f"What is left for this {what} is held by other workers, which were asked for it.",
+        message=f"Other workers hold what is left for this {what}; they were asked for it.",
         hint=f"Wait {ELSEWHERE_MS / 1000:g} s, then make the {what} again.",
         retryable=True,
         retry_after_ms=ELSEWHERE_MS,
@@ -117,7 +117,7 @@ def leased_elsewhere(what: str) -> Denial:
 
 def usd(micro: int) -> str:
     """
-    Micro-dollars as a person writes them: `$0.50`, `$0.0004`.
+    Returns micro-dollars as a person writes them: `$0.50`, `$0.0004`.
     """
     whole, part = divmod(abs(micro), MICRO)
     digits = f"{part:06d}".rstrip("0").ljust(2, "0")
@@ -126,6 +126,6 @@ def usd(micro: int) -> str:
 
 def counted(amount: int, what: str) -> str:
     """
-    `1 call`, `2 calls`.
+    Returns `1 call`, `2 calls`.
     """
     return f"{amount} {what}{'' if amount == 1 else 's'}"

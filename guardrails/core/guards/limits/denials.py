@@ -14,7 +14,7 @@ from .budget_words import FINISH, counted
 
 
 MOST_REFUSED: Final = 10
-"""Turns in a row of nothing but refusals that end a session, whatever was asked for."""
+"""Turns in a row of nothing but refusals, of any calls, that end a session."""
 
 
 @guard
@@ -22,10 +22,10 @@ class Denials(Guard):
     """
     End the session after *max_turns_in_a_row* turns of nothing but refusals that repeated a refused call.
 
-    Denied calls cost nothing, but a model that repeats them spends model money. The first refusal of a call is no strike:
-    a model learns from it what is refused. Ten turns in a row of nothing but refusals end the session, whatever their
-    calls. All denials of one parallel turn are one strike. Denials that say `retryable: true`, and guard errors, are none.
-    If the host tells no turns, the times of the calls tell them apart.
+    Denied calls cost nothing, but a model that repeats them spends model money. The first refusal of a call is no
+    strike: a model learns from it what is refused. Ten turns in a row of nothing but refusals end the session, repeated
+    or not. All denials of one parallel turn are one strike. Denials that say `retryable: true`, and guard errors, are
+    none. If the host tells no turns, the times of the calls tell them apart.
     """
 
     codes: ClassVar[Codes] = {"denials.max_turns_in_a_row": ("limit", "used")}

@@ -20,8 +20,9 @@ class Growth(Guard):
     """
     End the session when calls, model requests or tokens come faster than honest work ever does.
 
-    What it is for: 436 model requests at zero-second intervals, 224 a second, 436 million tokens in a minute. Unlike
-    `rate`, which asks for patience, these caps are a fuse: generous, and final until someone extends the session.
+    It is made for this incident: 436 model requests at zero-second intervals, 224 a second, 436 million tokens in a
+    minute. Unlike `rate`, which asks for patience, these caps are a fuse: generous, and final until someone extends the
+    session.
     """
 
     codes: ClassVar[Codes] = {

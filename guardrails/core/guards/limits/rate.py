@@ -19,7 +19,8 @@ PERIODS: Final = {"max_calls_per_second": 1_000, "max_calls_per_minute": 60_000}
 
 def gcra(meter: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -> tuple[int, int]:
     """
-    One step of the generic cell rate algorithm (ITU-T I.371): bursts up to *limit*, then *limit* in *period_ms*.
+    Returns one step of the generic cell rate algorithm (ITU-T I.371): bursts up to *limit*, then *limit* in
+    *period_ms*.
 
     *meter* is the theoretical arrival time in units of 1/limit milliseconds, so that all of it is exact integers.
     Returns the meter after *amount* more and the wait in milliseconds before they conform (0: now).
@@ -32,7 +33,7 @@ def gcra(meter: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -
 
 def counter(state: SessionState, key: str, now_ms: int, limit: int) -> int:
     """
-    The counter *key* of *state* for `gcra` under *limit*; 0 if it was kept under another one.
+    Returns the counter *key* of *state* for `gcra` under *limit*; 0 if it was kept under another one.
 
     The one that many names share counts in the units of all of them: it stays what it is, stricter and never looser.
     """

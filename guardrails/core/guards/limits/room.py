@@ -1,5 +1,5 @@
 """
-Whether there is room for one more below the limits of a session: a call, a model request, a child.
+The room for one more below the limits of a session: a call, a model request, a child.
 """
 
 from typing import Final
@@ -22,10 +22,10 @@ def fits(
     limits: Limits, state: SessionState, estimate: tuple[int, int], guess: tuple[int, int], what: str = "call"
 ) -> Denial | None:
     """
-    The refusal of *what* takes more than is left by its *estimate*, in micro-dollars and tokens.
+    Returns the refusal of a *what* whose *estimate*, in micro-dollars and tokens, is more than is left.
 
-    By a mere *guess* it is refused only beside what other calls and requests hold: alone it may be wrong. What is free fits
-    beside what is held, and what is spent has ended the session.
+    By a mere *guess* it is refused only beside the holds of other calls and requests: alone the guess may be wrong. A
+    free call fits beside all holds, and a spent limit has ended the session.
     """
     guesses = guessed(state) if state.holds else NOTHING
     for place, (name, held) in enumerate((("max_cost", state.held_cost), ("max_tokens", state.held_tokens))):
@@ -47,15 +47,15 @@ def fits(
 
 def is_elsewhere(state: SessionState, name: str, lacking: int) -> bool:
     """
-    Whether *lacking* of the limit *name* may come back from the leases of other workers: the state is that of a lease, or
-    the shared one, in a worker without leases.
+    Returns whether *lacking* of the limit *name* may come back from the leases of other workers. The state is that of a
+    lease, or the shared one in a worker without leases.
     """
     return (state.part is not None or bool(state.leases)) and state.reserved_by_children(name) >= lacking
 
 
 def crowded(limits: Limits, state: SessionState, depth: int) -> str | None:
     """
-    Why there may not be another child, *depth* levels below its root; None: there may.
+    Returns why there may not be another child, *depth* levels below its root. Returns None if there may.
     """
     deepest, most = limits.limit(state, "max_depth"), limits.limit(state, "max_children")
     if deepest is not None and depth > deepest:

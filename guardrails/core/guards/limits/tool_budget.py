@@ -80,7 +80,7 @@ class ToolBudget(Guard):
 
     def _only_one(self, tool: str, state: SessionState, facts: Facts) -> bool:
         """
-        Whether the present turn is counted, and has no call of *tool*, as far as the window tells all of it.
+        Returns whether the present turn is counted, and has no call of *tool*, as far as the window tells all of it.
         """
         if facts.turn != state.turn or not self._counted(state.meter(self._key(tool)), facts):
             return False
@@ -122,7 +122,7 @@ class ToolBudget(Guard):
 
 def tool_budgets(settings: Mapping[str, Any]) -> list[ToolBudget]:
     """
-    One guard for each limit that the `budget` of a `tools:` rule sets.
+    Returns one guard for each limit that the `budget` of a `tools:` rule sets.
     """
     mode = settings.get("mode", "enforce")
     made = []

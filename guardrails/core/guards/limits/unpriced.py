@@ -21,15 +21,15 @@ NAME_SHOWN: Final = 80
 
 def blow(model: str, *, untold: bool) -> dict[str, int]:
     """
-    The counter once a response of *model* had no price; *untold*: it did not say what it used.
+    Returns the counter once a response of *model* had no price; if *untold*, it did not tell its usage.
     """
     return {(UNTOLD if untold else PREFIX) + model[:NAME_SHOWN]: BLOWN}
 
 
 def blown_by(state: SessionState) -> tuple[str, bool] | None:
     """
-    The model whose response had no price, `""` if its name is not known, and whether it did not say what it used; None:
-    there was none.
+    Returns the model whose response had no price, `""` if its name is not known, and whether it did not tell its usage.
+    Returns None if there was no such response.
     """
     meters = state.meters
     if BLOWN not in meters.values():
@@ -42,7 +42,7 @@ def blown_by(state: SessionState) -> tuple[str, bool] | None:
 
 def told(model: str, limit: str, *, untold: bool) -> str:
     """
-    Why the cost *limit* ends a session after a response of *model*, and what to do.
+    Returns why the cost *limit* ends a session after a response of *model*, and the next step.
     """
     named = f"the model `{model}`" if model else "a model"
     if untold:

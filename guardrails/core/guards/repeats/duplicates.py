@@ -31,11 +31,12 @@ class Duplicates(Guard):
     Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
 
     `always` denies any repeat, and says so if the earlier result may be outdated. `evidence` denies a repeat only if it
-    would bring nothing: the tool is declared stable, or the last two identical calls gave the same result, not long ago. A
-    call that may have changed something, made since, frees the repeat. What was seen to change by itself is never evidence.
+    would bring nothing new. Either the tool is declared stable, or the last two identical calls gave the same result,
+    not long ago. A call that may have changed something, made since, frees the repeat. A result that was seen to change
+    by itself is never evidence.
 
     Under both, an identical call that still runs is denied at once, and polling tools are exempt. A retry that the last
-    envelope allowed is let through. What failed for a repairable cause may be repeated after another call. Under
+    envelope allowed is let through. A call that failed for a repairable cause may be repeated after another call. Under
     `evidence`, calls that wait by their name, their arguments or their last result are exempt too.
     """
 
@@ -50,7 +51,7 @@ class Duplicates(Guard):
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
-    """Seconds that two equal results speak at most, under `evidence`; none: for ever, whatever changes by itself."""
+    """Seconds that two equal results speak at most, under `evidence`; none: for ever, even if things change by themselves."""
 
     @property
     def remembers(self) -> int:
@@ -96,8 +97,8 @@ class Duplicates(Guard):
 
 def _worth_again(last: Entry, state: SessionState, tool: Tool) -> bool:
     """
-    Whether a call has no answer yet, or failed for a cause that something done since may have removed, or in a way that
-    something done since may have checked.
+    Returns whether a call has no answer yet, or failed for a cause that something done since may have removed, or in a
+    way that something done since may have checked.
     """
     if last.status == "expired" or last.error_type == "cancelled":
         return True
@@ -106,7 +107,7 @@ def _worth_again(last: Entry, state: SessionState, tool: Tool) -> bool:
 
 def _unknown(last: Entry, tool: Tool) -> bool:
     """
-    Whether *last* may have happened though it failed, and is not to be made again unseen.
+    Returns whether *last* may have happened though it failed, and is not to be made again unseen.
     """
     return last.error_type in ("timeout", "connection") and once(tool)
 
@@ -121,7 +122,8 @@ def _unchecked(tool: str) -> Denial:
 
 def _may_retry(last: Entry, now_ms: int) -> bool:
     """
-    Whether *last* failed and the same call is another try: as advised, or by itself where nobody judges failures.
+    Returns whether *last* failed and the same call is another try: as advised, or by itself where nobody judges
+    failures.
     """
     return last.retries_left > 0 or last.due(now_ms)
 
@@ -132,7 +134,7 @@ def _again(tool: str, code: str, last: Entry, old: bool = False) -> Denial:  # n
 
 def still_failing(said: Denial, tool: str) -> Denial:
     """
-    *said* of a call that failed for a cause that may pass: there is no result to be used, nor given again.
+    Returns *said* of a call that failed for a cause that may pass: there is no result to be used, nor given again.
     """
     message = f"This exact {tool} call failed again and again for a cause that may pass, so it was not made."
     if said.ends_session:
@@ -142,7 +144,7 @@ def still_failing(said: Denial, tool: str) -> Denial:
 
 def in_flight(call: ToolCall) -> Denial:
     """
-    The refusal of a call that is running already.
+    Returns the refusal of a call that is running already.
     """
     return Denial(
         code="duplicates.in_flight",

@@ -1,5 +1,5 @@
 """
-What a model says of a call that `Loops` has no rule for.
+The verdict of a model on a call that `Loops` has no rule for.
 """
 
 from guardrails.core.guards.base import Verdict
@@ -11,8 +11,8 @@ from .loop_words import learned_denial, learned_nudge
 
 def by_model(name: str, grades: FromProbability, tool: str, known: Levels, *, refuse: bool) -> Verdict:
     """
-    What the model *name* says of a call of *tool*, of which *known* are the factors, by *grades*; it may *refuse* the second
-    of two identical calls.
+    Returns the verdict of the model *name* on a call of *tool* with the factors *known*, by *grades*. It may *refuse*
+    the second of two identical calls.
     """
     from guardrails.core.repetition.learned.model_format import repeat_model
 

@@ -39,8 +39,8 @@ class ToldFromCalls(TypedDict, total=False):
 
 class FromProbability(TypedDict, total=False):
     """
-    Probability that a call brings nothing new from which on it is nudged (none: never), or, if it is the second of two
-    identical calls, refused (none: as the model says, 2: never).
+    Probabilities that a call brings nothing new. From `nudge` on it is nudged (none: never). From `deny` on the second of
+    two identical calls is refused (none: as the model says, 2: never).
     """
 
     nudge: Annotated[float, Gt(0), Le(1)] | None

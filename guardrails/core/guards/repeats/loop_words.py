@@ -1,8 +1,8 @@
 """
-What `Loops` says of each pattern: the message, the next step, and the denial or nudge that carries them.
+The words of `Loops` for each pattern: the message, the next step, and the denial or nudge that carries them.
 
-A message says no more than is known: what the calls were, and how they ended. What to do follows from the kind of the failure;
-where that does not tell, a nudge advises nothing.
+A message says no more than is known: what the calls were, and how they ended. The advice follows from the kind of the
+failure. If the kind does not tell, a nudge advises nothing.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ ADVICE: Final[dict[ErrorType, str]] = {
 REFUSED: Final = (
     "A call with a value that a result has shown since is let through; else use another tool, or tell the user."
 )
-"""What a refused call is told beside it."""
+"""The sentence that a refused call is told beside it."""
 _LEARNED: Final = (
     "By what this session did before, this `$tool` call will probably bring nothing new ($percent % sure).",
     "To learn more, change what is asked for or call another tool.",
@@ -89,8 +89,8 @@ def denial_of(
     pattern: str, tool: str, count: int, length: int, status: Status, error: ErrorType | None = None
 ) -> Denial:
     """
-    The refusal of a call of *tool* that goes on with *pattern*, found *count* times; *length* is a cycle's, *error* the kind
-    of failures in a row.
+    Returns the refusal of a call of *tool* that goes on with *pattern*, found *count* times. The *length* is that of a
+    cycle, *error* the kind of failures in a row.
     """
     message, hint, values = _said(pattern, tool, count, length, error)
     hint = f"{hint} {REFUSED}".lstrip() if pattern in ALIKE else hint
@@ -100,7 +100,7 @@ def denial_of(
 @lru_cache(maxsize=256)
 def nudge_of(pattern: str, tool: str, count: int, length: int, error: ErrorType | None = None) -> Nudge:
     """
-    The same as a hint; the call runs.
+    Returns the same as a hint; the call runs.
     """
     message, hint, values = _said(pattern, tool, count, length, error)
     return Nudge(code=f"{LOOPS}{pattern}", hint=f"{message} {hint}".rstrip(), values=values)
@@ -110,8 +110,8 @@ def hints_of(
     nudges: Sequence[tuple[str, str]], pending: Pending | None, state: SessionState, repeating: tuple[str, ...]
 ) -> list[str]:
     """
-    The hints of *nudges*, (code, hint), for the envelope of the call of *pending*. That a loop brings nothing, by a code that
-    begins as one of *repeating*, is not said beside something new.
+    Returns the hints of *nudges*, (code, hint), for the envelope of the call of *pending*. That a loop brings nothing,
+    by a code that begins as one of *repeating*, is not said beside something new.
     """
     if not nudges:
         return []
@@ -121,14 +121,15 @@ def hints_of(
 
 def tells(pattern: str, call: ToolCall) -> bool:
     """
-    Whether *pattern* may tell how *call* will end. What other commands have found says nothing of it: they run other programs.
+    Returns whether *pattern* may tell how *call* will end. The results of other commands say nothing of it: they run
+    other programs.
     """
     return pattern not in ("same_error", "reworded", "empty") or not runs_commands(call.tool, call.arguments)
 
 
 def softened(denial: Denial) -> Nudge:
     """
-    What *denial* says, as a hint.
+    Returns the words of *denial*, as a hint.
     """
     said = denial.message if denial.ends_session or not denial.hint else f"{denial.message} {denial.hint}"
     return Nudge(code=denial.code, hint=said, values=denial.values)
@@ -137,7 +138,7 @@ def softened(denial: Denial) -> Nudge:
 @lru_cache(maxsize=256)
 def learned_denial(tool: str, percent: int) -> Denial:
     """
-    The refusal by a model that is *percent* sure.
+    Returns the refusal by a model that is *percent* sure.
     """
     message, hint = _LEARNED
     values = {"tool": tool, "percent": percent}
@@ -148,7 +149,7 @@ def learned_denial(tool: str, percent: int) -> Denial:
 @lru_cache(maxsize=256)
 def learned_nudge(tool: str, percent: int) -> Nudge:
     """
-    The same as a hint; the call runs.
+    Returns the same as a hint; the call runs.
     """
     denial = learned_denial(tool, percent)
     return Nudge(code=denial.code, hint=f"{denial.message} {denial.hint}", values=dict(denial.values))

@@ -36,11 +36,11 @@ DOWN: Final[frozenset[ErrorType]] = frozenset({"connection", "unavailable"})
 @guard
 class Loops(Guard):
     """
-    Nudge, then deny calls that go on with a pattern that brings nothing; end the session only where denials are ignored.
+    Nudge, then deny calls that go on with a pattern that brings nothing. The session ends only if denials are ignored.
 
-    Each pattern has the number of calls (of a cycle: whole laps) from which on the next one is nudged, and denied; none
-    switches it off. A changed result is progress, denied calls never count, calls of one turn are one, retries that the
-    last envelope allowed are let through, and tools that wait for something are nudged only.
+    Each pattern has the number of calls (whole laps of a cycle) from which on the next is nudged, and denied; none
+    switches it off. A changed result is progress, denied calls never count, and calls of one turn are one. Retries that
+    the last envelope allowed are let through. Tools that wait for something are nudged only.
     """
 
     codes: ClassVar[Codes] = {
@@ -63,7 +63,7 @@ class Loops(Guard):
     second asks for tools of which none hands out the next of something, or the time."""
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
     """Seconds after a call in which it is taken that nobody else changes anything, so that what it showed may refuse the next;
-    none: for ever, whatever changes by itself."""
+    none: for ever, even if things change by themselves."""
     cycle: Grades = map_of(nudge=2, deny=3)
     """Whole laps, of 2 to 5 calls."""
     same_error: Grades = map_of(nudge=3, deny=6)
@@ -256,7 +256,7 @@ class Loops(Guard):
         refuse: bool = True,
     ) -> Verdict:
         """
-        What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
+        Returns the verdict on *count* failures of *tools* like the *last*; None for a call that brings something new.
         """
         refuse = refuse and recent(state, last, self.settled_for)
         said = self._graded(pattern, count, call, state, refuse=refuse, error=last.error_type)
@@ -294,7 +294,7 @@ class Loops(Guard):
 
     def _final(self, call: ToolCall, state: SessionState) -> bool:
         """
-        Whether a further refusal of *call* ends the session: refusals of it were ignored, turn after turn.
+        Returns whether a further refusal of *call* ends the session: refusals of it were ignored, turn after turn.
         """
         after = self.final_after
         return after is not None and state.turn > 0 and state.denied_turns >= after and state.refused_before(call.sig)

@@ -25,9 +25,10 @@ class RetryBudget(Guard):
     """
     Say that a failed call is not worth a retry while too many retries of its tool brought nothing.
 
-    A token bucket for each tool: a failed call that is told to be repeated takes one token, and so does one that is
-    repeated untold. Each success gives back *ratio* of a token, each minute *min_per_minute*. While there is none, failures
-    are not retryable. In a scope the bucket is that of all its sessions, so that their retries cannot make an outage worse.
+    Each tool has a token bucket. A failed call that is told to be repeated takes one token, and so does a call that is
+    repeated untold. Each success gives back *ratio* of a token, each minute *min_per_minute*. While the bucket is
+    empty, failures are not retryable. In a scope the bucket is that of all its sessions, so that their retries cannot
+    make an outage worse.
     """
 
     codes: ClassVar[Codes] = {"retry_budget.empty": ("tool", "burst")}
@@ -37,7 +38,7 @@ class RetryBudget(Guard):
     ratio: Annotated[float, Gt(0), Le(1)] = 0.1
     """Of a token, for each success."""
     min_per_minute: Annotated[int, Ge(0)] = 1
-    """Tokens a minute, whatever works: who calls seldom has few successes."""
+    """Tokens a minute, even without a success: a session that calls seldom has few."""
     refuse: bool = False
     """Refuse a retry that nobody advised while the bucket is empty, instead of only advising against it."""
 
@@ -58,7 +59,7 @@ class RetryBudget(Guard):
 
     def owed(self, tool: str, state: SessionState, now_ms: int) -> int:
         """
-        What lacks in the bucket of *tool*, in parts of `TOKEN`; 0: it is full.
+        Returns the tokens that lack in the bucket of *tool*, in parts of `TOKEN`; 0 if it is full.
         """
         key = self._key(tool, state)
         # Not by `meter`: what guards share beyond their room is no bucket.
@@ -69,7 +70,7 @@ class RetryBudget(Guard):
 
     def empty(self, tool: str, state: SessionState, now_ms: int) -> Denial | None:
         """
-        Why a failed call of *tool* is not to be repeated. Returns None if there is a token.
+        Returns why a failed call of *tool* is not to be repeated. Returns None if there is a token.
         """
         if self.owed(tool, state, now_ms) <= (self.burst - 1) * TOKEN:
             return None
@@ -83,7 +84,7 @@ class RetryBudget(Guard):
 
     def taken(self, tool: str, state: SessionState, now_ms: int) -> dict[str, int]:
         """
-        New values of its counters once a retry of *tool* takes a token, if there is one.
+        Returns new values of its counters once a retry of *tool* takes a token, if there is one.
         """
         return self._counted(tool, state, now_ms, self.owed(tool, state, now_ms) + TOKEN)
 
@@ -94,7 +95,7 @@ class RetryBudget(Guard):
 
     def _key(self, tool: str, state: SessionState) -> str | None:
         """
-        The counter of *tool*; None: the state has no room for one, and there is no budget.
+        Returns the counter of *tool*; None: the state has no room for one, and there is no budget.
         """
         own, meters = "retry_budget:", state.meters
         key = own + tool
@@ -107,7 +108,8 @@ class RetryBudget(Guard):
 
 def _untold(facts: Facts) -> bool:
     """
-    Whether the call repeats one that failed for a cause that may pass, and nobody advised that: it took no token.
+    Returns whether the call repeats one that failed for a cause that may pass, and nobody advised that: it took no
+    token.
     """
     failed = facts.failed
     return failed is not None and failed.error_type in TRANSIENT and not failed.advised

@@ -1,5 +1,5 @@
 """
-What is said of a failure: what to do next, and how often that worked.
+The words on a failure: the next step, and how often it worked before.
 """
 
 from typing import Final
@@ -35,19 +35,19 @@ OTHERWISE: Final[dict[NextAction, str]] = {
     "ask_user": "Ask the user how to go on; trying again rarely works here.",
     "give_up": HOPELESS,
 }
-"""What is said of a next step that is not the usual one for its kind of failure."""
+"""The words for a next step that is not the usual one for its kind of failure."""
 CORRECTING: Final[dict[NextAction, str]] = {
     "fix_arguments": "The user need not be asked.",
     "ask_user": "Ask the user before you try other arguments.",
 }
-"""What the user has to do with it, where records say how often other arguments work."""
+"""The user's part in it, if records say how often other arguments work."""
 SELDOM: Final = 1 / 3
 """Below it a retry is told with its chance."""
 
 
 def repeat(said: Advice) -> str:
     """
-    The hint for a retry that is advised; one that seldom works is told with its chance.
+    Returns the hint for a retry that is advised; one that seldom works is told with its chance.
     """
     wait = f"Wait {seconds(said.wait_ms)} s, then repeat" if said.wait_ms else "Repeat"
     if said.retries == 1 and 0 < said.p < SELDOM:
@@ -57,6 +57,6 @@ def repeat(said: Advice) -> str:
 
 def seconds(wait_ms: int) -> str:
     """
-    For a person: whole tenths, never less than the wait.
+    Returns *wait_ms* in seconds for a person: whole tenths, never less than the wait.
     """
     return f"{-(-wait_ms // 100) / 10:g}"

@@ -28,11 +28,11 @@ __all__ = ["AMBIGUOUS", "NEVER", "NEXT", "Retryable"]
 NEVER: Final[frozenset[ErrorType]] = frozenset(
     {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
 )
-"""Kinds that the same arguments always meet again, whatever is declared, until records show otherwise."""
+"""Kinds that the same arguments always meet again, for any declaration, until records show otherwise."""
 AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
 """Kinds after which the call may have taken effect all the same."""
 _TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
-"""What hosts say of a call that a person did not let run."""
+"""Words of hosts for a call that a person did not let run."""
 
 
 @guard
@@ -40,13 +40,14 @@ class Retryable(Guard):
     """
     Judge failures by their kind, the tool's declarations and what this session has seen.
 
-    Failures of a kind that passes are retryable up to *max_retries* times with the same arguments, after the wait that
-    the server named or an exponential one. A call that may have happened, and by declaration or name does something anew
-    each time, is not: the model is told to check. After *max_same_error* failures of one kind in a row by one tool, the next
-    says no. A call that comes before its wait is over is refused with the rest of the wait.
+    Failures of a transient kind are retryable up to *max_retries* times with the same arguments. The wait is the one
+    that the server named, or an exponential one. A call is not retryable if it may have happened, and by declaration or
+    name does something anew each time. The model is then told to check. After *max_same_error* failures of one kind in
+    a row by one tool, the next is not retryable. A call that comes before its wait is over is refused with the rest of
+    the wait.
 
-    With a *model*, trained from records, the kind and the declarations are only where it starts from: success, wait and
-    number of retries follow from what retries of this tool came to, by expected value.
+    With a *model*, trained from records, the kind and the declarations are only the start. Success, wait and number of
+    retries then follow from the past retries of this tool, by expected value.
     """
 
     codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
@@ -68,9 +69,9 @@ class Retryable(Guard):
     fix_cost: Annotated[float, Ge(0)] = 0.2
     """The same of correcting arguments or repairing something before the next try."""
     success_usd: Annotated[float, Gt(0)] = 1.0
-    """What a success is worth in USD, to weigh the tool's own cost by."""
+    """The worth of a success in USD, to weigh the tool's own cost by."""
     auto: bool = False
-    """The library itself makes a failed call again where that is advised, of tools that are declared `read_only`, `stable` or
+    """The library itself makes a failed call again if that is advised, of tools that are declared `read_only`, `stable` or
     `idempotent`; the model reads how the last attempt ended."""
     auto_max_wait: Annotated[Duration, Gt(0)] = 20.0
     """Seconds; a longer wait is for the model to decide about."""
@@ -103,7 +104,7 @@ class Retryable(Guard):
     @property
     def stakes(self) -> Stakes:
         """
-        What trying costs by these settings.
+        The costs of a try by these settings.
         """
         wait_ms = round(self.max_wait * 1000)
         return Stakes(self.retry_cost, self.wait_cost_per_s, self.fix_cost, self.success_usd, wait_ms)
@@ -192,7 +193,7 @@ class Retryable(Guard):
         tried: bool,
     ) -> Advice | None:
         """
-        What the model says of a failure, noted in *envelope* for the record; None where there is no model.
+        Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
         asked = facts.retried
         if asked is None or self.model is None:
@@ -223,14 +224,15 @@ class Retryable(Guard):
 
 def _drawn(state: SessionState) -> float:
     """
-    A number from 0 to 1 that nobody can foresee and every replay finds again; 1 where there are no records to learn from.
+    Returns a number from 0 to 1 that nobody can foresee and every replay finds again; 1 if there are no records to
+    learn from.
     """
     return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
 
 
 def _claim(envelope: Envelope) -> bool | None:
     """
-    Whether a tool's own envelope says that the same call may work; None where it says nothing of it.
+    Returns whether a tool's own envelope says that the same call may work. Returns None if it says nothing of it.
     """
     if envelope.retryable is not None:
         return envelope.retryable

@@ -77,7 +77,7 @@ def _next_step(found: int, extent: "paging.Extent") -> str | None:
 
 def summarise(arguments: Any) -> Any:
     """
-    The arguments of a call, short enough to be read again with every result.
+    Returns the arguments of a call, short enough to be read again with every result.
     """
     if not isinstance(arguments, Mapping):
         return _cut(arguments)
@@ -107,7 +107,7 @@ def _cut(value: Any) -> Any:
 
 def _size(value: Any) -> int:
     """
-    Bytes of *value* as JSON.
+    Returns bytes of *value* as JSON.
     """
     written = dumps(value)
     return 6 * len(str(value)) if written is None else len(written)
@@ -115,7 +115,7 @@ def _size(value: Any) -> int:
 
 def repr_of(value: Any) -> str:
     """
-    A short text of an argument that is no scalar: its JSON where it has one.
+    Returns a short text of an argument that is no scalar: its JSON if it has one.
     """
     from guardrails.core.text.truncation import render
 

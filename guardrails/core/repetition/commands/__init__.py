@@ -1,3 +1,3 @@
 """
-What a shell command says of itself: whether it looks, waits or changes something.
+A shell command's purpose, read from its text: whether it looks, waits or changes something.
 """

@@ -1,5 +1,5 @@
 """
-What is looked at by programs that work on databases, files and code, of which a few change by themselves.
+The things that programs for databases, files and code look at; a few of these change by themselves.
 """
 
 import re
@@ -42,7 +42,7 @@ _SENDS: Final = pattern(r"\b(?:post|put|patch|delete)\b", re.IGNORECASE)
 
 def asks(name: str, rest: Sequence[str]) -> bool:
     """
-    Whether the client *name* of a database that others write to only reads in it.
+    Returns whether the client *name* of a database that others write to only reads in it.
     """
     if name in STORES_OF_KEYS:
         return bool(rest) and not any(map(_STORES.fullmatch, map(str.lower, rest)))
@@ -53,14 +53,14 @@ def asks(name: str, rest: Sequence[str]) -> bool:
 
 def grows(name: str, rest: Sequence[str]) -> bool:
     """
-    Whether the program *name* shows a file that changes by itself: a log, the state of the system.
+    Returns whether the program *name* shows a file that changes by itself: a log, the state of the system.
     """
     return name in SHOWERS and any(word[:1] != "-" and _GROWS.fullmatch(word) for word in rest)
 
 
 def code_waits(text: str) -> bool:
     """
-    Whether code in *text* sleeps, or asks a live address.
+    Returns whether code in *text* sleeps, or asks a live address.
     """
     if _NAPS.search(text) is not None:
         return True

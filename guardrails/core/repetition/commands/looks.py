@@ -1,8 +1,9 @@
 """
-Which commands look at what changes by itself, or is somewhere else: told from the program, its verb and its options.
+Commands that look at things that change by themselves or are somewhere else: told from the program, its verb and its
+options.
 
-The rule goes by verbs (`get`, `status`, `logs`), since programs are without number. What works on files, sources and builds
-of this machine is left out by name: nothing changes there unless somebody works.
+The rule goes by verbs (`get`, `status`, `logs`), since programs are without number. Files, sources and builds of this
+machine are left out by name: they change only if somebody works on them.
 """
 
 import re
@@ -54,21 +55,21 @@ _TESTS: Final = frozenset({"test", "tests", "spec"})
 
 def script_waits(text: str, depth: int = 0) -> bool:
     """
-    Whether a command in *text*, as a shell reads it, sleeps, or looks at what changes by itself.
+    Returns whether a command in *text*, as a shell reads it, sleeps, or looks at a thing that changes by itself.
     """
     return depth <= MAX_DEPTH and any(_shows(stages, depth) for stages in pipelines(text))
 
 
 def words_wait(words: Sequence[str]) -> bool:
     """
-    The same of one command that no shell splits again.
+    Returns the same of one command that no shell splits again.
     """
     return _shows([list(words)], 0)
 
 
 def _shows(stages: Sequence[Words], depth: int) -> bool:
     """
-    Whether a pipeline looks, and does no more with what it sees than to show it.
+    Returns whether a pipeline looks, and does no more with what it sees than to show it.
     """
     kinds = [_kind(words[:MAX_WORDS], depth) for words in stages]
     return Kind.LOOKS in kinds and Kind.ACTS not in kinds
@@ -76,7 +77,7 @@ def _shows(stages: Sequence[Words], depth: int) -> bool:
 
 def _kind(words: Words, depth: int) -> Kind | None:
     """
-    LOOKS or ACTS; None if neither is known.
+    Returns LOOKS or ACTS, or None if neither is known.
     """
     if words[:1] == ["--"]:
         words = words[1:]
@@ -120,7 +121,8 @@ def _kind(words: Words, depth: int) -> Kind | None:
 
 def _within(name: str, words: Words, depth: int) -> list[Kind | None] | None:
     """
-    What the commands are that another runs: `sudo`, `timeout`, `bash -c`, `xargs`, `ssh`. Returns None if it runs none.
+    Returns the kind of the commands that another runs: `sudo`, `timeout`, `bash -c`, `xargs`, `ssh`. Returns None if it
+    runs none.
     """
     from guardrails.core.commands.wrappers import SHELLS, Inner, inner
 
@@ -160,7 +162,8 @@ def _named_for_waiting(name: str) -> bool:
 
 def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
     """
-    What the verb of a command says, which stands behind options and nouns; *lists*: `get` and the like are believed.
+    Returns the kind by the verb of a command, which stands behind options and nouns; *lists*: `get` and the like are
+    believed.
 
     A word behind an option may be its value. It is believed if no other word tells more, and *name* is a known service or
     the option is long and comes first.
@@ -227,7 +230,8 @@ def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
 
 def _executed(rest: Words, place: int, depth: int) -> Kind | None:
     """
-    What is run elsewhere by `exec [OPTION].. [NAME] COMMAND` or `ssh [OPTION].. HOST COMMAND`, which begins at *place*.
+    Returns the command that is run elsewhere by `exec [OPTION].. [NAME] COMMAND` or `ssh [OPTION].. HOST COMMAND`,
+    which begins at *place*.
     """
     behind = rest[place + 1 :]
     script = next(
@@ -249,7 +253,7 @@ def _executed(rest: Words, place: int, depth: int) -> Kind | None:
 
 def _bare(words: Words) -> Iterator[tuple[str, bool, int]]:
     """
-    The words that are no options, up to `--`; whether each may be the value of an option, and its place.
+    Returns the words that are no options, up to `--`; whether each may be the value of an option, and its place.
     """
     doubtful = False
     for at, word in enumerate(words):

@@ -1,5 +1,5 @@
 """
-What programs and their verbs are for, by name; `looks` says what is made of it.
+The purposes of programs and of their verbs, by name; `looks` draws the conclusions.
 """
 
 from typing import Final
@@ -55,7 +55,7 @@ ASKED: Final = {
     "pip": _words("index"),
     "openssl": _words("s_client"),
 }
-"""What some of them ask elsewhere all the same."""
+"""Subcommands by which some of them ask elsewhere all the same."""
 TASKS: Final = _words(
     """
     make gmake just task rake invoke inv npm npx pnpm yarn bun bunx deno uv uvx poetry pipenv pdm hatch rye pipx bundle
@@ -74,7 +74,7 @@ LOOKERS: Final = _words(
     get-eventlog get-winevent test-netconnection test-connection
     """
 )
-"""Programs that look at what goes on by itself whatever they are asked."""
+"""Programs that look at changing things with any arguments."""
 SLEEPERS: Final = _words("sleep gsleep usleep start-sleep")
 HTTP: Final = _words("curl wget http https xh invoke-webrequest invoke-restmethod iwr irm")
 HAPPENS: Final = _words(
@@ -113,4 +113,4 @@ SETTINGS: Final = _words(
     cat explain template kustomize package presign diff convert options daemon-reload daemon-reexec
     """
 )
-"""What is asked of them is a setting of the program itself, or is made of files that are here."""
+"""These show a setting of the program itself, or text made of files that are here."""

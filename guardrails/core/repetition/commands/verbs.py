@@ -1,5 +1,5 @@
 """
-What a word of a command says if it is a verb, and what an HTTP request asks for.
+The meaning of a word of a command if it is a verb, and the purpose of an HTTP request.
 """
 
 import re
@@ -44,7 +44,8 @@ class Kind(Enum):
 
 def verb(word: str) -> Kind | None:
     """
-    What *word* says if it is a verb: `get`, `describe-instances`, `ps:scale`, `DescribeInstances`, `proxy-status`.
+    Returns the kind of *word* if it is a verb: `get`, `describe-instances`, `ps:scale`, `DescribeInstances`,
+    `proxy-status`.
     """
     # `logs:drains:add` adds, `pg:info` and `build:view` look.
     kinds = map(_part, reversed(word.split(":")[-4:]))
@@ -75,14 +76,15 @@ def _part(word: str) -> Kind | None:
 
 def is_live(address: str) -> bool:
     """
-    Whether *address* names what changes by itself: the health of a service, a job, a build.
+    Returns whether *address* names a thing that changes by itself: the health of a service, a job, a build.
     """
     return _LIVE.search(address) is not None
 
 
 def request(rest: Sequence[str], *, everywhere: bool = False) -> Kind | None:
     """
-    What an HTTP request is: a look if it sends nothing and its address is live; *everywhere*: whatever its address.
+    Returns the kind of an HTTP request: a look if it sends nothing and its address is live. With *everywhere* any
+    address is live.
     """
     said = [
         match["said"] or (rest[at + 1] if at + 1 < len(rest) else "")

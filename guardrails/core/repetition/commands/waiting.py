@@ -1,5 +1,6 @@
 """
-Which calls are made again until something has happened, told from names and arguments; and whom finding nothing pleases.
+Calls that are made again until something has happened, told from names and arguments; and tools whose good news is to
+find nothing.
 """
 
 import re
@@ -68,15 +69,15 @@ _INSPECTS: Final = pattern(r"lint|diagnos|validat|verif|audit|type_?check|get_?e
 @lru_cache(maxsize=1024)
 def waits(tool: str) -> bool:
     """
-    Whether *tool*, by its name, is one that is called again until something has happened.
+    Returns whether *tool*, by its name, is one that is called again until something has happened.
     """
     return _WAITS.search(tool) is not None
 
 
 def sleeps(arguments: Any, tool: str = "") -> bool:
     """
-    Whether a call of *tool* is a command that is made again until something has happened: it sleeps, or looks at what
-    changes by itself or is somewhere else.
+    Returns whether a call of *tool* is a command that is made again until something has happened. The command sleeps,
+    or looks at a thing that changes by itself or is somewhere else.
     """
     if type(arguments) is str:
         return _runs_commands(tool) and _waits(arguments[:HEAD])
@@ -85,14 +86,14 @@ def sleeps(arguments: Any, tool: str = "") -> bool:
 
 def waits_itself(call: ToolCall) -> bool:
     """
-    What `sleeps` says of *call*, found out once: several guards ask. Noted in the call.
+    Returns the answer of `sleeps` for *call*, found out once: several guards ask. The answer is noted in the call.
     """
     return call.note_waits(waits=sleeps(call.arguments, call.tool)) if call.waits is None else call.waits
 
 
 def runs_commands(tool: str, arguments: Any) -> bool:
     """
-    Whether a call of *tool* runs a command, by the name of the tool or of one of the *arguments*.
+    Returns whether a call of *tool* runs a command, by the name of the tool or of one of the *arguments*.
     """
     keys = islice(arguments, VALUES) if type(arguments) is dict else ()
     return _runs_commands(tool) or any(type(key) is str and _holds_command(key) for key in keys)
@@ -100,14 +101,14 @@ def runs_commands(tool: str, arguments: Any) -> bool:
 
 def runs_code(tool: str, arguments: Any) -> bool:
     """
-    Whether a call of *tool* runs code, by the name of the tool or of one of the *arguments*.
+    Returns whether a call of *tool* runs code, by the name of the tool or of one of the *arguments*.
     """
     return _runs_code(tool) or (type(arguments) is dict and not arguments.keys().isdisjoint(_CODE))
 
 
 def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:
     """
-    The commands that *arguments* may hold, in themselves and in what they hold.
+    Returns the commands that *arguments* may hold, in themselves and in what they hold.
     """
     program: Any = None
     parameters: Any = None
@@ -153,7 +154,7 @@ def _runs_code(tool: str) -> bool:
 @lru_cache(maxsize=1024)
 def _service(tool: str) -> tuple[str, ...]:
     """
-    The program that *tool* is named for, if it is a known one: `mcp__k8s__kubectl`.
+    Returns the program that *tool* is named for, if it is a known one: `mcp__k8s__kubectl`.
     """
     name = re.split(r"[_./:]", tool)[-1].lower()
     return (name,) if name in SERVICES else ()
@@ -161,7 +162,7 @@ def _service(tool: str) -> tuple[str, ...]:
 
 def _told(value: Any) -> Iterator[Command]:
     """
-    The commands in the *value* of an argument that holds one, or several.
+    Returns the commands in the *value* of an argument that holds one, or several.
     """
     if type(value) is str:
         yield value[:HEAD]
@@ -187,6 +188,6 @@ def _waits(command: Command) -> bool:
 @lru_cache(maxsize=1024)
 def inspects(tool: str) -> bool:
     """
-    Whether it is good news, by its name, that *tool* finds nothing.
+    Returns whether it is good news, by its name, that *tool* finds nothing.
     """
     return _INSPECTS.search(tool) is not None

@@ -51,7 +51,7 @@ _SUBSTITUTED: Final = "$"
 
 def pipelines(text: str) -> list[Pipeline]:
     """
-    The pipelines of *text*, those in substitutions, subshells and loops too, without keywords and assignments.
+    Returns the pipelines of *text*, those in substitutions, subshells and loops too, without keywords and assignments.
     """
     splitter = _Splitter()
     splitter.read(text)
@@ -60,7 +60,7 @@ def pipelines(text: str) -> list[Pipeline]:
 
 class _Open(NamedTuple):
     """
-    What was under way before a parenthesis or a backtick.
+    The command that was under way before a parenthesis or a backtick.
     """
 
     sign: str
@@ -137,7 +137,7 @@ class _Splitter:
 
     def _after_bodies(self, text: str, at: int) -> int:
         """
-        Where the lines of the here-documents that begin at *at* are over.
+        Returns where the lines of the here-documents that begin at *at* are over.
         """
         for name in self._here:
             end = re.compile(rf"^\t*{re.escape(name)}[ \t\r]*$", re.MULTILINE).search(text, at)

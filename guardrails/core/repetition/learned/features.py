@@ -1,5 +1,5 @@
 """
-What is known of a call before it runs that tells whether it will bring anything new: a level for each of a few factors.
+The signs, known before a call runs, that tell whether it will bring anything new: a level for each of a few factors.
 
 One function, for sessions that run and for records that are replayed alike. It looks at the window of the state only.
 """
@@ -68,14 +68,15 @@ _STREAKS: Final = (0, 1, 2, 3, 3, 3)
 
 def looked(call: ToolCall, state: SessionState) -> bool:
     """
-    Whether anything in *state* suggests that *call* might bring nothing; most calls end here.
+    Returns whether anything in *state* suggests that *call* might bring nothing; most calls end here.
     """
     return call.sig in state.latest or state.seq - state.dull_seq < RECENT
 
 
 def features(call: ToolCall, state: SessionState, *, read_only: bool, polling: bool) -> Levels | None:
     """
-    The levels of *call*; None where nothing suggests that it might bring nothing. Notes its sketch in it.
+    Returns the levels of *call*. Returns None if there is no sign that it might bring nothing. The sketch of the call
+    is noted in it.
     """
     return levels(call, past(state), state, read_only=read_only, polling=polling) if looked(call, state) else None
 
@@ -84,7 +85,7 @@ def levels(
     call: ToolCall, before: Sequence[Entry], state: SessionState, *, read_only: bool, polling: bool
 ) -> Levels | None:
     """
-    The same where `looked` said yes; *before* is what `patterns.past` made of *state*.
+    Returns the same if `looked` said yes; *before* is the result of `patterns.past` for *state*.
     """
     sketch, tool, sig = sketch_of(call), call.tool, call.sig
     after = state.seq - WINDOW
@@ -132,7 +133,7 @@ def _dull(own: Sequence[Entry]) -> list[bool]:
 
 def _most_alike(sketch: int, own: Sequence[Entry]) -> tuple[int, int]:
     """
-    (place, level) of the newest of the calls whose arguments are the most alike.
+    Returns (place, level) of the newest of the calls whose arguments are the most alike.
     """
     best, place = (1 if own else 0), 0
     if sketch == NO_SKETCH:

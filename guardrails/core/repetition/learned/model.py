@@ -40,7 +40,7 @@ class RepeatModel:
 
     def logit(self, levels: Levels) -> float:
         """
-        The log odds that a call of *levels* brings nothing new.
+        Returns the log odds that a call of *levels* brings nothing new.
         """
         total = self.intercept
         for one, other, radix, weights in self._tables:
@@ -49,7 +49,7 @@ class RepeatModel:
 
     def probability(self, levels: Levels) -> float:
         """
-        The same as a probability.
+        Returns the same as a probability.
         """
         return probability(self.logit(levels))
 
@@ -65,7 +65,7 @@ class Golden(NamedTuple):
 
 def _tables(terms: Iterable[Term]) -> list[_Table]:
     """
-    Each pair of factors as one table; a single one is its own partner, whatever its level.
+    Each pair of factors as one table; a single one is its own partner at any level.
     """
     tables = []
     for on, weights in terms:

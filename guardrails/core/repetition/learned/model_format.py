@@ -31,7 +31,7 @@ def body_of(
     intercept: float, terms: Iterable[Term], deny_at: float, *, golden: Iterable[Levels], training: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
-    The JSON value of a model file, its hash included; *golden* are levels to write down what comes of.
+    Returns the JSON value of a model file, its hash included; *golden* are levels whose probabilities are written down.
     """
     terms = list(terms)
     made = RepeatModel(intercept, terms, deny_at)
@@ -51,7 +51,7 @@ def body_of(
 
 def parse(text: bytes) -> RepeatModel:
     """
-    The model in the bytes of a file. Raises ModelError saying what is wrong with it.
+    Returns the model in the bytes of a file. Raises ModelError saying what is wrong with it.
     """
     if len(text) > MAX_BYTES:
         raise ModelError(f"a repeat model of {len(text)} bytes (at most {MAX_BYTES})")
@@ -84,7 +84,7 @@ def parse(text: bytes) -> RepeatModel:
 
 def text_of(body: Mapping[str, Any]) -> bytes:
     """
-    The bytes of a model file.
+    Returns the bytes of a model file.
     """
     return orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
@@ -92,9 +92,9 @@ def text_of(body: Mapping[str, Any]) -> bytes:
 @lru_cache(maxsize=64)
 def repeat_model(path: str) -> RepeatModel:
     """
-    The model in the file *path*, or the shipped one where that is `default`; read once in each process.
+    Returns the model in the file *path*, or the shipped one if that is `default`; read once in each process.
 
-    Raises ModelError where the file cannot be read or is no good.
+    Raises ModelError if the file cannot be read or is no good.
     """
     file = SHIPPED if path == DEFAULT else Path(path)
     try:

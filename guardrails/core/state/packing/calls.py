@@ -1,5 +1,6 @@
 """
-The calls of a session as a few numbers: the latest that are over, most of which are in its window too, and those that are open.
+The calls of a session as a few numbers: the latest that are over, and those that are open. Most of the calls that are
+over are in its window too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,8 +24,8 @@ _Like = tuple[int, int | None]
 
 class Memo:
     """
-    What a state's calls that are over were packed as, from one time to the next: they do not change any more, and
-    writing them anew is most of the work.
+    The packed form of a state's calls that are over, kept from one time to the next. These calls do not change any
+    more, and packing them again is most of the work.
     """
 
     __slots__ = ("calls", "likes", "trail")
@@ -37,7 +38,7 @@ class Memo:
 
 def packed_trail(state: SessionState, names: dict[str, int], memo: Memo) -> list[int | None]:
     """
-    The calls that are over as numbers: each the `seq` of its like in the window and how long it took, or all of it.
+    Returns the calls that are over as numbers: of each its `seq` in the window and its duration, or all of it.
     """
     trail, window = state.trail, state.window
     if trail != memo.trail:
@@ -73,7 +74,7 @@ def _like(settled: Settled, entries: Iterable[Entry]) -> _Like:
 
 def unpacked_trail(packed: Iterable[int | None], window: list[Entry], names: list[str]) -> list[Settled]:
     """
-    The calls that `packed_trail` made these numbers of.
+    Returns the calls that `packed_trail` made these numbers of.
     """
     numbers: Iterator[Any] = iter(packed)
     made = []
@@ -91,7 +92,7 @@ def unpacked_trail(packed: Iterable[int | None], window: list[Entry], names: lis
 
 def packed_admissions(state: SessionState) -> list[list[Any]]:
     """
-    The admissions that are open.
+    Returns the admissions that are open.
     """
     first = state.window[0].seq if state.window else NEVER
     return [
@@ -116,7 +117,7 @@ def packed_admissions(state: SessionState) -> list[list[Any]]:
 
 def unpacked_admission(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
     """
-    One of those that `packed_admissions` made; *by_seq* are the entries of the window.
+    Returns one of those that `packed_admissions` made; *by_seq* are the entries of the window.
     """
     seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own, *waits = packed
     entry = by_seq[seq] if own is None else Entry(seq, *own)

@@ -1,8 +1,8 @@
 """
 States as versions 1 to 4 packed them, made over into version 5, which `packed` reads: a session goes on after any upgrade.
 
-What an old version did not keep is as in a new state. Some had several layouts while they were made: the first that comes out
-whole is the one, for what follows the calls must begin as JSON.
+Fields that an old version did not keep are as in a new state. Some versions had several layouts while they were made.
+The first layout that can be read whole is the right one, since the part after the calls must begin as JSON.
 """
 
 import json
@@ -67,7 +67,7 @@ OLD: Final = tuple(_LAYOUTS)
 
 def made_over(packed: bytes) -> bytes:
     """
-    The state *packed* by one of the versions `OLD` as version 5 packs it.
+    Returns the state *packed* by one of the versions `OLD` as version 5 packs it.
 
     Raises ValueError if it is damaged.
     """
@@ -114,7 +114,7 @@ def _made_over(packed: bytes, layout: _Layout) -> bytes:
 
 def _rest(rest: dict[str, Any], layout: _Layout, seqs: set[int]) -> dict[str, Any]:
     """
-    What follows the calls, with all totals; *rest* is changed. *seqs* are those of the calls.
+    Returns the part that follows the calls, with all totals; *rest* is changed. *seqs* are those of the calls.
     """
     totals = rest["t"]
     if len(totals) != layout.totals:
@@ -133,7 +133,7 @@ def _rest(rest: dict[str, Any], layout: _Layout, seqs: set[int]) -> dict[str, An
 
 def _opened(seqs: set[int], seq: int, n: int, call_id: str, *values: Any) -> list[Any]:
     """
-    An open admission of the first layout, which says what its entry in the window says too.
+    Returns an open admission of the first layout, which says what its entry in the window says too.
     """
     tool, sig, at_ms, *held = values
     return [seq, n, call_id, *held, None if seq in seqs else [tool, sig, at_ms]]

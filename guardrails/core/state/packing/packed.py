@@ -24,7 +24,7 @@ from .old import CLOSER, ENTRY, HEAD, LOOKED_AT, MADE, OLD, made_over
 
 VERSION: Final = 7
 LEAST: Final = 6
-"""What is written of a state that uses nothing newer, so that processes of the version before go on with it."""
+"""The version of a state that uses nothing newer, so that processes of the version before go on with it."""
 READ: Final = (*OLD, MADE, LEAST, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
@@ -70,7 +70,7 @@ _MAX_RETRIES: Final = 63
 
 def pack(state: SessionState, memo: Memo | None = None) -> bytes:
     """
-    *state* as bytes; `unpack` gives an equal state. *memo* is what was kept of the same state before.
+    Returns *state* as bytes; `unpack` gives an equal state. *memo* is the memory of the same state from before.
     """
     memo = memo or Memo()
     names: dict[str, int] = {}
@@ -110,7 +110,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
 
 def shown(state: SessionState) -> bytes:
     """
-    The same for a record, without the arguments that are shown to a person who is asked.
+    Returns the same for a record, without the arguments that are shown to a person who is asked.
     """
     copy = unpack(pack(state))
     for pending in copy.pending.values():
@@ -137,7 +137,7 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
 
 def _later(state: SessionState) -> Iterator[tuple[int, str, Any]]:
     """
-    What came after version `LEAST`: the version that first had it, key and value.
+    Returns the fields that came after version `LEAST`: the version that first had it, key and value.
     """
     yield 7, "g", {who: [*lease] for who, lease in state.leases.items()}
     yield 7, "j", [*(state.part or ())]
@@ -177,7 +177,7 @@ def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
 
 def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
     """
-    The two as JSON, and whether orjson cannot write it: names with lone surrogates.
+    Returns the two as JSON, and whether orjson cannot write it: names with lone surrogates.
     """
     try:
         return orjson.dumps(names), orjson.dumps(rest), False
@@ -188,7 +188,7 @@ def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
 
 def unpack(packed: bytes) -> SessionState:
     """
-    The state that `pack` made these bytes of.
+    Returns the state that `pack` made these bytes of.
 
     Raises StateUnreadable if they are damaged, or not of a version that is known.
     """
@@ -243,7 +243,8 @@ def unpack(packed: bytes) -> SessionState:
 
 def _known(packed: bytes) -> bytes:
     """
-    *packed* as a version that `unpack` reads by itself. The first byte is all that another is sure to have in common.
+    Returns *packed* as a version that `unpack` reads by itself. The first byte is all that another is sure to have in
+    common.
     """
     version = packed[0]
     if version > VERSION:

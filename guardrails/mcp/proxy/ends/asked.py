@@ -15,7 +15,7 @@ from .identity import Identity, StrangerError, Whose
 
 class Listening(ThreadingHTTPServer):
     """
-    What listens, as far as one request is concerned.
+    The listening server of one request.
     """
 
     hosts: frozenset[str]
@@ -56,7 +56,7 @@ class Asked(BaseHTTPRequestHandler):
 
     def _allowed(self) -> bool:
         """
-        Whether a page of a stranger, which has found our address, is not who asks.
+        Returns whether a page of a stranger, which has found our address, is not who asks.
         """
         hosts = self.server.hosts
         origin = self.headers.get("Origin")

@@ -23,7 +23,7 @@ class Child:
     """
     The server that *command* starts in *folder*, with what is *added* to our environment; its error output is ours.
 
-    Raises OSError where it cannot be started.
+    Raises OSError if it cannot be started.
     """
 
     def __init__(

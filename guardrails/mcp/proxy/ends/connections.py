@@ -180,6 +180,6 @@ def kept_of(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 def _is_over(connection: http.client.HTTPConnection) -> bool:
     """
-    Whether the other end has closed an idle *connection*, or says what nobody has asked for.
+    Returns whether the other end has closed an idle *connection*, or says what nobody has asked for.
     """
     return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])

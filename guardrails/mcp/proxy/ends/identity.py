@@ -44,7 +44,7 @@ class Identity(Protocol):
 
 def identity_of(options: Options) -> Identity:
     """
-    What says whose a request is, as *options* want it known. Raises UsageError for keys that cannot be read.
+    Returns the rule for whose a request is, as *options* want it known. Raises UsageError for keys that cannot be read.
     """
     return partial(_by_headers, options) if options.token_key is None else _Tokens(options, options.token_key)
 

@@ -20,7 +20,7 @@ _CHUNK: Final = 256 * 1024
 
 class TooLong(bytes):
     """
-    What is left of a line that was longer than `MAX_LINE`: its two ends.
+    The two ends of a line that was longer than `MAX_LINE`.
     """
 
 

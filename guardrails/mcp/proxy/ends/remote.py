@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
+from guardrails.core.values.version import __version__
 from guardrails.mcp.proxy.messages import key_of, read
 
 from .connections import CONNECT_S, FAILURES, Connection, Connections, LostError, Response, events
@@ -27,7 +28,8 @@ STATELESS: Final = "io.modelcontextprotocol/protocolVersion"
 
 class Remote:
     """
-    The server at *url*, which is sent *headers*; its lines go to *say*, and what is lost of them to *lost*, by the id of a request.
+    The server at *url*, which is sent *headers*. Its lines go to *say*. The ids of requests whose lines are lost go to
+    *lost*.
     """
 
     def __init__(
@@ -53,7 +55,7 @@ class Remote:
     @property
     def busy(self) -> bool:
         """
-        Whether a request waits for its answer.
+        Returns whether a request waits for its answer.
         """
         return self._busy > 0
 
@@ -83,7 +85,7 @@ class Remote:
 
     def _dropped(self, params: Any) -> bool:
         """
-        Whether a request of a stateless revision was cancelled as that has it: its stream is closed.
+        Returns whether a request of a stateless revision was cancelled as that has it: its stream is closed.
         """
         key = key_of(params.get("requestId")) if isinstance(params, dict) else None
         with self._lock:
@@ -224,7 +226,7 @@ class Remote:
         seconds: float | None = CONNECT_S,
         opened: Callable[[Connection], object] | None = None,
     ) -> tuple[Response, Connection]:
-        headers = {"Accept": "application/json, text/event-stream", "User-Agent": "guardrails-mcp"}
+        headers = {"Accept": "application/json, text/event-stream", "User-Agent": f"guardrails-mcp/{__version__}"}
         if method == "GET":
             headers["Accept"] = "text/event-stream"
         if body is not None:
@@ -266,7 +268,7 @@ def _named(said: dict[str, Any]) -> dict[str, str]:
 
 def _is_of(data: bytes, id_: Any) -> bool:
     """
-    Whether *data* is the answer of the request *id_*.
+    Returns whether *data* is the answer of the request *id_*.
     """
     try:
         said = read(data)

@@ -30,7 +30,7 @@ SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP")
 
 class Waker:
     """
-    What the main thread waits for: something that others tell, or a signal, whichever thread that is delivered to.
+    The event that the main thread waits for: another thread's word, or a signal, in any thread it is delivered to.
     """
 
     def __init__(self) -> None:

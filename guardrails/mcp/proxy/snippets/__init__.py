@@ -1,5 +1,5 @@
 """
-What stands in a client's configuration file, so that it starts a server guarded.
+The entries in clients' configuration files that start a server guarded.
 """
 
 from .clients import CLIENTS

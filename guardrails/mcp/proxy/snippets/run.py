@@ -28,7 +28,7 @@ _RUNNERS: Final = frozenset({"npx", "uvx", "uv", "run", "node", "npm", "exec", "
 
 def snippet(client: str, command: Sequence[str], options: Sequence[str] = (), *, name: str | None = None) -> str:
     """
-    What stands in the file of *client* so that it starts `guardrails mcp OPTIONS -- COMMAND`; *name* is that of the server.
+    Returns the entry in the file of *client* that starts `guardrails mcp OPTIONS -- COMMAND` as the server *name*.
 
     Raises KeyError if there is no such client.
     """
@@ -37,7 +37,7 @@ def snippet(client: str, command: Sequence[str], options: Sequence[str] = (), *,
 
 def written(client: str, servers: Mapping[str, Sequence[str]]) -> str:
     """
-    What stands in the file of *client* for *servers*: by their names, the arguments of `guardrails mcp`.
+    Returns the entry in the file of *client* for *servers*: by their names, the arguments of `guardrails mcp`.
     """
     kind = CLIENTS[client]
     starts = {name: ["-I", "-m", "guardrails", "mcp", *arguments] for name, arguments in servers.items()}

@@ -60,7 +60,7 @@ def save(
     """
     Write it all to *path*, or leave what is there as it is.
 
-    Raises CheckpointError where it cannot be written.
+    Raises CheckpointError if it cannot be written.
     """
     made = path.with_name(f"{path.name}.new")
     try:
@@ -91,9 +91,9 @@ def save(
 
 def load(path: Path) -> tuple[Position, list[dict[str, Any]]]:
     """
-    The position and the figures in *path*.
+    Returns the position and the figures in *path*.
 
-    Raises CheckpointError where it is no checkpoint of this version.
+    Raises CheckpointError if it is no checkpoint of this version.
     """
     try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
@@ -114,7 +114,7 @@ def load(path: Path) -> tuple[Position, list[dict[str, Any]]]:
 
 def take_over_copies(path: Path, copies: Copies) -> None:
     """
-    Have *copies* go on from what `save` wrote.
+    Have *copies* go on from the data that `save` wrote.
     """
     database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
@@ -126,7 +126,7 @@ def take_over_copies(path: Path, copies: Copies) -> None:
 
 def packed_tracks(path: Path, side: int) -> Iterator[tuple[bytes, int, bytes]]:
     """
-    The open sessions of the policy number *side*, as `SpillingTracks.add_packed` takes them.
+    Returns the open sessions of the policy number *side*, as `SpillingTracks.add_packed` takes them.
     """
     database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
@@ -137,7 +137,8 @@ def packed_tracks(path: Path, side: int) -> Iterator[tuple[bytes, int, bytes]]:
 
 def check_same(path: Path, saved: Position, policies: list[str], files: Iterable[tuple[str, int]]) -> None:
     """
-    Raises CheckpointError where the checkpoint *path* is of other policies or files; the files left may have grown.
+    Raises CheckpointError if the checkpoint *path* is of other policies or files. The files that are left may have
+    grown.
     """
     if saved.policies != policies:
         raise CheckpointError(f"the checkpoint `{path}` is of another policy; remove it to begin anew")
@@ -151,8 +152,8 @@ def check_same(path: Path, saved: Position, policies: list[str], files: Iterable
 
 def check_decisions(path: Path, saved: Position, decisions: Path | None) -> None:
     """
-    Raises CheckpointError where the file *decisions* would not hold what the checkpoint *path* was saved with: then it
-    would be of only a part of the calls.
+    Raises CheckpointError if the file *decisions* does not hold the lines that the checkpoint *path* was saved with. It
+    would then list only a part of the calls.
     """
     if saved.decisions != (decisions is not None):
         was = "with" if saved.decisions else "without"

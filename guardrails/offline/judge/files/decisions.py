@@ -1,5 +1,5 @@
 """
-What was said of each recorded call, as a file of JSON lines.
+Writes the decision on each recorded call to a file of JSON lines.
 """
 
 import json
@@ -19,9 +19,9 @@ BUFFER: Final = 1 << 20
 
 class Decisions:
     """
-    A new file *path*; with *kept* its first so many bytes stay, and what follows is written after them.
+    A new file *path*. With *kept* its first so many bytes stay, and new lines are written after them.
 
-    Raises OSError where it cannot be written.
+    Raises OSError if it cannot be written.
     """
 
     def __init__(self, path: Path, kept: int = 0) -> None:

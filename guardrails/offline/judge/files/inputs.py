@@ -1,5 +1,5 @@
 """
-What to judge: files, and the files in folders.
+Finds the input to judge: files, and the files in folders.
 """
 
 import os
@@ -33,7 +33,7 @@ class Input(NamedTuple):
     @property
     def size(self) -> int:
         """
-        Its bytes; 0 for standard input, and for what is no longer there.
+        Its bytes. They are 0 for standard input, and for a file that is no longer there.
         """
         try:
             return 0 if self.path == STDIN else Path(self.path).stat().st_size
@@ -43,8 +43,8 @@ class Input(NamedTuple):
 
 def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     """
-    The files of *paths*, those of a folder in the order of their names, hidden ones left out, and before a file of records those that
-    it was before it was rotated; each file once.
+    Returns the files of *paths*, each once. Those of a folder come in the order of their names, without hidden ones.
+    Before a file of records come those it was rotated into.
 
     Raises FileNotFoundError for the first that is not there.
     """
@@ -57,7 +57,7 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
 
 def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[RecordedCall]:
     """
-    The calls of *files*, each once; what is met on the way goes into *report*. Raises as `open_calls` does.
+    Returns the calls of *files*, each once. Remarks on the way go into *report*. Raises as `open_calls` does.
     """
     copies, report = Copies(), Report() if report is None else report
     for file in files:
@@ -68,7 +68,7 @@ def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[R
 
 def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
     """
-    What a person is told if there are no calls in *paths*; the files there look like *without* says.
+    Returns the message for a person if there are no calls in *paths*. The files there look like *without* says.
     """
     if not without:
         return f"no calls found: {what_is_read(paths)}"
@@ -80,7 +80,7 @@ def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str,
 
 def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
     """
-    The formats, for a person; before them that there are no files in *paths*, if some are named.
+    Returns the formats, for a person; before them that there are no files in *paths*, if some are named.
     """
     where = ", ".join(f"`{path}`" for path in paths)
     there = f"there are no files in {where}; " if where else ""

@@ -1,5 +1,5 @@
 """
-What several processes found, put together as one would have found it.
+Joins the findings of several processes, as one process would have found them.
 """
 
 from array import array
@@ -71,7 +71,8 @@ class Merged:
 
     def judgements(self, *, finished: bool) -> list[Judgement]:
         """
-        One for each policy, of the parts in their order. If the work is *finished*, calls for which no result came are judged.
+        Returns one for each policy, of the parts in their order. If the work is *finished*, calls for which no result
+        came are judged.
         """
         self._take_over()
         if finished:

@@ -52,8 +52,8 @@ class WorkerLostError(GuardrailsError):
 
 def judge_in_parallel(work: Work, names: Sequence[str], processes: int | None = None) -> list[Judgement]:
     """
-    What `judge_files` gives, by as many *processes* (None: as there are cores) as are worth it. *names* are the files or
-    names that the policies were loaded from.
+    Returns the same as `judge_files`, by as many *processes* as are worth it (None: as many as there are cores). The
+    policies were loaded from the files or names *names*.
 
     Raises as `judge_files` does, and WorkerLostError if a process is ended by another.
     """
@@ -188,8 +188,8 @@ class _Boss:
 
     def judge_all(self, interrupted: Sequence[bool]) -> bool:
         """
-        All parts, or what is found until Ctrl-C; whether they came to their end. Raises ApartError if they cannot go by
-        themselves.
+        Returns all parts, or those found until Ctrl-C, and whether they came to their end. Raises ApartError if they
+        cannot go by themselves.
         """
         while self._crew and not (interrupted and self._is_over()):
             for ready in wait([worker.connection for worker in self._crew], LOOK_S):

@@ -32,7 +32,7 @@ TOLD_S: Final = 0.2
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """
-    What one process is told to judge.
+    The part of the work that one process judges.
     """
 
     files: list[Input]
@@ -45,7 +45,7 @@ class Order:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """
-    What was found in one part, as plain values.
+    The findings of one part, as plain values.
     """
 
     position: Position

@@ -26,7 +26,7 @@ class Progress:
     @property
     def left_s(self) -> float | None:
         """
-        Seconds until all is done, if it goes on as it went; None where that cannot be said.
+        Seconds until all is done, if it goes on at this speed. None if that cannot be said.
         """
         if self.share is None or self.share <= self.before:
             return None
@@ -35,7 +35,8 @@ class Progress:
 
 def share_of(sizes: Sequence[int], done: int, read: int) -> float | None:
     """
-    What *done* files of *sizes*, in bytes, and *read* bytes of the next are of all; None where all are pipes, of no size.
+    Returns the share of all bytes that are done: *done* files of *sizes*, in bytes, and *read* bytes of the next.
+    Returns None if all are pipes, of no size.
     """
     whole = sum(sizes)
     return min(1.0, (sum(sizes[:done]) + read) / whole) if whole else None

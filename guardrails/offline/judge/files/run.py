@@ -1,5 +1,5 @@
 """
-Judge policies over files: read, judge, keep what is needed to go on after an interruption.
+Judges policies over files: reads, judges, and keeps the data needed to go on after an interruption.
 """
 
 import gc
@@ -37,7 +37,7 @@ MAX_NOTICES: Final = 1_000
 @dataclass(slots=True)
 class Work:
     """
-    What to judge and how.
+    The work to judge, and its settings.
     """
 
     policies: Sequence[Policy]
@@ -54,9 +54,10 @@ class Work:
 
 def judge_files(work: Work) -> list[Judgement]:
     """
-    One judgement for each policy. Ctrl-C ends the work early: then `finished` is false.
+    Returns one judgement for each policy. Ctrl-C ends the work early: then `finished` is false.
 
-    Raises OSError or ReaderError where a file given by name cannot be read, CheckpointError where the checkpoint does not fit.
+    Raises OSError or ReaderError if a file given by name cannot be read, CheckpointError if the checkpoint does not
+    fit.
     """
     with ExitStack() as stack:
         tracks = [stack.enter_context(SpillingTracks(work.limit // len(work.policies))) for _ in work.policies]
@@ -111,7 +112,7 @@ class Run:
 
     def judge_all(self, interrupted: list[bool]) -> list[Judgement]:
         """
-        All files, or those until Ctrl-C.
+        Returns all files, or those until Ctrl-C.
         """
         finished = self.judge_files(interrupted)
         if finished:
@@ -126,7 +127,7 @@ class Run:
 
     def judge_files(self, interrupted: Sequence[bool]) -> bool:
         """
-        All files without the calls that wait for a result; whether they came to their end.
+        Returns the result of all files without the calls that wait for a result, and whether they came to their end.
         """
         return all(
             not interrupted and self._judge_file(file, interrupted) for file in self.work.files[self.position.done :]
@@ -212,7 +213,7 @@ class Run:
 
     def judgements(self, *, finished: bool) -> list[Judgement]:
         """
-        The figures so far, for each policy.
+        Returns the figures so far, for each policy.
         """
         position, report = self.position, self.report
         made = []
@@ -237,7 +238,7 @@ class Run:
 
 def decides(policy: Policy) -> str:
     """
-    All of *policy* that decides, as text.
+    Returns all of *policy* that decides, as text.
     """
     chain = policy.chain
     return "\n".join([str(chain), chain.mode, chain.on_error, repr(chain.rules), repr(policy.prices)])
@@ -245,14 +246,14 @@ def decides(policy: Policy) -> str:
 
 def why(error: Exception) -> str:
     """
-    Why a file cannot be read, without its name.
+    Returns why a file cannot be read, without its name.
     """
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def broken_lines(report: Report) -> list[str]:
     """
-    The broken lines of one file, named as far as there is room.
+    Returns the broken lines of one file, named as far as there is room.
     """
     if not report.broken:
         return []

@@ -1,5 +1,5 @@
 """
-A recorded session as a policy case, with what a policy says of each of its calls.
+Writes a recorded session as a policy case, with a policy's decision on each of its calls.
 """
 
 from collections.abc import Iterable
@@ -24,11 +24,12 @@ def session_case(
     policy: Policy, name: str, files: Iterable[Input], session_id: str, *, until: int | None = None
 ) -> str:
     """
-    The YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides it. Of a
-    name that has more than one life, `NAME@RUN` is one of them. The call with the index *until* is its last one.
+    Returns the YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides
+    it. Of a name that has more than one life, `NAME@RUN` is one of them. The call with the index *until* is its last
+    one.
 
-    Raises SessionError if no file has this session or this call, if several lives are meant, or if a case cannot hold the calls
-    up to that one.
+    Raises SessionError if no file has this session or this call, or if several lives are meant. Also raises it if a
+    case cannot hold the calls up to that one.
     """
     source: str | None = None
     lives: dict[str, list[RecordedCall]] = {}

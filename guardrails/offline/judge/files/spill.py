@@ -62,7 +62,7 @@ class SpillingTracks:
 
     def in_memory(self) -> Iterable[Key]:
         """
-        The keys of those in memory.
+        Returns the keys of those in memory.
         """
         return self._open.keys()
 
@@ -150,14 +150,14 @@ class SpillingTracks:
 
 def key_bytes(key: Key) -> bytes:
     """
-    A key as a database holds it: whatever a transcript calls its sessions.
+    Returns a key as a database holds it, for any name that a transcript gives its sessions.
     """
     return json.dumps(key).encode()
 
 
 def key_of(packed: bytes) -> Key:
     """
-    The key that `key_bytes` made this of.
+    Returns the key that `key_bytes` made this of.
     """
     source, session_id, run = json.loads(packed)
     return source, session_id, run

@@ -29,7 +29,7 @@ class Change(NamedTuple):
     @property
     def verdict(self) -> str:
         """
-        What is better or worse about it, where that can be said.
+        The difference for better or worse, if that can be said.
         """
         if ALLOW not in {self.before, self.after}:
             return ""
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 def changes(judgement: Judgement, other: Judgement) -> list[Change]:
     """
-    The calls that are decided differently, wrong ones first.
+    Returns the calls that are decided differently, wrong ones first.
 
     A call that is not in a list of stops that was cut may have been stopped all the same: it is left out.
     """
@@ -63,7 +63,7 @@ def _changes(mine: dict[Key, Stop], theirs: dict[Key, Stop], whole: tuple[bool, 
 
 def tally(found: list[Change]) -> list[tuple[str, str, int, int, int]]:
     """
-    (before, after, calls, wrong, pointless) of each kind of change, the most frequent first.
+    Returns (before, after, calls, wrong, pointless) of each kind of change, the most frequent first.
     """
     kinds: Counter[tuple[str, str]] = Counter()
     verdicts: Counter[tuple[str, str, str]] = Counter()

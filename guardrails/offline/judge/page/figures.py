@@ -25,7 +25,7 @@ class Side(NamedTuple):
 
 class Verdicts(NamedTuple):
     """
-    The denials of a tally by what can be said of them.
+    The denials of a tally by their verdicts.
     """
 
     right: int
@@ -42,7 +42,7 @@ class Verdicts(NamedTuple):
 
 def sides(judgement: Judgement, other: Judgement | None) -> list[Side]:
     """
-    The judgements with names that tell them apart.
+    Returns the judgements with names that tell them apart.
     """
     both = [judgement] if other is None else [judgement, other]
     names = [short(each.policy, 28) or "policy" for each in both]
@@ -53,21 +53,22 @@ def sides(judgement: Judgement, other: Judgement | None) -> list[Side]:
 
 def watches(side: Side) -> bool:
     """
-    Whether the policy denies nothing and its guards in observe mode object: the page shows the objections instead.
+    Returns whether the policy denies nothing and its guards in observe mode object: the page shows the objections
+    instead.
     """
     return not side.total.denied and not side.total.after_exhaustion and bool(side.total.observed)
 
 
 def objections(side: Side, tally: Tally) -> Counter[str]:
     """
-    By code, what the pictures show of a policy: its denials, or its objections where it only watches.
+    The denials of a policy that the pictures show, by code, or its objections if it only watches.
     """
     return tally.observed if watches(side) else tally.denied
 
 
 def verdicts(side: Side, tally: Tally) -> Verdicts:
     """
-    The objections of a policy to the calls of *tally*, those after exhaustion left out.
+    Returns the objections of a policy to the calls of *tally*, those after exhaustion left out.
     """
     codes = objections(side, tally)
     wrong, unknown = tally.wrong.total(), tally.unknown.total()
@@ -81,7 +82,7 @@ def verdicts(side: Side, tally: Tally) -> Verdicts:
 
 def verdict(stop: Stop) -> str:
     """
-    What can be said of one stop, in a word or two; empty where nothing can.
+    Returns the verdict on one stop, in a word or two. Empty if none can be given.
     """
     if stop.pointless:
         return "pointless repeat"
@@ -92,14 +93,14 @@ def verdict(stop: Stop) -> str:
 
 def is_wrong(stop: Stop) -> bool:
     """
-    Whether a guard of repeats objected to a call that brought something.
+    Returns whether a guard of repeats objected to a call that brought something.
     """
     return verdict(stop) == "wrong"
 
 
 def cut(judgement: Judgement) -> bool:
     """
-    Whether there may be more stops than are listed.
+    Returns whether there may be more stops than are listed.
     """
     return len(judgement.stops) >= MAX_STOPS
 
@@ -122,7 +123,8 @@ def ranked(all_sides: Iterable[Side]) -> Counter[str]:
 
 def rows(tallies: Iterable[Mapping[str, Tally]], most: int) -> list[tuple[str, list[Tally]]]:
     """
-    The tallies of all sides by name, the *most* with the most calls in the order given; the rest is summed up in a last row.
+    Returns the tallies of all sides by name, the *most* with the most calls in the order given. The rest is summed up
+    in a last row.
     """
     given = list(tallies)
     names = list(dict.fromkeys(name for tally in given for name in tally))
@@ -147,7 +149,7 @@ def rows(tallies: Iterable[Mapping[str, Tally]], most: int) -> list[tuple[str, l
 
 def by_source(judgement: Judgement) -> dict[str, Tally]:
     """
-    The tallies by source; those of one name are one.
+    Returns the tallies by source; those of one name are one.
     """
     found: dict[str, Tally] = {}
     for tally in judgement.tallies:

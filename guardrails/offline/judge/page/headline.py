@@ -44,7 +44,7 @@ _IF_ANY: Final = {"After exhaustion", "Nudged", "Observed"}
 
 def lead(side: Side) -> Markup:
     """
-    What the policy would have done, in a sentence.
+    Returns a sentence about the things that the policy would have done.
     """
     total = side.total
     if not total.calls:
@@ -72,7 +72,7 @@ def lead(side: Side) -> Markup:
 
 def figures(total: Tally, sources: int) -> dict[str, Figure]:
     """
-    All figures by label.
+    Returns all figures by label.
     """
     wrong = sum(total.wrong.values())
     after, nudged, watched = (sum(each.values()) for each in (total.after_exhaustion, total.nudged, total.observed))
@@ -107,7 +107,7 @@ def figures(total: Tally, sources: int) -> dict[str, Figure]:
 
 def headline(all_sides: Sequence[Side]) -> Markup:
     """
-    A tile to each figure; of two policies a table with their differences.
+    Returns a tile to each figure; of two policies a table with their differences.
     """
     every = [figures(side.total, len({tally.source for tally in side.judgement.tallies})) for side in all_sides]
     shown = [label for label in LABELS if label not in _IF_ANY or any(each[label].value for each in every)]

@@ -1,7 +1,7 @@
 """
 One offline HTML page of a judgement: what was stopped when, by which guard, per tool and session, and how often wrongly.
 
-The page needs no network and no script; what transcripts say in it is text.
+The page needs no network and no script. Words of transcripts in it are text.
 """
 
 from collections.abc import Sequence
@@ -63,9 +63,10 @@ WORDS: Final = (
 
 def page(judgement: Judgement, other: Judgement | None = None) -> str:
     """
-    The page as text, to be written as UTF-8; with *other* both policies side by side and where they differ.
+    Returns the page as text, to be written as UTF-8. With *other* it shows both policies side by side, and their
+    differences.
 
-    The same judgements give the same page. It stays below 3 MB: what is cut says so.
+    The same judgements give the same page. It stays below 3 MB: a part that is cut says so.
     """
     all_sides = sides(judgement, other)
     colours = palette(ranked(all_sides))

@@ -1,6 +1,6 @@
 """
-The sections of the page with tables: by guard, by source, by tool, and the calls one by one. Where there is nothing to
-show, a section is a plain sentence.
+The sections of the page with tables: by guard, by source, by tool, and the calls one by one. A section without figures
+is a plain sentence.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +84,7 @@ COLUMNS: Final = (
 
 def by_tally(all_sides: Sequence[Side], name: str, found: Sequence[Mapping[str, Tally]], *, foot: bool) -> str:
     """
-    A table of tallies: of one policy with all figures, of two with those that are compared.
+    Returns a table of tallies: of one policy with all figures, of two with those that are compared.
     """
     lines = rows(found, MAX_ROWS)
     if not lines:
@@ -120,14 +120,14 @@ def _line(first: Markup, tallies: Sequence[Tally], shown: Sequence[Column]) -> M
 
 def by_source_table(all_sides: Sequence[Side]) -> str:
     """
-    The figures of each source and of all.
+    Returns the figures of each source and of all.
     """
     return by_tally(all_sides, "source", [by_source(side.judgement) for side in all_sides], foot=True)
 
 
 def by_tool(all_sides: Sequence[Side]) -> str:
     """
-    The figures of each tool, the ones with the most denials first.
+    Returns the figures of each tool, the ones with the most denials first.
     """
     denials: dict[str, tuple[int, int]] = {}
     for side in all_sides:
@@ -180,7 +180,7 @@ def by_code(side: Side, colours: Palette) -> Markup:
 
 def stops(side: Side) -> str:
     """
-    The stops one by one, wrong ones first.
+    Returns the stops one by one, wrong ones first.
     """
     found = side.judgement.stops
     if not found:
@@ -214,7 +214,7 @@ def _call(stop: Stop, cells: Sequence[str], *, bad: bool) -> Markup:
 
 def different(all_sides: Sequence[Side]) -> Markup:
     """
-    The calls that two policies decide differently: how many of each kind, and one by one.
+    Returns the calls that two policies decide differently: how many of each kind, and one by one.
     """
     first, second = all_sides
     found = changes(first.judgement, second.judgement)

@@ -1,6 +1,6 @@
 """
-The sections of the page with pictures: by source, right and wrong, over time. Where there is nothing to show, a section
-is a plain sentence.
+The sections of the page with pictures: by source, right and wrong, over time. A section without figures is a plain
+sentence.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ _VERDICTS: Final = (
 
 def sources(all_sides: Sequence[Side], colours: Palette) -> str:
     """
-    A bar to each source, the denials by code.
+    Returns a bar to each source, the denials by code.
     """
     drawn = [objections(side, side.total) for side in all_sides]
     if not any(map(Counter.total, drawn)):
@@ -60,7 +60,7 @@ def _by_code(side: Side, who: str, tally: Tally, colours: Palette) -> Bar:
 
 def right_and_wrong(all_sides: Sequence[Side]) -> str:
     """
-    A bar to each source, the denials by what can be said of them.
+    Returns a bar to each source, with the denials by their verdicts.
     """
     if not any(objections(side, side.total) for side in all_sides):
         return "Nothing would have been denied, so nothing wrongly."

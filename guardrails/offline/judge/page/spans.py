@@ -36,14 +36,14 @@ class Span(NamedTuple):
     @property
     def unit(self) -> str:
         """
-        What one bin is, for a caption.
+        The width of one bin, for a caption.
         """
         names = {HOUR: "hour", DAY: "day", WEEK: "week"}
         return names.get(self.width) or f"{self.width // WEEK} weeks"
 
     def place(self, at_ms: int) -> int:
         """
-        The bin of a time.
+        Returns the bin of a time.
         """
         return (_dated(at_ms) - self.start) // self.width
 

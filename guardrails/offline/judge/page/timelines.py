@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 class Timelines(NamedTuple):
     """
-    What is to be shown.
+    The timelines to show.
     """
 
     rows: list[Markup]
@@ -62,7 +62,7 @@ class Timelines(NamedTuple):
 
 def timelines(all_sides: Sequence[Side], colours: Palette) -> Timelines:
     """
-    A row to each session.
+    Returns a row to each session.
     """
     found = [
         {(line.source, line.session_id, line.run): line.cells for line in s.judgement.timelines} for s in all_sides

@@ -20,7 +20,8 @@ MAX_ROWS: Final = 40
 
 def why_wrong(side: Side) -> Markup:
     """
-    Source by source what the calls brought that were wrongly denied, and the calls lost; empty where there are none.
+    Returns, source by source, the gains of the calls that were wrongly denied, and the calls lost. Empty if there are
+    none.
     """
     found = [(name, tally) for name, (tally,) in rows([by_source(side.judgement)], MAX_ROWS) if _any(side, tally)]
     if not found:
@@ -40,7 +41,7 @@ def why_wrong(side: Side) -> Markup:
 
 def in_words(why: str | None) -> Markup:
     """
-    Why a denial was wrong, to stand behind that word; empty where nobody knows.
+    Returns why a denial was wrong, to stand behind that word. Empty if nobody knows.
     """
     said = next((words for name, words in WHY.items() if name == why), None)
     return Markup("") if said is None else tag("span", f", {why}", title=said)

@@ -1,8 +1,9 @@
 """
-Fit the repeat model on rows, test it on sources that it was not fitted on, and choose from which probability on to deny.
+Fits the repeat model on rows, and tests it on sources that it was not fitted on. Chooses the probability from which on
+to deny.
 
-The slopes are fitted on all sources with an intercept for each of them; the intercept that is shipped is fitted afterwards on
-the *base* sources, or on a person's own records, with the slopes held.
+The slopes are fitted on all sources with an intercept for each of them. The shipped intercept is fitted afterwards with
+the slopes held. It uses the *base* sources, or a person's own records.
 """
 
 import math
@@ -51,7 +52,7 @@ Counts = Mapping[tuple[str, Levels], tuple[int, int]]
 
 class Scored(NamedTuple):
     """
-    A row and what a model that has not seen its source says of it.
+    A row, and its score by a model that has not seen its source.
     """
 
     row: Row
@@ -76,7 +77,7 @@ class Slopes:
 
 def counted(rows: Iterable[Row]) -> dict[tuple[str, Levels], tuple[int, int]]:
     """
-    The labelled rows that were looked at, by source and levels.
+    Returns the labelled rows that were looked at, by source and levels.
     """
     n: Counter[tuple[str, Levels]] = Counter()
     s: Counter[tuple[str, Levels]] = Counter()
@@ -89,7 +90,7 @@ def counted(rows: Iterable[Row]) -> dict[tuple[str, Levels], tuple[int, int]]:
 
 def fit_slopes(counts: Counts) -> Slopes:
     """
-    Fit all terms on *counts*. Raises TrainingError where there is nothing to tell apart.
+    Fit all terms on *counts*. Raises TrainingError if there is nothing to tell apart.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -111,10 +112,10 @@ def fit_slopes(counts: Counts) -> Slopes:
 
 def intercept_of(model: RepeatModel, counts: Counts) -> float:
     """
-    The intercept with which *model* expects as many dull calls as *counts* has; half a call is added to either side, so that
-    few records move it little.
+    Returns the intercept with which *model* expects as many dull calls as *counts* has. Half a call is added to either
+    side, so that few records move it little.
 
-    Raises TrainingError where *counts* is empty.
+    Raises TrainingError if *counts* is empty.
     """
     if not counts:
         raise TrainingError("no call of these records can be labelled, so there is nothing to fit an intercept on")
@@ -131,15 +132,15 @@ def intercept_of(model: RepeatModel, counts: Counts) -> float:
 
 def score(model: RepeatModel, rows: Iterable[Row]) -> list[Scored]:
     """
-    What *model* says of *rows*.
+    Returns the probabilities that *model* gives *rows*.
     """
     return [Scored(row, 0.0 if row.levels is None else model.probability(row.levels)) for row in rows]
 
 
 def leave_one_out(rows: Sequence[Row], base: Collection[str]) -> dict[str, tuple[RepeatModel, RepeatModel]]:
     """
-    For each source a model fitted on all others, its intercept from those of *base* among them; and the same with the
-    intercept fitted on the source itself, as a deployment does with its own records.
+    Returns, for each source, a model fitted on all others, its intercept from those of *base* among them. The second
+    model of each has the intercept fitted on the source itself, as a deployment does with its own records.
     """
     counts = counted(rows)
     made = {}
@@ -155,7 +156,7 @@ def leave_one_out(rows: Sequence[Row], base: Collection[str]) -> dict[str, tuple
 
 class Refused(NamedTuple):
     """
-    What denying second occurrences from one probability on comes to.
+    The effect of denying second occurrences from one probability on.
     """
 
     at: float
@@ -167,7 +168,7 @@ class Refused(NamedTuple):
 
 def second_occurrences(scored: Iterable[Scored]) -> list[Refused]:
     """
-    The curve: for each probability what is denied from it on, the highest first.
+    Returns the curve: for each probability the denials from it on, the highest first.
     """
     by_p: dict[float, list[int]] = {}
     for row, p in scored:
@@ -185,8 +186,8 @@ def second_occurrences(scored: Iterable[Scored]) -> list[Refused]:
 
 def deny_at(based: Sequence[Scored]) -> float:
     """
-    The lowest probability, `LEAST` or more, from which on wrong denials are at most `MAX_WRONG` of the calls *based*;
-    `NEVER` where none is. Rounded up to a thousandth.
+    Returns the lowest probability, `LEAST` or more, from which on wrong denials are at most `MAX_WRONG` of the calls
+    *based*; `NEVER` if there is none. Rounded up to a thousandth.
     """
     allowed = math.floor(MAX_WRONG * len(based))
     points = {LEAST, *(math.ceil(point.at * 1000) / 1000 for point in second_occurrences(based))}
@@ -195,7 +196,7 @@ def deny_at(based: Sequence[Scored]) -> float:
 
 def summed(scored: Iterable[Scored], at: float) -> Refused:
     """
-    What denying second occurrences from the probability *at* on comes to.
+    Returns the effect of denying second occurrences from the probability *at* on.
     """
     reached = [point for point in second_occurrences(scored) if point.at >= at]
     return Refused(at, *reached[-1][1:]) if reached else Refused(at, 0, 0)
@@ -203,7 +204,8 @@ def summed(scored: Iterable[Scored], at: float) -> Refused:
 
 def figures(scored: Sequence[Scored]) -> dict[str, float | int | None]:
     """
-    How well *scored* tells calls that bring nothing from others: over labelled calls, those that nobody looked at included.
+    Returns how well *scored* tells calls that bring nothing from others: over labelled calls, those that nobody looked
+    at included.
     """
     with needs("train", "training"):
         from sklearn.metrics import average_precision_score, roc_auc_score

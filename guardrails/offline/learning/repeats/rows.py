@@ -1,8 +1,8 @@
 """
 Recorded calls as labelled rows: the features that serving would have computed, and whether the call brought anything new.
 
-Records go through the same state and the same function as live calls; nothing is denied, for what a denied call would have
-brought is not known.
+Records go through the same state and the same function as live calls. Nothing is denied, for the result of a denied
+call would not be known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -79,8 +79,8 @@ class _Session:
 
 def rows_of(calls: Iterable[RecordedCall], chain: Chain | None = None) -> Iterator[Row]:
     """
-    The rows of *calls*, which may be of several sessions at once; what tools are is declared by *chain* (the shipped
-    default policy's where none is given).
+    Returns the rows of *calls*, which may be of several sessions at once. The tools are declared by *chain*, by default
+    that of the shipped default policy.
     """
     if chain is None:
         chain = Policy.load("default").chain
@@ -97,10 +97,10 @@ def rows_of(calls: Iterable[RecordedCall], chain: Chain | None = None) -> Iterat
 
 def rows_in(files: Iterable[Input], report: Report | None = None) -> Iterator[Row]:
     """
-    The rows of all records in *files*, each call once; their source is the file, or the folder of many. What is met on the
-    way goes into *report*.
+    Returns the rows of all records in *files*, each call once; their source is the file, or the folder of many. Remarks
+    on the way go into *report*.
 
-    Raises OSError where a file cannot be read.
+    Raises OSError if a file cannot be read.
     """
     name = ""
 

@@ -20,9 +20,9 @@ GOLDEN: Final = 24
 
 def trained(rows: Sequence[Row], base: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, list[Scored]]]:
     """
-    The JSON value of a model fitted on *rows*, and what models that had not seen a source say of it, by source.
+    Returns the JSON value of a model fitted on *rows*, and what models that had not seen a source say of it, by source.
 
-    The intercept is that of the sources *base* (all where none are named). Raises TrainingError where there is nothing to
+    The intercept is that of the sources *base* (all where none are named). Raises TrainingError if there is nothing to
     learn.
     """
     sources = sorted({row.source for row in rows})
@@ -63,7 +63,8 @@ def trained(rows: Sequence[Row], base: Collection[str] = ()) -> tuple[dict[str, 
 
 def adapted(model: RepeatModel, rows: Sequence[Row]) -> dict[str, Any]:
     """
-    *model* with the intercept that fits *rows*, a person's own records. Raises TrainingError where none can be labelled.
+    Returns *model* with the intercept that fits *rows*, a person's own records. Raises TrainingError if no row can be
+    labelled.
     """
     counts = counted(rows)
     intercept = intercept_of(model, counts)

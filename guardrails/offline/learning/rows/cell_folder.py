@@ -37,7 +37,7 @@ MOST_PARTS: Final = 32
 @dataclass(slots=True)
 class Ledger:
     """
-    What a folder of cells holds.
+    The content of a folder of cells.
     """
 
     spec: str
@@ -54,14 +54,14 @@ class Ledger:
 
     def name(self, what: str) -> str:
         """
-        The name of a file of the next run.
+        Returns the name of a file of the next run.
         """
         return f"{what}-{self.runs + 1:06d}.parquet"
 
 
 class CellFolder:
     """
-    The folder *path*, made where it is missing.
+    The folder *path*, made if it is missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,16 +72,17 @@ class CellFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """
-        Be the only one who counts into this folder. Raises TrainingError where another process does.
+        Be the only one who counts into this folder. Raises TrainingError if another process counts.
         """
         with alone(self.path / "lock", self.path):
             yield
 
     def ledger(self, spec: str) -> Ledger:
         """
-        What was counted by the specification of digest *spec*; nothing where there is no ledger.
+        Returns the cells that were counted by the specification of digest *spec*. Returns an empty ledger if there is
+        no file.
 
-        Raises TrainingError where it is not readable, or of another specification.
+        Raises TrainingError if it is not readable, or of another specification.
         """
         path = self.path / "ledger.json"
         try:
@@ -111,7 +112,8 @@ class CellFolder:
 
     def commit(self, ledger: Ledger) -> None:
         """
-        Let *ledger* count from now on, and delete what it does not name. Raises OSError; then the old one counts.
+        Let *ledger* count from now on, and delete the files that it does not name. Raises OSError; then the old one
+        counts.
         """
         said: dict[str, Any] = {
             "format": FORMAT,
@@ -138,7 +140,7 @@ class CellFolder:
 
     def copies(self, ledger: Ledger) -> Copies:
         """
-        What *ledger* knows of the calls in transcripts. Raises TrainingError where its file cannot be read.
+        Returns the calls in transcripts that *ledger* knows. Raises TrainingError if its file cannot be read.
         """
         copies = Copies()
         if ledger.copies is not None:
@@ -156,7 +158,7 @@ class CellFolder:
 
     def keep(self, copies: Copies, ledger: Ledger) -> None:
         """
-        Write what *copies* knows into a file that *ledger* names from now on. Raises OSError.
+        Write the calls that *copies* knows into a file that *ledger* names from now on. Raises OSError.
         """
         ledger.copies = f"copies-{ledger.runs:06d}.json"
         keys = [b64encode(keys).decode() for keys in copies.packed_keys()]
@@ -164,7 +166,7 @@ class CellFolder:
 
     def begin(self, plan: dict[str, Any]) -> None:
         """
-        Make room for the run *plan*; what an interrupted run of the same plan has done stays.
+        Make room for the run *plan*. The work of an interrupted run of the same plan stays.
         """
         path = self.work / "plan.json"
         text = json.dumps(plan, sort_keys=True)
@@ -178,7 +180,7 @@ class CellFolder:
 
     def planned(self) -> dict[str, Any] | None:
         """
-        The plan of an interrupted run; None where there is none.
+        Returns the plan of an interrupted run. Returns None if there is none.
         """
         try:
             said = json.loads((self.work / "plan.json").read_bytes())

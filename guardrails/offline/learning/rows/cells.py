@@ -1,9 +1,9 @@
 """
-Weighted cells: what all records of a kind collapse to, and all that training needs of them.
+Weighted cells: the sums of all records of a kind, and all the data that training needs of them.
 
-A cell counts the failures that have everything in common: day, tool, error type, context, and what was done about it. The
-codes are packed by a feature specification (`FeatureSpec.decode_context`, `decode_action`). Cells add up: those of two
-sets of sessions are the sums, so a day that was counted is never read again, and older days may weigh less.
+A cell counts the failures that have everything in common: day, tool, error type, context, and what was done about it.
+The codes are packed by a feature specification (`FeatureSpec.decode_context`, `decode_action`). Cells add up: the cells
+of two sets of sessions are the sums. A day that was counted is never read again, and older days may weigh less.
 """
 
 from collections.abc import Iterable, Iterator
@@ -63,14 +63,14 @@ COUNTS: Final = Cell._fields[7:]
 
 def apart_from(newest_day: int) -> int:
     """
-    The first of the days that are kept apart where *newest_day* is the last, which may be `UNDATED`.
+    Returns the first of the days that are kept apart where *newest_day* is the last, which may be `UNDATED`.
     """
     return max(0, newest_day - APART + 1)
 
 
 def merged(cells: Iterable[Cell]) -> list[Cell]:
     """
-    The sums of *cells* by their keys, in the order of the keys.
+    Returns the sums of *cells* by their keys, in the order of the keys.
     """
     sums: dict[tuple[object, ...], list[float]] = {}
     for cell in cells:
@@ -82,8 +82,9 @@ def merged(cells: Iterable[Cell]) -> list[Cell]:
 
 def decayed(cells: Iterable[Cell], today: int, half_life_days: float = HALF_LIFE_DAYS) -> list[Cell]:
     """
-    *cells* of all days as those of one, `UNDATED`: each weighs half for every *half_life_days* that its day is before
-    *today*. Undated ones count whole, as do days after *today*. Raises ValueError where the half-life is not positive.
+    Returns *cells* of all days as those of one, `UNDATED`. Each weighs half for every *half_life_days* that its day is
+    before *today*. Undated ones count whole, as do days after *today*. Raises ValueError if the half-life is not
+    positive.
     """
     if not half_life_days > 0:
         raise ValueError(f"a half-life of {half_life_days:g} days: it must be positive")

@@ -42,7 +42,7 @@ class Group(NamedTuple):
 
 class Run(NamedTuple):
     """
-    What is to be counted, into files in *work*.
+    The sources to count, into files in *work*.
     """
 
     spec: FeatureSpec
@@ -59,7 +59,7 @@ class Run(NamedTuple):
 
 class Counted(NamedTuple):
     """
-    What a run has made: cells, and the calls to carry on.
+    The output of a run: cells, and the calls to carry on.
     """
 
     cells: list[Path]
@@ -69,7 +69,7 @@ class Counted(NamedTuple):
 
 def count(duck: Duck, run: Run) -> Counted:
     """
-    Count *run*; what is there already of one that was killed is taken as it is.
+    Count *run*. The work of a run that was killed is taken over.
     """
     spec, groups, work, carry, newest_ms, latest_ms, progress = run
     sizes = []
@@ -153,7 +153,7 @@ def _count_batch(
 
 def carry_text(newest_ms: int) -> str:
     """
-    The latest calls, in the view `rows`, of the sessions that may go on.
+    Returns the latest calls, in the view `rows`, of the sessions that may go on.
     """
     columns = ", ".join(ROW)
     return f"""SELECT {columns} FROM (

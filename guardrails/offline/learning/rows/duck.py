@@ -25,7 +25,7 @@ LONGEST_LINE: Final = 1 << 26
 
 class Duck:
     """
-    A connection; what does not fit in *memory_mb* goes to the folder *spill*. Raises MissingExtra without DuckDB.
+    A connection. Data beyond *memory_mb* goes to the folder *spill*. Raises MissingExtra without DuckDB.
     """
 
     def __init__(self, spill: Path, memory_mb: int = MEMORY_MB) -> None:
@@ -50,13 +50,13 @@ class Duck:
 
     def sql(self, text: str) -> Any:
         """
-        The relation of *text*; None where it is no query.
+        Returns the relation of *text*. Returns None if it is no query.
         """
         return self._con.sql(text)
 
     def one(self, text: str) -> tuple[Any, ...]:
         """
-        The only row of *text*.
+        Returns the only row of *text*.
         """
         row: tuple[Any, ...] = self.sql(text).fetchall()[0]
         return row
@@ -81,8 +81,8 @@ class Duck:
 
     def write(self, text: str, to: Path, partition: str | None = None) -> None:
         """
-        Write the rows of *text* to the Parquet file *to*, all of it or nothing; to a folder for each value of the column
-        *partition*, where one is named.
+        Write the rows of *text* to the Parquet file *to*, all of it or nothing. If the column *partition* is named,
+        they go to a folder for each of its values.
         """
         new = to.with_name(f"{to.name}.new")
         relation: Any = self._con.sql(text)
@@ -95,7 +95,8 @@ class Duck:
 
 def cells_of(relation: Any) -> list[Cell]:
     """
-    The rows of *relation*, which has the columns of a cell. Equal values are one object: there may be millions of cells.
+    Returns the rows of *relation*, which has the columns of a cell. Equal values are one object: there may be millions
+    of cells.
     """
     from guardrails.offline.learning.numeric import np
 
@@ -116,9 +117,9 @@ def cells_of(relation: Any) -> list[Cell]:
 
 def rows_text(columns: Sequence[str]) -> str:
     """
-    The text that makes rows of the view `input` with *columns*, bad ones too.
+    Returns the text that makes rows of the view `input` with *columns*, bad ones too.
 
-    Raises NothingFoundError where a column is missing that must be there.
+    Raises NothingFoundError if a required column is missing.
     """
     for name in ("session_id", "tool"):
         if name not in columns:
@@ -129,15 +130,15 @@ def rows_text(columns: Sequence[str]) -> str:
 
 def only_good(source: str) -> str:
     """
-    The good rows of *source*, a view or a text in brackets.
+    Returns the good rows of *source*, a view or a text in brackets.
     """
     return f"SELECT {', '.join(ROW)} FROM {source} WHERE bad = 0"  # noqa: S608
 
 
 def merged_text(source: str, folds_from: int | None = None) -> str:
     """
-    The sums of the cells in *source*, without those that cancel out; sessions of days before *folds_from* are no longer
-    kept apart.
+    Returns the sums of the cells in *source*, without those that cancel out; sessions of days before *folds_from* are
+    no longer kept apart.
     """
     keys = ", ".join(KEYS)
     fold = "fold" if folds_from is None else f"CASE WHEN day >= {folds_from} THEN fold ELSE {UNDATED} END"
@@ -152,6 +153,6 @@ def merged_text(source: str, folds_from: int | None = None) -> str:
 
 def negative_text(source: str) -> str:
     """
-    The cells of *source*, to be taken away.
+    Returns the cells of *source*, to be taken away.
     """
     return f"SELECT {', '.join(KEYS)}, {', '.join(f'-{count} AS {count}' for count in COUNTS)} FROM {source}"  # noqa: S608

@@ -36,7 +36,7 @@ CODES: Final = 2**31 - 1
 
 def in_order(mark: str) -> str:
     """
-    What orders marks of several tools: the position, and below it the rest.
+    Returns the expression that orders marks of several tools: the position, and below it the rest.
     """
     return f"({mark} & {PLACES})"
 
@@ -50,14 +50,14 @@ def place(mark: str) -> str:
 
 def kind(mark: str) -> str:
     """
-    The kind of the call in its mark, 0 for a success.
+    Returns the kind of the call in its mark, 0 for a success.
     """
     return f"({mark} & 63)"
 
 
 def looking_back(spec: FeatureSpec) -> str:
     """
-    The frame of the calls in the window and the call itself, where marks are the order.
+    Returns the frame of the calls in the window and the call itself, where marks are the order.
     """
     # Marks of one position differ by less than half the distance of two positions, those of two tools by more than any window.
     return f"RANGE BETWEEN {spec.lookback * PLACE + PLACE // 2 - 1} PRECEDING AND CURRENT ROW"
@@ -65,7 +65,7 @@ def looking_back(spec: FeatureSpec) -> str:
 
 def numbered(column: str, names: Sequence[str], other: int) -> str:
     """
-    The number of the name in *column*: 0 for none; of error types 1 for the first, of sources 0.
+    Returns the number of the name in *column*: 0 for none; of error types 1 for the first, of sources 0.
     """
     first = 1 if names is ERROR_TYPES else 0
     steps = " ".join(f"WHEN '{name}' THEN {number}" for number, name in enumerate(names, first))
@@ -74,7 +74,7 @@ def numbered(column: str, names: Sequence[str], other: int) -> str:
 
 def named(column: str, names: Sequence[str], first: int) -> str:
     """
-    The name of the number in *column*, empty for none.
+    Returns the name of the number in *column*, empty for none.
     """
     steps = " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(names, first))
     return f"CASE {column} {steps} ELSE '' END"
@@ -82,7 +82,7 @@ def named(column: str, names: Sequence[str], first: int) -> str:
 
 def run_edges(spec: FeatureSpec) -> list[int]:
     """
-    The edges of `tool_run` that a run in the window can exceed.
+    Returns the edges of `tool_run` that a run in the window can exceed.
     """
     factor = spec.by_name.get("tool_run")
     return [] if factor is None else [edge for edge in factor.edges if 0 <= edge < spec.lookback]
@@ -90,7 +90,7 @@ def run_edges(spec: FeatureSpec) -> list[int]:
 
 def family(number: str) -> str:
     """
-    The number of an error type, the same for those by which one outage shows.
+    Returns the number of an error type, the same for those by which one outage shows.
     """
     shared = ", ".join(str(ERROR_TYPES.index(name) + 1) for name in sorted(OUTAGE))
     return f"CASE WHEN {number} IN ({shared}) THEN {ERROR_TYPES.index(SHARED) + 1} ELSE {number} END"
@@ -98,7 +98,8 @@ def family(number: str) -> str:
 
 def in_time(spec: FeatureSpec, which: str, here: str, there: str) -> str:
     """
-    Whether the `next` or `again` call, at the position *there*, came within the limits of a label for the call *here*.
+    Returns whether the `next` or `again` call, at the position *there*, came within the limits of a label for the call
+    *here*.
     """
     signed = "sig IS NOT NULL AND " if which == "again" else ""
     return (
@@ -134,7 +135,7 @@ def _value(spec: FeatureSpec, name: str) -> str:
 
 def code(spec: FeatureSpec, names: Iterable[str]) -> str:
     """
-    What those of *names* that the specification has add to the packed code.
+    Returns the expression for the part of the packed code that comes from those *names* the specification has.
     """
     factors = [spec.by_name[name] for name in names if name in spec.by_name]
     return (
@@ -144,7 +145,7 @@ def code(spec: FeatureSpec, names: Iterable[str]) -> str:
 
 def levels(spec: FeatureSpec, names: Iterable[str]) -> str:
     """
-    The same where it goes into one number with what else is known of a failure.
+    Returns the same where it goes into one number with what else is known of a failure.
     """
     return f"CAST({LEVELS} AS BIGINT) * ({code(spec, names)})"
 

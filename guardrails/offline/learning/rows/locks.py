@@ -1,5 +1,5 @@
 """
-One training at a time: a lock that ends with its process, whatever ends that.
+One training at a time: a lock that ends with its process, even if that is killed.
 """
 
 import os
@@ -14,8 +14,8 @@ from guardrails.core.values.errors import TrainingError
 @contextmanager
 def alone(lock: Path, at: Path) -> Iterator[None]:
     """
-    Be the only one who holds the file *lock*, which stays. Raises TrainingError, which names what is worked *at*, where
-    another process does; OSError where there can be no such file.
+    Be the only one who holds the file *lock*, which stays. Raises TrainingError, which names the work *at* it, if
+    another process holds the lock. Raises OSError if the file cannot be made.
     """
     import fcntl
 

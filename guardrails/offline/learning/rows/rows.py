@@ -66,7 +66,8 @@ REFUSED: Final = "validation.arguments"
 
 def rows_of(columns: Collection[str], session: str) -> str:
     """
-    The rows of a view `input` of records that has *columns*; *session* is the expression of its session's number.
+    Returns the rows of a view `input` of records that has *columns*; *session* is the expression of its session's
+    number.
 
     Beside those of `ROW` there is `bad`: 0, 1 for a line that is no record, 2 for one of another schema version.
     """
@@ -101,7 +102,7 @@ WHERE {bad} > 0 OR tool IS NOT NULL AND {only}"""  # noqa: S608  names and numbe
 
 def calls_of(spec: FeatureSpec, folds_from: int) -> str:
     """
-    The view `calls` of a view `rows`: sessions are kept apart in groups from day *folds_from* on.
+    Returns the view `calls` of a view `rows`: sessions are kept apart in groups from day *folds_from* on.
     """
     return f"""SELECT session, n, day, CAST(CASE WHEN day >= {folds_from} THEN session & {FOLDS - 1} ELSE {UNDATED} END
     AS INTEGER) AS fold, tool, sig, error_type, started_ms, ended_ms, elapsed_ms, retry_after_ms, changes, source,

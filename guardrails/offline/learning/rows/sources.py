@@ -42,8 +42,8 @@ def sources(
     paths: Iterable[str | os.PathLike[str]], leave_out: Path | None = None, report: Report | None = None
 ) -> list[Source]:
     """
-    The files of *paths* and of the folders among them, in the order of their names, each once; what is hidden, or in the
-    folder *leave_out*, is left out. What cannot be read of a folder goes into *report*.
+    Returns the files of *paths* and of the folders among them, in the order of their names, each once. Hidden files are
+    left out, and those in the folder *leave_out*. Errors of reading a folder go into *report*.
 
     A last line without its end is left for later. Raises TrainingError for a path that is not there, OSError for a file
     given by name that cannot be read.

@@ -41,7 +41,7 @@ def session(master: str, settings: dict[str, str] | None = None) -> "Iterator[Sp
     """
     A Spark session at *master* (`local[4]`, `spark://host:7077`, `yarn`), ended after use.
 
-    Raises MissingExtra without pyspark, TrainingError where no session can be had.
+    Raises MissingExtra without pyspark, TrainingError if no session can be made.
     """
     with needs("spark", "Spark"):
         from pyspark.sql import SparkSession
@@ -67,7 +67,7 @@ def session(master: str, settings: dict[str, str] | None = None) -> "Iterator[Sp
 
 def count_on_spark(master: str, duck: Duck, run: Run) -> Counted:
     """
-    As `counting.count`, in one piece; the files must be where the cluster's machines can read them.
+    Returns as `counting.count`, in one piece; the files must be where the cluster's machines can read them.
     """
     spec, groups, work, carry, newest_ms, latest_ms, progress = run
     names = [work / "cells-spark.parquet", work / "carry-spark.parquet"]

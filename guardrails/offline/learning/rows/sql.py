@@ -69,11 +69,11 @@ _SO_FAR: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 def extraction(spec: FeatureSpec) -> str:
     """
-    The query whose rows are the cells of the view `calls`, unordered; its columns are the fields of `Cell`.
+    Returns the query whose rows are the cells of the view `calls`, unordered; its columns are the fields of `Cell`.
 
-    An error type outside the closed list counts as `other`. What costs time is four sorts, by what they carry more than by
-    their keys: tools go by number, and what fits is packed into one number (`PLACE`, `DAY`). The last two sorts are only of
-    the signatures that failed, and of the failures.
+    An error type outside the closed list counts as `other`. Four sorts cost the time, by the columns they carry more
+    than by their keys. Tools therefore go by number, and columns that fit are packed into one number (`PLACE`, `DAY`).
+    The last two sorts are only of the signatures that failed, and of the failures.
     """
     # Nothing of it is data: see above.
     return f"""WITH tools AS (

@@ -1,5 +1,5 @@
 """
-Rows of what the readers of transcripts read, streamed into a Parquet file.
+Streams the calls that the readers of transcripts read into a Parquet file, as rows.
 """
 
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ _MASK: Final = 2**63 - 1
 
 def convert(path: str, to: Path, report: Report, copies: Copies) -> int:
     """
-    Write the calls of the transcript *path* that have an outcome to the Parquet file *to*; how many there are. What *copies*
-    knows from other files is left out.
+    Write the calls of the transcript *path* that have an outcome to the Parquet file *to*. Returns the number of calls.
+    Calls that *copies* knows from other files are left out.
 
-    Sessions of different files are different sessions, whatever their ids, but for one that goes on behind copies. Raises
-    OSError.
+    Sessions of different files are different sessions, even with equal ids, except one that goes on behind copies.
+    Raises OSError.
     """
     with needs("train", "training"):
         import pyarrow.parquet as pq
@@ -48,7 +48,7 @@ def convert(path: str, to: Path, report: Report, copies: Copies) -> int:
 
 def row_schema() -> "pa.Schema":
     """
-    The columns of rows as Arrow has them.
+    Returns the columns of rows as Arrow has them.
     """
     with needs("train", "training"):
         import pyarrow as pa

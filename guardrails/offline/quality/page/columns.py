@@ -141,7 +141,7 @@ COLUMNS: Final = (
 
 def brief(tools: Iterable[Tally]) -> list[Column]:
     """
-    The columns for a terminal: costs only if there are any.
+    Returns the columns for a terminal: costs only if there are any.
     """
     priced = any(tally.cost for tally in tools)
     return [column for column in COLUMNS if column.brief and (column.name != "cost" or priced)]
@@ -149,7 +149,7 @@ def brief(tools: Iterable[Tally]) -> list[Column]:
 
 def loops_told(tools: Iterable[Tally]) -> str:
     """
-    What the loops of *tools* cost, in all and each; empty if there are none.
+    Returns the cost of the loops of *tools*, in all and each. Empty if there are none.
     """
     tools = [tally for tally in tools if tally.loops]
     loops, calls = sum(tally.loops for tally in tools), sum(tally.idle for tally in tools)
@@ -177,7 +177,7 @@ def loops_told(tools: Iterable[Tally]) -> str:
 
 def wasted_told(tally: Tally) -> str:
     """
-    How many calls were wasted, with their share if there are enough of them for one.
+    Returns how many calls were wasted, with their share if there are enough of them for one.
     """
     verb = f"{tally.wasted:,} of {plural(tally.calls, 'call')} wasted"
     return f"{verb} ({share(tally.wasted, tally.calls)})" if tally.calls >= FEW else verb
@@ -185,7 +185,7 @@ def wasted_told(tally: Tally) -> str:
 
 def told_of(tally: Tally) -> list[str]:
     """
-    Why calls of a tool were wasted and what would help, and what its loops cost.
+    Returns the reasons of a tool's wasted calls with their remedies, and the cost of its loops.
     """
     looped = loops_told([tally])
     return [*map(str, reasons(tally)), *([looped] if looped else [])]

@@ -25,7 +25,7 @@ _MINUTE_S: Final = 60
 
 def durations(tools: Sequence[Tally]) -> Markup:
     """
-    The bars of *tools* that have durations.
+    Returns the bars of *tools* that have durations.
     """
     timed = [(tally, tally.durations.at(0.5) or 0.0, tally.durations.at(0.99) or 0.0) for tally in tools]
     timed = [each for each in timed if each[0].durations.n]
@@ -83,7 +83,7 @@ def _place(ms: float, decades: int) -> float:
 
 def duration(ms: float | None) -> str:
     """
-    Milliseconds as a person reads them.
+    Returns milliseconds as a person reads them.
     """
     if ms is None:
         return NONE

@@ -31,7 +31,7 @@ CSS: Final = """
 
 def redesign_first(tools: Sequence[Tally]) -> Markup:
     """
-    A card for each of the first of *tools*, all bars on one scale.
+    Returns a card for each of the first of *tools*, all bars on one scale.
     """
     shown = tools[:MOST]
     scale = max((tally.wasted for tally in shown), default=0)

@@ -23,7 +23,7 @@ _TYPES: Final = 3
 
 def all_tools(tools: Sequence[Tally]) -> Markup:
     """
-    The figures of *tools*, in their order.
+    Returns the figures of *tools*, in their order.
     """
     columns = [Heading(column.name, meaning=column.meaning) for column in COLUMNS]
     headings = [Heading("tool", number=False), *columns, Heading("errors by type", number=False)]
@@ -37,7 +37,7 @@ def _row(tally: Tally) -> list[str | Figure]:
 
 def failed_told(tally: Tally) -> str:
     """
-    `12.0 % of 50 calls`, or `1 of 2 calls`.
+    Returns `12.0 % of 50 calls`, or `1 of 2 calls`.
     """
     calls = plural(tally.calls, "call")
     return f"{tally.failed:,} of {calls}" if tally.calls < FEW else f"{share(tally.failed, tally.calls)} of {calls}"
@@ -45,7 +45,7 @@ def failed_told(tally: Tally) -> str:
 
 def errors_told(tally: Tally, types: int) -> str:
     """
-    `12 not_found, 3 timeout, 2 of other types`: the most frequent *types*.
+    Returns `12 not_found, 3 timeout, 2 of other types`: the most frequent *types*.
     """
     told = [f"{n:,} {kind}" for kind, n in tally.errors.most_common(types)]
     rest = tally.failed - sum(n for _, n in tally.errors.most_common(types))

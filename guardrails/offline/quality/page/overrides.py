@@ -1,7 +1,7 @@
 """
 The suggestions as a policy file: a layer over the policy that they are for.
 
-A `tools:` list replaces the one of the file that it extends, so the rules of that one stand below the new ones, which
+A `tools:` list replaces the one of the file that it extends. So the rules of that file stand below the new ones, which
 match first.
 """
 
@@ -25,8 +25,8 @@ def overrides(
     suggestions: Sequence[Suggestion], base: str, rules: Sequence[Mapping[str, Any]], seen: str, replay: str
 ) -> str:
     """
-    The text of the file. *base* is what it extends, *rules* the `tools:` of that; *seen* says what the figures are of,
-    *replay* is the command that judges the file on the same records.
+    Returns the text of the file. It extends *base*, whose `tools:` are *rules*. The figures are described by *seen*,
+    and *replay* is the command that judges the file on the same records.
     """
     lines = [
         f"# Suggested by `guardrails report --suggest` from {visible(seen)}.",
@@ -34,14 +34,14 @@ def overrides(
         f"#   {visible(replay)}",
         "# Use it as it is, name it in `extends:` of your own policy, or copy entries into your `tools:`.",
         "version: 1",
-        f"extends: {_text(base)}",
+        f"extends: {text_of(base)}",
     ]
     if suggestions or rules:
         lines.append("tools:")
     if not suggestions:
         lines.append("# Nothing is suggested: too few calls, or the policy says it already.")
     for one in suggestions:
-        lines.append(f"  - match: {_text(glob.escape(one.tool))}")
+        lines.append(f"  - match: {text_of(glob.escape(one.tool))}")
         for key, value in one.settings.items():
             lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
     if rules:
@@ -53,14 +53,17 @@ def overrides(
 
 def written(value: Any) -> str:
     """
-    A setting in YAML.
+    Returns a setting in YAML.
     """
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {written(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value) if not isinstance(value, str) else value
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
+    """
+    A text in YAML.
+    """
     # Printable text in double quotes is YAML as it is JSON.
     plain = text.replace("_", "").isalpha() and text.isascii() and text.lower() not in _VALUES
     return text if plain else json.dumps(text, ensure_ascii=False)

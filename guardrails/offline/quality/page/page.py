@@ -1,7 +1,7 @@
 """
 One offline HTML page of the figures: which tools waste calls and why, what their errors are, how long they take.
 
-It has the parts, the style and the rules of the page of a judgement: no network, and what records say in it is text.
+It has the parts, the style and the rules of the page of a judgement: no network, and words of records in it are text.
 """
 
 from collections import Counter
@@ -45,7 +45,7 @@ _SUGGESTED: Final = (
 
 def page(found: Found, suggestions: Sequence[Suggestion] = ()) -> str:
     """
-    The page as text, to be written as UTF-8; the same figures give the same page.
+    Returns the page as text, to be written as UTF-8; the same figures give the same page.
     """
     tools = ranked(found.quality.tallies.values())
     errors: Counter[str] = Counter()
@@ -91,8 +91,9 @@ def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:
             f"{plural(idle, 'call')} in {plural(sum(tally.loops for tally in tools), 'loop')}",
         ),
         ("No completion signal", share(unsaid, results), f"{unsaid:,} of {plural(results, 'success', 'successes')}"),
-        ("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"),
     ]
+    if cost or model:
+        figures.append(("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"))
     return tiles(figures)
 
 

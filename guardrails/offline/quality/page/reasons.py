@@ -43,14 +43,14 @@ _CURES: Final = {
 
 def ranked(tallies: Iterable[Tally]) -> list[Tally]:
     """
-    The tools by their score, the largest first; of equal ones those with the larger share, then by name.
+    Returns the tools by their score, the largest first; of equal ones those with the larger share, then by name.
     """
     return sorted(tallies, key=lambda each: (-each.score, each.calls, each.tool))
 
 
 class Reason(NamedTuple):
     """
-    What wasted calls of a tool, and what would help.
+    The reason of a tool's wasted calls, and a remedy.
     """
 
     what: str
@@ -62,7 +62,7 @@ class Reason(NamedTuple):
 
 def reasons(tally: Tally) -> list[Reason]:
     """
-    What the wasted calls of a tool were, the most frequent first, and what would help.
+    Returns the reasons of a tool's wasted calls, the most frequent first, each with a remedy.
     """
     found = [(n, _failures(kind, n)) for kind, n in tally.errors.items() if kind not in NEWS]
     if tally.idle_failures:

@@ -24,23 +24,23 @@ WRONG_SEEN: Final = 3
 
 def least(odds: Odds) -> float:
     """
-    The share that is surely reached.
+    Returns the share that is surely reached.
     """
     return wilson(odds.count)[0]
 
 
 def most(odds: Odds) -> float:
     """
-    The share that is surely not passed.
+    Returns the share that is surely not passed.
     """
     return wilson(odds.count)[1]
 
 
 def right(odds: Odds) -> bool:
     """
-    Whether what would be refused is pointless: none of it was seen to be wrong, and few are likely to be.
+    Returns whether what would be refused is pointless: none of it was seen to be wrong, and few are likely to be.
 
-    One call that brought something outweighs any number of others: a policy that was made of recorded days must not refuse
+    One call that brought news outweighs any number of others. A policy that was made of recorded days must not refuse
     the honest work of those days.
     """
     return odds.s == odds.n and likely(odds)
@@ -48,14 +48,15 @@ def right(odds: Odds) -> bool:
 
 def likely(odds: Odds) -> bool:
     """
-    Whether what would be refused is nearly always pointless: few seen to be wrong, and no more than twice as many likely.
+    Returns whether the calls that would be refused are nearly always pointless: few seen to be wrong, and no more than
+    twice as many likely.
     """
     return odds.n > 0 and odds.n - odds.s <= WRONG_ALLOWED * odds.n and least(odds) >= 1 - WRONG_BOUND
 
 
 def wrong(odds: Odds) -> bool:
     """
-    Whether surely more would be refused wrongly than is allowed.
+    Returns whether surely more would be refused wrongly than is allowed.
     """
     missed = others(odds)
     return missed.s >= WRONG_SEEN and least(missed) > WRONG_ALLOWED
@@ -63,14 +64,14 @@ def wrong(odds: Odds) -> bool:
 
 def others(odds: Odds) -> Odds:
     """
-    Those that came out otherwise.
+    Returns those that came out otherwise.
     """
     return Odds(odds.n, odds.n - odds.s)
 
 
 def summed(parts: Iterable[Odds]) -> Odds:
     """
-    All of *parts* together.
+    Returns all of *parts* together.
     """
     whole = Odds()
     for part in parts:
@@ -81,21 +82,21 @@ def summed(parts: Iterable[Odds]) -> Odds:
 
 def within(odds: Mapping[int, Odds], window: int, after: int = 0) -> Odds:
     """
-    Those at most *window* calls back, and more than *after*.
+    Returns those at most *window* calls back, and more than *after*.
     """
     return summed(part for back, part in odds.items() if after < back <= window)
 
 
 def of(odds: Odds) -> str:
     """
-    `7 of 20`.
+    Returns `7 of 20`.
     """
     return f"{odds.s:,} of {odds.n:,}"
 
 
 def bound(sign: str, share: float) -> str:
     """
-    A bound in words, rounded to the side that promises less; *sign* is `>` or `<`.
+    Returns a bound in words, rounded to the side that promises less; *sign* is `>` or `<`.
     """
     per_mille = math.floor(share * 1000) if sign == ">" else math.ceil(share * 1000)
     return f"95 % sure {sign} {per_mille / 10:g} %"
@@ -103,6 +104,6 @@ def bound(sign: str, share: float) -> str:
 
 def percent(share: float) -> str:
     """
-    A share of 1 in whole per cent.
+    Returns a share of 1 in whole per cent.
     """
     return f"{100 * share:.0f} %"

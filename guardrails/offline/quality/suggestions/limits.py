@@ -29,7 +29,7 @@ _STEPS_S: Final = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600)
 
 def retries(tally: Tally, plan: Plan) -> Made:
     """
-    The fewest retries beyond which they are not worth their cost, or more than now where those surely are.
+    Returns the fewest retries beyond which they are not worth their cost, or more than now if those surely are.
     """
     guard = next((guard for guard in plan.guards if isinstance(guard, Retryable)), None)
     if guard is None:
@@ -63,7 +63,7 @@ def _pays(odds: Odds | None, guard: Retryable) -> bool:
 
 def timeout(tally: Tally, plan: Plan) -> Made:
     """
-    A limit that hardly any success has ever needed, where calls that pass it mostly fail.
+    Returns a limit that hardly any success has ever needed, if calls that pass it mostly fail.
 
     Only durations that were measured around the tool itself count, and no tool that waits for a person or polls.
     """

@@ -1,8 +1,8 @@
 """
-What the figures say that a policy should declare or override for a tool, and on what evidence.
+Finds the settings that a policy should declare or override for a tool, and their evidence.
 
-Nothing is said on a share alone: the end of its 95 % Wilson interval that is the more cautious has to pass the bound. So
-few calls suggest nothing, and what a policy says already is not said again.
+No suggestion rests on a share alone: the more cautious end of its 95 % Wilson interval has to pass the bound. So few
+calls suggest nothing, and settings that a policy has already are not suggested again.
 """
 
 from dataclasses import dataclass
@@ -41,16 +41,16 @@ class Suggestion:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The same for another program.
+        Returns the same for another program.
         """
         return {"tool": self.tool, "settings": self.settings, "evidence": self.evidence}
 
 
 def suggestion(tally: Tally, plan: Plan, peers: Odds = NO_PEERS) -> Suggestion | None:
     """
-    What the figures of a tool support beyond what *plan* has for it; None: nothing.
+    Returns the suggestion that the figures of a tool support beyond *plan*. Returns None if there is none.
 
-    *peers* are the repeats of the other tools that change nothing, with nothing changed in between.
+    The *peers* are the repeats of the other tools that change nothing, with nothing changed in between.
     """
     if not tally.tool.isprintable() or not 0 < len(tally.tool) <= NAME_LENGTH:
         return None
@@ -82,7 +82,7 @@ def _repeats(tally: Tally, plan: Plan, steady: Made) -> dict[str, Made]:
 
 def waits(tally: Tally) -> bool:
     """
-    Whether the figures say that a tool is asked again until something has happened.
+    Returns whether the figures say that a tool is asked again until something has happened.
     """
     return least(tally.polls) > POLLS and tally.poll_sessions >= SESSIONS
 

@@ -1,8 +1,8 @@
 """
 Which rule and window against repeats the figures of a tool support.
 
-`always` reaches as far as no repeat has brought anything. Under `evidence` a wrong denial weighs as much as 19 right ones, so
-that a window reaches as far as at most one denial in 20 is wrong.
+`always` reaches as far as no repeat has brought anything. Under `evidence` a wrong denial weighs as much as 19 right
+ones. A window so reaches as far as at most one denial in 20 is wrong.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,8 @@ def duplicates(tally: Tally, plan: Plan) -> Made:
 
 def loops(plan: Plan, rule: Made) -> Made:
     """
-    What goes with a smaller window of the rule `evidence`: else `loops` refuses what lies outside it.
+    Returns the settings that go with a smaller window of the rule `evidence`: else `loops` refuses the calls that lie
+    outside it.
     """
     guard = next((guard for guard in plan.guards if isinstance(guard, Loops)), None)
     if guard is None or rule is None or rule[0]["rule"] != "evidence" or rule[0]["window"] == WINDOW:
@@ -64,7 +65,7 @@ def loops(plan: Plan, rule: Made) -> Made:
 
 def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
     """
-    Whether a tool that changes nothing gives the same result until something is changed.
+    Returns whether a tool that changes nothing gives the same result until something is changed.
 
     Where its own repeats are few, *peers* may speak for it: those of the other tools that change nothing. Where a tool
     does change something, to declare it stable would hide that from the repeats of others.
@@ -86,7 +87,7 @@ def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
 
 def value(odds: Odds) -> int:
     """
-    What refusing them is worth, in right denials.
+    Returns the value of refusing them, in right denials.
     """
     return odds.s - WEIGHT * (odds.n - odds.s)
 

@@ -31,7 +31,7 @@ _JOURNAL_AT: Final = 18
 
 class AgentsSession:
     """
-    What `SQLiteSession` keeps.
+    The data that `SQLiteSession` keeps.
     """
 
     name = "openai agents session"
@@ -68,7 +68,8 @@ def _is_row(value: Any) -> bool:
 
 def session_rows(path: Path, report: Report, file: str) -> Iterator[bytes] | None:
     """
-    The rows of the database at *path*, each as a line of JSON. Returns None if it holds no such sessions or cannot be opened.
+    Returns the rows of the database at *path*, each as a line of JSON. Returns None if it holds no such sessions or
+    cannot be opened.
     """
     try:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?{_how(path)}", uri=True)

@@ -1,10 +1,10 @@
 """
 ATIF, the trajectories of Harbor (Terminal-Bench): an object with `schema_version` `ATIF-v1.N` and `steps`.
 
-A step of the agent holds its calls and what came back, joined by the id of the call; a single result without an id is
-that of the step's only call. The format itself has no flag for a failure: some of its writers add one
-(`tool_result_is_error`), and the outputs of Codex say their exit code as in its own rollouts. Steps that were copied from an
-earlier trajectory are left out. Embedded trajectories of sub-agents and side chains are sessions of their own.
+A step of the agent holds its calls and their results, joined by the id of the call. A single result without an id
+belongs to the step's only call. The format itself has no flag for a failure. Some of its writers add one
+(`tool_result_is_error`), and the outputs of Codex say their exit code as in its own rollouts. Steps that were copied
+from an earlier trajectory are left out. Embedded trajectories of sub-agents and side chains are sessions of their own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,10 +1,10 @@
 """
 OpenHands: the events of a conversation as JSON lines or as a list, of version 1 (`kind`) or 0 (`action`, `observation`).
 
-An action is a call, and its observation the result, joined by the id of the call. Whether it failed: by the exit code of a command, else
-by the event's own flag; a command that still runs (exit code -1) has not failed by that. The tokens of a response are
-what the conversation's totals grew by before its first call (version 1), or stand with the call (version 0). Events name no
-conversation: it is named by its file.
+An action is a call, and its observation the result, joined by the id of the call. A failure is told by the exit code of
+a command, else by the event's own flag. A command that still runs (exit code -1) has not failed by that. The tokens of
+a response are what the conversation's totals grew by before its first call (version 1), or stand with the call (version
+0). Events name no conversation: it is named by its file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -97,7 +97,7 @@ class _Events:
 
     def add(self, event: Mapping[str, Any]) -> Iterator[RecordedCall]:
         """
-        One event.
+        Returns one event.
         """
         kind = event.get("kind")
         if kind == "ActionEvent":

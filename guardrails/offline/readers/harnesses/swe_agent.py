@@ -1,10 +1,10 @@
 """
 SWE-agent's `.traj` files: an object with `trajectory` and `history`, or with `history` alone, as demonstrations have.
 
-Calls are taken from the history, which has their tools, arguments and ids; results and times from the step of the same
-action, whose observation is what came back without the prompt around it. A step without a tool call is a line for
-its shell: tool `bash`. The format has no flag for a failure. Tokens and cost are kept of a whole run only,
-and are left out. Demonstrations in the prompt are no calls. A run of several attempts has a session for each.
+Calls are taken from the history, which has their tools, arguments and ids. Results and times come from the step of the
+same action, whose observation is the result without the prompt around it. A step without a tool call is a line for its
+shell: tool `bash`. The format has no flag for a failure. Tokens and cost are kept of a whole run only, and are left
+out. Demonstrations in the prompt are no calls. A run of several attempts has a session for each.
 """
 
 from bisect import bisect_left
@@ -124,7 +124,7 @@ class _Steps:
 
     def of(self, action: Any) -> Mapping[str, Any]:
         """
-        The next step of that action; an empty one if there is none near.
+        Returns the next step of that action; an empty one if there is none near.
         """
         places = self._places.get(action, []) if type(action) is str else []
         at = bisect_left(places, self._next)

@@ -1,3 +1,3 @@
 """
-What the readers share in reading text and fields.
+The parts that readers share for text and fields.
 """

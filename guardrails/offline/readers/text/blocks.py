@@ -18,8 +18,8 @@ _TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
 
 def text_of(content: Any) -> str:
     """
-    The text of *content*: itself, or its blocks joined by newlines. A block without text stands as its JSON, or as a
-    hash of it if that is long, so that different ones stay different; any other value is its JSON.
+    Returns the text of *content*: itself, or its blocks joined by newlines. A block without text stands as its JSON, or
+    as a hash of it if that is long, so that different ones stay different. Any other value is its JSON.
     """
     if type(content) is str:
         return content
@@ -35,7 +35,7 @@ def text_of(content: Any) -> str:
 
 def has_text(block: Any) -> bool:
     """
-    Whether *block* is a block of text.
+    Returns whether *block* is a block of text.
     """
     return type(block) is dict and type(block.get("text")) is str and is_one_of(block.get("type", "text"), _TEXT_BLOCKS)
 

@@ -1,5 +1,5 @@
 """
-What a JSON text that is cut off says before the cut.
+Reads a JSON text that is cut off, up to the cut.
 """
 
 import json
@@ -20,10 +20,10 @@ MAX_DEPTH: Final = 1_000
 
 def completed(text: bytes) -> Any:
     """
-    The value of *text* up to the last part that is whole, with the brackets closed that are open there.
+    Returns the value of *text* up to the last part that is whole, with the brackets closed that are open there.
 
-    None where nothing is whole, the brackets do not match, or *text* is not cut but broken. Takes time in proportion
-    to the length of *text*.
+    Returns None if no part is whole, the brackets do not match, or *text* is not cut but broken. Takes time in
+    proportion to the length of *text*.
     """
     end, closing = _last_whole(text)
     if not closing:

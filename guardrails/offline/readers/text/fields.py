@@ -1,5 +1,5 @@
 """
-Fields of foreign JSON as the types that they should have; None or nothing where they have another.
+Reads fields of foreign JSON as the types that they should have. A field of another type is None or empty.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,42 +23,42 @@ _SECONDS_UNTIL: Final = 100_000_000_000
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """
-    *value* where it is a JSON object, else an empty one.
+    Returns *value* if it is a JSON object, else an empty one.
     """
     return value if type(value) is dict else NOTHING
 
 
 def listed(value: Any) -> list[Any]:
     """
-    *value* where it is a JSON array, else an empty one.
+    Returns *value* if it is a JSON array, else an empty one.
     """
     return value if type(value) is list else []
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
     """
-    The JSON objects among the elements of an array.
+    Returns the JSON objects among the elements of an array.
     """
     return (each for each in listed(value) if type(each) is dict)
 
 
 def text(value: Any) -> str | None:
     """
-    *value* where it is text with a character.
+    Returns *value* if it is text with a character.
     """
     return value if type(value) is str and value else None
 
 
 def is_one_of(value: Any, names: frozenset[str]) -> bool:
     """
-    Whether *value* is one of *names*; foreign values may be of a type that no set can be asked for.
+    Returns whether *value* is one of *names*; foreign values may be of a type that no set can be asked for.
     """
     return type(value) is str and value in names
 
 
 def count(value: Any) -> int | None:
     """
-    A number of tokens or milliseconds: an integer from 0 to 2**53, or a float of that size, rounded.
+    Returns a number of tokens or milliseconds: an integer from 0 to 2**53, or a float of that size, rounded.
     """
     kind = type(value)
     if kind is int:
@@ -69,15 +69,15 @@ def count(value: Any) -> int | None:
 
 def amount(value: Any) -> float | None:
     """
-    A cost: a finite number from 0 on.
+    Returns a cost: a finite number from 0 on.
     """
     return float(value) if type(value) in (int, float) and 0 <= value <= MAX_NUMBER else None
 
 
 def time_ms(value: Any) -> int | None:
     """
-    A time in milliseconds since 1970: from ISO 8601 text (UTC where it names no zone), or from a number, which is
-    seconds, or milliseconds from 100,000,000,000 on.
+    Returns a time in milliseconds since 1970, from ISO 8601 text (UTC if it names no zone) or from a number. A number
+    is seconds, or milliseconds from 100,000,000,000 on.
     """
     if type(value) is str:
         try:
@@ -97,7 +97,7 @@ def time_ms(value: Any) -> int | None:
 
 def total(*counts: Any) -> int | None:
     """
-    The sum of those that are counts; None where none is.
+    Returns the sum of those that are counts. Returns None if there are none.
     """
     known = [number for each in counts if (number := count(each)) is not None]
     return sum(known) if known else None
@@ -105,7 +105,7 @@ def total(*counts: Any) -> int | None:
 
 def arguments_of(value: Any) -> Any:
     """
-    The arguments of a call: what a model's text says in JSON, the text itself where it is none, `{}` for nothing, or a
-    value that is already read.
+    Returns the arguments of a call. They are the JSON of a model's text, or the text itself if it is not JSON. No value
+    gives `{}`, and a value that is already read stays.
     """
     return parse_arguments(value)[0] if type(value) is str else {} if value is None else value

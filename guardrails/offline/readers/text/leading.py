@@ -16,7 +16,7 @@ HEAD_BYTES = 65_536
 @lru_cache(maxsize=1)
 def leading_values(head: str) -> list[Any]:
     """
-    The values of JSON lines, or the one document, that *head* begins; the last one as far as it goes.
+    Returns the values of JSON lines, or the one document, that *head* begins; the last one as far as it goes.
 
     Not to be changed: readers that are asked one after the other share it.
     """

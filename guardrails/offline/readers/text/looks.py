@@ -1,5 +1,5 @@
 """
-What a file looks like that gives no calls, in words for a person.
+Describes, in words for a person, a file that gives no calls.
 """
 
 import re
@@ -39,7 +39,8 @@ _SEPARATORS: Final = {",": "commas", "\t": "tabs", ";": "semicolons"}
 
 def wide_text(head: bytes) -> str | None:
     """
-    What a file is that begins with *head*, if that is text with more than a byte to each character, else None.
+    Returns the kind of a file that begins with *head*, if that is text with more than a byte to each character. Returns
+    None otherwise.
     """
     wide = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
     if wide is None and set(head[:4].replace(b"\0", b"")) <= _PLAIN:
@@ -49,7 +50,8 @@ def wide_text(head: bytes) -> str | None:
 
 def no_text(head: bytes) -> str | None:
     """
-    Which known file that is no text begins with *head*, if it is one: lines may stand in it as they are, but not all of them.
+    Returns the known kind of file, not text, that begins with *head*, if there is one. Lines may stand in it as they
+    are, but not all of them.
     """
     if head.startswith(_TAR, _TAR_AT):
         return "a tar archive"
@@ -58,7 +60,7 @@ def no_text(head: bytes) -> str | None:
 
 def looks_like(head: bytes) -> str:
     """
-    What a file is that begins with *head*, up to 64 KB of it, and how long it is as far as that shows.
+    Returns the kind of a file that begins with *head*, up to 64 KB of it, and its length as far as that shows.
     """
     wide = wide_text(head)
     if wide is not None:

@@ -59,7 +59,8 @@ class Unwrapped(NamedTuple):
 
 def unwrapped(text: str) -> Unwrapped:
     """
-    *text* without the wrapping of an MCP tool result, a list of its blocks or one such block, if one of them is text.
+    Returns *text* without the wrapping of an MCP tool result, a list of its blocks or one block, if one of them is
+    text.
     """
     failed: bool | None = None
     for _ in range(MAX_LAYERS):

@@ -1,5 +1,5 @@
 """
-The JSON values of a transcript, line by line or as one document; what is broken is counted, never raised.
+The JSON values of a transcript, line by line or as one document. Broken lines are counted, never raised.
 """
 
 import json
@@ -31,10 +31,10 @@ _SAME_DIGITS: Final = bytes(ord("0") if chr(code) in "0123456789" else ord(" ") 
 
 def parse(text: bytes) -> Any:
     """
-    The value of a JSON text. Raises ValueError where it is none.
+    Returns the value of a JSON text. Raises ValueError if it is not JSON.
 
-    Numbers may be NaN or infinite and text may hold lone surrogates, as programs that are not strict write them;
-    an integer beyond 64 bits may come back as a float.
+    Numbers may be NaN or infinite and text may hold lone surrogates, as programs that are not strict write them. An
+    integer beyond 64 bits may come back as a float.
     """
     try:
         return orjson.loads(text)
@@ -50,7 +50,7 @@ def parse(text: bytes) -> Any:
 
 def parse_exactly(text: bytes) -> Any:
     """
-    `parse`, with integers of any length (up to Python's 4,300 digits) as they are.
+    Returns `parse`, with integers of any length (up to Python's 4,300 digits) as they are.
     """
     if beyond_64_bits(text):
         with suppress(ValueError, RecursionError):
@@ -61,7 +61,7 @@ def parse_exactly(text: bytes) -> Any:
 
 def beyond_64_bits(text: bytes) -> bool:
     """
-    Whether *text* may hold an integer that orjson would make a float.
+    Returns whether *text* may hold an integer that orjson would make a float.
     """
     digits = text.translate(_SAME_DIGITS)
     return b"0" * 20 in digits or (b"-9" in text and b"0" * 19 in digits)
@@ -69,7 +69,8 @@ def beyond_64_bits(text: bytes) -> bool:
 
 def parsed_lines(lines: Iterable[bytes], report: Report, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """
-    The JSON objects of *lines* with their numbers from 1; what is no object is counted as broken, blank lines are not.
+    Returns the JSON objects of *lines* with their numbers from 1. A line that is no object is counted as broken, a
+    blank line is not.
     """
     for number, line in enumerate(lines, 1):
         if line in _BLANK:
@@ -87,9 +88,9 @@ def parsed_lines(lines: Iterable[bytes], report: Report, file: str) -> Iterator[
 
 def parsed_values(lines: Iterable[bytes], report: Report, file: str) -> Iterator[tuple[int, Any]]:
     """
-    The JSON values of *lines* with the line that each begins on: one a line, or one in all.
+    Returns the JSON values of *lines* with the line that each begins on: one a line, or one in all.
 
-    A document that is cut off is read as far as it goes, and its last line counted as broken. Where it is longer than
+    A document that is cut off is read as far as it goes, and its last line counted as broken. If it is longer than
     `MAX_DOCUMENT` nothing is read, and the report says so.
     """
     rest = iter(lines)

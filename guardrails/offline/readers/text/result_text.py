@@ -1,5 +1,5 @@
 """
-The text of a recorded result, and what it says of its own failure.
+Reads the text of a recorded result, and the failure that it tells of.
 """
 
 import re
@@ -22,19 +22,28 @@ HEAD_CHARS: Final = 600
 """Of a result only this much is asked whether it failed."""
 _MAX_PARSED: Final = 65_536
 
+_NONE: Final = r"(?:none|null|nil|no|false|0)\b[ \t]*+(?:$|[\n,;])"
 _FAILURE: Final = re.compile(
-    r"""\s*+(?:
-      (?:[a-z_]{1,40}\ ){0,4}error\b\s*+(?:[:\[(]|executing|$)      # `Input validation error: ...`
-    | error\b | err:\ | fatal\b | panic:\ | exception\b | unknown\ tool\b
+    rf"""\s*+(?![^\n]{{0,60}}\b(?:(?:no|zero|without|fixed|standard|margin\ of)(?:\ the)?\ error\b|error\s*[:=]\s*{_NONE}))
+    (?:[❌✖✗⛔🚫⚠]\ufe0f?\s?|\*\*)?+(?:                              # `❌ Error: ...`
+      (?:[a-z_]{{1,40}}\ ){{0,4}}error\b\s*+(?:[:\[(]|executing|$)      # `Input validation error: ...`
+    | error\b(?!\ (?:count|rate|budget|margin|bar|free)s?\b) | err:\ | fatal\b | panic:\ | exception\b | unknown\ tool\b
+    | mcp\ error\ -?\d | \[error\] | <(?:tool_use_)?error>
     | an\ error\ occurred\ while\ (?:running\ the\ tool|parsing\ tool\ arguments)\b      # OpenAI Agents SDK
-    | (?:failed|unable|could\ not|couldn't|cannot)\ (?:to\ )?[a-z]
-    | [\w.]{0,80}(?:Error|Exception)\b\ {0,3}:
-    | [^\n]{0,60}\btimed\ out\b
-    | (?:process\ exited\ with\ )?(?:code|exit\ ?code|status)[:\ ]{1,3}[1-9]
-    | (?:http[/\d.]{0,4}|status(?:\ code)?)[:\ ]{1,2}[45]\d\d\b
+    | (?:failed|unable|could\ not|couldn't|cannot)\ (?:to\ )?[a-z](?![a-z]*:\ 0\b)
+    | [\w.]{{0,80}}(?:Error|Exception)\b\ {{0,3}}:
+    | (?!(?:0|no|none|nothing)(?:\ \w+){{0,3}}\ timed\ out)[^\n]{{0,60}}(?<!\bthat\ )(?<!\bnot\ )(?<!\bnever\ )\btimed\ out\b
+    | (?:process\ exited\ with\ )?(?:exit\ ?(?:code|status)[:\ ]{{1,3}}[1-9]
+        | (?:code|status)[:\ ]{{1,3}}(?![23]\d\d\b)[1-9]\d{{0,2}}\s*+(?:$|\n|[^\w\s]))
+    | command\ failed\ with\ exit\ code\ [1-9]
+    | (?:http[/\d.]{{0,4}}|status(?:\ code)?)[:\ ]{{1,2}}[45]\d\d\b
     | [45]\d\d\ (?:bad|unauthori|forbidden|not\ found|conflict|too\ many|internal|service|gateway|client|server)
-    | -{20,80}\s{1,3}\w{1,60}(?:Error|Exception)\b                  # IPython
-    | cell\ in\[\d{1,6}\],\ line\ \d[^\n]{0,500}\n(?:[^\n]{0,500}\n){1,2}[A-Z]\w{1,60}Error:
+    | (?:permission|access)\ denied\b | too\ many\ requests\b | (?:\w+\ )?rate\ limit\ exceeded\b
+    | connection\ (?:refused|reset)\b | [^\n]{{0,80}}:\ command\ not\ found\s*+$
+    | (?:tool\ \S+\ )?not\ found\s*+$ | (?:timeout|unauthorized|forbidden|bad\ request|service\ unavailable)\.?\s*+$
+    | (?-i:E[A-Z]{{4,12}}):\ [a-z]                                     # Node: `ENOENT: no such file ...`
+    | -{{20,80}}\s{{1,3}}\w{{1,60}}(?:Error|Exception)\b                  # IPython
+    | cell\ in\[\d{{1,6}}\],\ line\ \d[^\n]{{0,500}}\n(?:[^\n]{{0,500}}\n){{1,2}}[A-Z]\w{{1,60}}Error:
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -46,7 +55,7 @@ _ENVELOPE_FAILURES: Final = frozenset(
 
 def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> None:
     """
-    Put a result into *call*, with the kind of its error; *failed* is the format's own flag, None where it has none.
+    Put a result into *call*, with the kind of its error. The format's own flag is *failed*, or None if it has none.
 
     The result is taken out of the wrapping of MCP. Without the format's flag that wrapping is asked for one, then the text.
     """
@@ -63,8 +72,8 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
 
 def says_failure(told: str) -> bool:
     """
-    Whether a result says that it failed: one of MCP by its flag or the text in it, an object by the status of an envelope or
-    as in a session, other text by how it begins, since there is nobody else to ask.
+    Returns whether a result says that it failed. An MCP result says so by its flag or its text, an object by the status
+    of an envelope or as in a session. Other text says so by its beginning, since there is no other sign.
     """
     told, flag = unwrapped(told)
     return flag or _says_failure(told)
@@ -82,7 +91,7 @@ def _says_failure(told: str) -> bool:
 
 def own_error_type(told: str) -> ErrorType | None:
     """
-    The error type that an envelope of this library names.
+    Returns the error type that an envelope of this library names.
     """
     if told[:1] != "{" or '"error_type"' not in told or len(told) > _MAX_PARSED:
         return None

@@ -1,3 +1,3 @@
 """
-What tracing keeps of agents: spans and runs.
+Reads the traces of agents: spans and runs.
 """

@@ -1,9 +1,11 @@
 """
-Runs of LangSmith as JSON: what `Client.list_runs` gives, a run a line or in a list, or an answer of its API (`runs`).
+Runs of LangSmith as JSON: the output of `Client.list_runs`, a run a line or in a list, or an answer of its API
+(`runs`).
 
-Runs come the latest first, and those of agents below before the tool that calls them, so that runs are held until their trace is
-read, as far as `MAX_HELD` characters reach. A session is the thread that the metadata name, or else the trace; runs
-below a tool are a session of their own. A run's error is a failure, and so is a message of LangChain with status `error`.
+Runs come the latest first, and those of agents below before the tool that calls them. They are therefore held until
+their trace is read, as far as `MAX_HELD` characters reach. A session is the thread that the metadata name, or else the
+trace; runs below a tool are a session of their own. A run's error is a failure, and so is a message of LangChain with
+status `error`.
 """
 
 import re

@@ -24,7 +24,8 @@ _MAX_PARSED: Final = 1 << 20
 
 def openinference_span(span: Span) -> Span | None:
     """
-    *span* with the attributes that a reader of spans looks for. Returns None if it is no call of a tool or of a model.
+    Returns *span* with the attributes that a reader of spans looks for. Returns None if it is no call of a tool or of a
+    model.
     """
     said = span.attributes
     session_id = text(said.get("session.id")) or span.session_id

@@ -79,7 +79,7 @@ class SpanSession:
 
     def add(self, span: Span) -> Iterator[RecordedCall]:
         """
-        A span that has ended.
+        Returns a span that has ended.
         """
         self._added += 1
         heappush(self._held, span._replace(order=self._added))
@@ -208,7 +208,7 @@ class Sessions:
 
     def add(self, span: Span) -> Iterator[RecordedCall]:
         """
-        A span that has ended.
+        Returns a span that has ended.
         """
         session = self._open.get(span.session_id)
         if session is None:

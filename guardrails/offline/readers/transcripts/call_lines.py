@@ -1,11 +1,11 @@
 """
 JSON lines of one call each, with its result: the form of the recorded data sets, and the plainest to write oneself.
 
-A line has `session_id`, `tool` and `arguments`, and as far as known `source`, `model`, `call_index`, `result`,
-`is_error`, `error_type`, `ts` (seconds since 1970), `duration_ms`, `tokens_in`, `tokens_out`, `cost_usd` (of the model
-response, on its first call), and `result_sha1`, `result_norm_sha1` where the result is cut: of the full text, and of
-the text without clocks, counters and ids. An `is_error` of null says that there is no result; without that key the
-result's own text is asked.
+A line has `session_id`, `tool` and `arguments`. If known it also has `source`, `model`, `call_index`, `result`,
+`is_error`, `error_type`, `ts` (seconds since 1970) and `duration_ms`. The usage of the model response, on its first
+call, is `tokens_in`, `tokens_out` and `cost_usd`. If the result is cut, `result_sha1` is of the full text, and
+`result_norm_sha1` of the text without clocks, counters and ids. An `is_error` of null says that there is no result;
+without that key the result's own text is asked.
 """
 
 from collections.abc import Iterable, Iterator

@@ -2,7 +2,7 @@
 Claude Code sessions: JSON lines as the program keeps them, or as `--output-format stream-json` prints them.
 
 The calls of a sub-agent are a session of their own, `session/agent`: by `agentId`, by `parent_tool_use_id`, or by the
-first line of a sidechain. What a parent's file shows of a sub-agent as `progress` is not read: it has its own file.
+first line of a sidechain. The `progress` of a sub-agent in a parent's file is not read: the sub-agent has its own file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -76,7 +76,7 @@ class ClaudeCode:
         if hidden:
             report.note(
                 file,
-                f"it shows the progress of sub-agents in {hidden} lines; their calls are read from their own files",
+                f"it shows the progress of sub-agents (lines: {hidden:,}); their calls are read from their own files",
             )
 
 

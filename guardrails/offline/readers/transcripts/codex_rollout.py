@@ -2,8 +2,8 @@
 Codex CLI rollouts: JSON lines of `session_meta`, `turn_context`, `response_item` and `event_msg`, or bare items (2025).
 
 A command's exit code stands in the header of its output, or in the metadata of an older one. The tokens of a response
-come after its calls and often after their outputs, so a response's calls are given out when it is over. What the
-program or its server does by itself (web search, the search for tools) is no call.
+come after its calls and often after their outputs, so a response's calls are given out when it is over. Actions of the
+program or its server (web search, the search for tools) are no calls.
 """
 
 import re
@@ -94,7 +94,7 @@ class _Rollout:
 
     def add(self, kind: Any, payload: Mapping[str, Any], at_ms: int | None) -> Iterator[RecordedCall]:
         """
-        One line.
+        Returns one line.
         """
         if kind == "session_meta":
             self._name(payload)
@@ -168,7 +168,7 @@ def _arguments(item: Mapping[str, Any]) -> Any:
 
 def settle_output(call: RecordedCall, output: Any) -> None:
     """
-    Put an output into *call*, with what its header says of the exit code and the time.
+    Put an output into *call*, with the exit code and the time from its header.
     """
     if type(output) is dict:
         settle(call, output.get("content", output.get("output")), failed=_flag(output))

@@ -69,7 +69,7 @@ class _Session:
 
     def add(self, event: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[RecordedCall]:
         """
-        One event.
+        Returns one event.
         """
         match event.get("type"):
             case "session.start" | "session.resume":

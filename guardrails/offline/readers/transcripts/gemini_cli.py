@@ -83,7 +83,7 @@ class _Session:
 
     def calls(self, message: Mapping[str, Any]) -> Iterator[RecordedCall]:
         """
-        The calls of one message that were not yet given.
+        Returns the calls of one message that were not yet given.
         """
         first = True
         for wire in objects(message.get("toolCalls")):

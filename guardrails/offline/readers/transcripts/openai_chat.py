@@ -1,10 +1,11 @@
 """
-OpenAI chat messages: a JSON object with `messages` or `traj`, a bare list of messages, a list of such objects, such values as
-JSON lines, or a message a line.
+OpenAI chat messages. A file is a JSON object with `messages` or `traj`, a bare list of messages, or a list of such
+objects. It may also hold these values as JSON lines, or a message a line.
 
-A session is one conversation: it is named by the object's own id (and the `trial` of its task), or by the file and its
-line or place; messages that are lines by their `session_id` or the like, or by the file. Results are matched by
-`tool_call_id` up to the next message that makes calls, since servers use an id again.
+A session is one conversation. It is named by the object's own id (and the `trial` of its task), or by the file and its
+line or place. Messages that are lines are named by their `session_id` or a like field, or by the file. Results are
+matched by `tool_call_id` up to the next message that makes calls, since servers use an id again.
+A task that is tried again is a session again: `7`, `7:2`.
 """
 
 from collections import deque
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
+from guardrails.offline.readers.recent import Names, Recent
 from guardrails.offline.readers.text.fields import (
     amount,
     arguments_of,
@@ -31,9 +32,10 @@ from guardrails.offline.readers.text.result_text import settle
 from .openai_responses import is_item, item_calls
 
 
-_IDS: Final = ("session_id", "conversation_id", "thread_id", "chat_id", "id", "task_id")
-_IDS_OF_LINES: Final = ("session_id", "conversation_id", "thread_id", "chat_id")
-"""A message's own `id` is another in each line."""
+_IDS: Final = ("session_id", "conversation_id", "thread_id", "chat_id")
+"""What goes on under one of them, in another object or message, is the same session."""
+_IDS_OF_RUNS: Final = ("id", "task_id")
+"""An object's own; a message's own `id` is another in each line."""
 _SAID: Final = frozenset({"content", "tool_calls", "function_call"})
 MAX_RESULTS: Final = 10_000
 """Results of one response that are kept; the calls of those beyond have none."""
@@ -53,7 +55,7 @@ class OpenAIChat:
         return any(_is_chat(value) or _is_line(value) for value in leading_values(head)[:3])
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
-        told = _Lines(source)
+        told, names = _Lines(source), Names()
         for number, value in parsed_values(lines, report, file):
             if _is_line(value):
                 yield from told.add(value, file)
@@ -64,26 +66,29 @@ class OpenAIChat:
 
             unnamed = file if number == 1 else f"{file}:{number}"
             if not _is_list(value):
-                yield from _chat(value, source, unnamed)
+                yield from _chat(value, source, unnamed, names)
                 continue
             for place, chat in enumerate(objects(value)):
-                yield from _chat(chat, source, f"{unnamed}/{place}")
+                yield from _chat(chat, source, f"{unnamed}/{place}", names)
         yield from told.rest()
 
 
-def _chat(value: Any, source: str, unnamed: str) -> Iterator[RecordedCall]:
+def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[RecordedCall]:
     """
-    The calls of one conversation, *unnamed* where it has no id of its own.
+    The calls of one conversation, *unnamed* where it has no id of its own; *names* are those of runs before.
     """
     chat = mapping(value)
     messages = _messages(chat) if chat else listed(value)
-    session_id = next((str(chat[key]) for key in _IDS if type(chat.get(key)) in (str, int)), None)
-    if session_id is not None and type(chat.get("trial")) is int:
+    key = next((key for key in _IDS + _IDS_OF_RUNS if type(chat.get(key)) in (str, int)), None)
+    session_id = unnamed if key is None else str(chat[key])
+    if key is not None and type(chat.get("trial")) is int:
         session_id = f"{session_id}/{chat['trial']}"
+    if key in _IDS_OF_RUNS:
+        session_id = names.give(session_id)
     if any(is_item(message) for message in messages):
-        yield from item_calls(messages, source, session_id or unnamed)
+        yield from item_calls(messages, source, session_id)
     else:
-        yield from chat_calls(messages, source, session_id or unnamed, text(chat.get("model")))
+        yield from chat_calls(messages, source, session_id, text(chat.get("model")))
 
 
 def _messages(chat: Mapping[str, Any]) -> list[Any]:
@@ -134,9 +139,9 @@ class _Lines:
 
     def add(self, message: Mapping[str, Any], file: str) -> Iterator[RecordedCall]:
         """
-        One more; the calls that are complete by it.
+        Add a message. Returns the calls that are complete by it.
         """
-        session_id = next((str(message[key]) for key in _IDS_OF_LINES if type(message.get(key)) in (str, int)), file)
+        session_id = next((str(message[key]) for key in _IDS if type(message.get(key)) in (str, int)), file)
         if any(_made(message)):
             yield from self._ended(session_id)
             self._open[session_id] = [message]
@@ -162,7 +167,7 @@ def chat_calls(
     messages: list[Any], source: str, session_id: str, model: str | None = None, index: int = 0, turn: int = 0
 ) -> Iterator[RecordedCall]:
     """
-    The calls of one conversation, or of a part of it with *index* calls in *turn* responses before.
+    Returns the calls of one conversation, or of a part of it with *index* calls in *turn* responses before.
     """
     for at, message in enumerate(map(mapping, messages)):
         made = list(_made(message))

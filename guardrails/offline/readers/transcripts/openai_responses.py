@@ -1,7 +1,7 @@
 """
 OpenAI Responses items: `function_call`, `custom_tool_call`, `local_shell_call` and their outputs.
 
-A file is a list of items, a response object (or an object with `input`, `output` or `items`), or such values as JSON
+A file is a list of items, a response object (or an object with `input`, `output` or `items`), or these values as JSON
 lines. A history that is sent again with each request is read once: a call is known by its `call_id`. A session is the
 `conversation`, or else the file.
 """
@@ -62,7 +62,7 @@ class OpenAIResponses:
 
 def item_calls(values: list[Any], source: str, session_id: str) -> Iterator[RecordedCall]:
     """
-    The calls among the items of one conversation.
+    Returns the calls among the items of one conversation.
     """
     items = Items(source)
     for item in objects(values):
@@ -72,7 +72,7 @@ def item_calls(values: list[Any], source: str, session_id: str) -> Iterator[Reco
 
 def is_item(value: Any) -> bool:
     """
-    Whether *value* is an item that only the Responses API has.
+    Returns whether *value* is an item that only the Responses API has.
     """
     return type(value) is dict and is_one_of(value.get("type"), _ITEMS)
 
@@ -106,7 +106,7 @@ class Items:
 
     def add_all(self, value: Any, session_id: str) -> Iterator[RecordedCall]:
         """
-        A response object, an object with lists of items, or a list of either.
+        Returns a response object, an object with lists of items, or a list of either.
         """
         if type(value) is list:
             for each in objects(value):
@@ -133,7 +133,7 @@ class Items:
 
     def add(self, item: Mapping[str, Any], session_id: str, at_ms: int | None = None) -> Iterator[RecordedCall]:
         """
-        One item, of the time *at_ms* if no response around it says one.
+        Returns one item, of the time *at_ms* if no response around it says one.
         """
         kind = item.get("type")
         if is_one_of(kind, _CALLS):

@@ -1,10 +1,11 @@
 """
 OpenTelemetry spans as OTLP JSON (one export, or JSON lines of exports), or as the SDK writes them (`span.to_json`), a span a line.
 
-With attributes of the GenAI convention or of OpenInference. `execute_tool` spans are the calls; `chat` spans between them tell
-the tokens of the response that made them. A session is the `gen_ai.conversation.id` or `session.id`, or else the trace. Spans are
-exported as they end: they are put into the order of their start, as far as 64 of a session reach back. Spans of this library
-also say what was decided (`guardrails.*`); one whose call another span tells (`guardrails.status` is `claimed`) is left out.
+With attributes of the GenAI convention or of OpenInference. `execute_tool` spans are the calls; `chat` spans between
+them tell the tokens of the response that made them. A session is the `gen_ai.conversation.id` or `session.id`, or else
+the trace. Spans are exported as they end: they are put into the order of their start, as far as 64 of a session reach
+back. Spans of this library also tell the decision (`guardrails.*`). A span whose call another span tells
+(`guardrails.status` is `claimed`) is left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

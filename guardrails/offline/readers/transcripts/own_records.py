@@ -115,7 +115,7 @@ class _Newer:
 
     def holds(self, record: Line) -> bool:
         """
-        Whether *record* is one, which is counted.
+        Returns whether *record* is one, which is counted.
         """
         version = newer_version(record)
         if version is None:
@@ -154,7 +154,7 @@ class _Session:
 
     def apply(self, event: str, record: Line, waiting: Waiting) -> Iterable[RecordedCall]:
         """
-        One event; the calls that can be given out after it.
+        Returns one event; the calls that can be given out after it.
         """
         session_id: str = record["session_id"]
         if event == "call":

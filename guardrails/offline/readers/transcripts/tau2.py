@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from guardrails.offline.readers.base import RecordedCall, Report
+from guardrails.offline.readers.recent import Names
 from guardrails.offline.readers.text.fields import amount, arguments_of, count, listed, mapping, objects, text, time_ms
 from guardrails.offline.readers.text.leading import leading_values
 from guardrails.offline.readers.text.parsing import parsed_values
@@ -27,6 +28,7 @@ class Tau2:
         return any(map(_is_simulation, leading_values(head)[:3]))
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
+        names = Names()
         for number, value in parsed_values(lines, report, file):
             found = mapping(value)
             if not found:
@@ -37,7 +39,8 @@ class Tau2:
                 session_id = _session_id(simulation) or (f"{file}:{number}" if number > 1 else file)
                 if "simulations" in found and session_id == file:
                     session_id = f"{file}:{place}"
-                yield from _calls(listed(simulation.get("messages")), source, session_id, _model(found))
+                messages = listed(simulation.get("messages"))
+                yield from _calls(messages, source, names.give(session_id), _model(found))
 
 
 def _is_simulation(value: Any) -> bool:

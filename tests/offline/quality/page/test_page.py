@@ -144,6 +144,11 @@ def test_a13_the_tools_to_redesign_first_stand_first_with_their_reasons(found: F
     assert "4. good" not in text, "it wastes nothing"
 
 
+def test_costs_that_nobody_recorded_are_not_told(counted: Counted) -> None:
+    call = RecordedCall("a", "s", 0, "look", {}, result="x", is_error=False)
+    assert "Cost" not in Page(page(found_of(counted([call])))).text
+
+
 def test_a13_the_table_has_every_figure_of_every_tool(found: Found) -> None:
     rows = {row[0]: row[1:] for row in Page(page(found)).drawn()}
     assert list(rows) == ["search", "book", "rates", "good"]

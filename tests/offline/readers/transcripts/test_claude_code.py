@@ -27,7 +27,7 @@ def test_the_calls_of_sub_agents_are_sessions_of_their_own(read: Any) -> None:
     calls, report = read("claude_code.jsonl")
     agents = {c.session_id: (c.call_index, c.tool, c.result) for c in calls if "/" in c.session_id}
     assert agents == {"s-1/sc0": (0, "Grep", "a.go:1\nb.go:2"), "s-1/a7f": (0, "Grep", "none")}
-    assert any("1 lines" in notice for notice in report.notices), "progress is not read"
+    assert any("lines: 1" in notice for notice in report.notices), "progress is not read"
 
 
 def test_what_a_stream_prints_is_read_as_well(read: Any) -> None:

@@ -169,3 +169,17 @@ def test_conversations_in_a_list_that_have_no_names_are_told_apart_by_their_plac
     chat = [made(("c", "look", "{}")), answer("c", "fine")]
     calls, _ = read(json.dumps([{"traj": chat}, {"messages": chat}, {"id": "own", "traj": chat}]))
     assert [(c.session_id, c.result) for c in calls] == [("given/0", "fine"), ("given/1", "fine"), ("own", "fine")]
+
+
+@pytest.mark.parametrize("key", ["id", "task_id"])
+def test_a_task_that_is_tried_again_is_a_session_again(key: str, read: Any) -> None:
+    tried = {key: 7, "messages": [made(("c1", "look", "{}")), answer("c1", "ok")]}
+    for written in (json.dumps([tried, tried]), json.dumps(tried) + "\n" + json.dumps(tried)):
+        calls, _ = read(written)
+        assert [(c.session_id, c.call_index) for c in calls] == [("7", 0), ("7:2", 0)]
+
+
+def test_a_conversation_that_goes_on_in_another_line_is_one_session(read: Any) -> None:
+    parts = [{"session_id": "s", "messages": [made((f"c{n}", "look", "{}"))]} for n in range(2)]
+    calls, _ = read("\n".join(map(json.dumps, parts)))
+    assert {c.session_id for c in calls} == {"s"}

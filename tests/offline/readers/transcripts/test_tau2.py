@@ -2,6 +2,9 @@
 tau2-bench simulations.
 """
 
+import json
+
+from pathlib import Path
 from typing import Any
 
 
@@ -30,3 +33,9 @@ def test_a_results_file_gives_a_session_for_each_simulation(read: Any) -> None:
         ("sim-2", 2),
     ]
     assert {c.model for c in calls} == {"gpt-5-mini"}
+
+
+def test_a_simulation_whose_name_comes_again_is_a_session_of_its_own(read: Any, files: Path) -> None:
+    simulation = json.loads((files / "tau2_results.json").read_text())["simulations"][0]
+    calls, _ = read(json.dumps({"simulations": [simulation, simulation]}))
+    assert [c.session_id for c in calls if c.call_index == 0] == [simulation["id"], simulation["id"] + ":2"]

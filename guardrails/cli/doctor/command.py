@@ -1,0 +1,120 @@
+"""
+The command `doctor`.
+"""
+
+import os
+import platform
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from guardrails.cli.front.group import examples
+from guardrails.cli.text.printing import FOUND, paragraph, print_json
+
+from .shown import installation_lines
+
+
+if TYPE_CHECKING:
+    from guardrails.processes.sandbox import Offer
+
+NEXT: Final = (
+    "Commands of `guardrails run` are refused here (sandbox.unavailable), all else of it works. Make one of these work, or go "
+    "without: `guardrails run --sandbox none`."
+)
+
+
+@examples("guardrails doctor", "guardrails doctor state.db redis://localhost:6379", "guardrails doctor --json")
+def doctor(
+    stores: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="STORE", help="Files of a SqliteStore, URLs of a RedisStore: does it open?"),
+    ] = None,
+    *,
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="That of a RedisStore.")] = "guardrails",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """
+    Show what works here: versions, extras, sandboxes, stores, and whether guardrails-ai stands in the way.
+
+    Each sandbox is tried: it runs a command that has to work, and one that must not write, read a key or connect. Exit
+    code 1: something is broken, and the next step is said; no sandbox is one such thing, an extra that is not installed
+    is none.
+    """
+    from guardrails.processes.sandbox import offers
+
+    from .packages import UNINSTALL, clash, wanted_packages, wrong_packages
+    from .stores import look
+    from .versions import versions, wrong_version
+
+    found = offers()
+    auto = next((one.name for one in found if one.blocked is None), None)
+    said, packages = versions(), wanted_packages()
+    kept = [look(place, namespace) for place in stores or ()]
+    in_the_way = clash(Path(said["folder"]))
+    problems = [wrong_version(said), *wrong_packages(packages)]
+    problems += [(in_the_way, UNINSTALL)] if in_the_way else []
+    problems += [(one["problem"], one["next"]) for one in kept if one["problem"]]
+    broken = [one for one in problems if one is not None]
+    if as_json:
+        print_json(
+            {
+                **_data(found, auto),
+                "versions": said,
+                "packages": [one.to_dict() for one in packages.get("", ())],
+                "extras": [
+                    {
+                        "name": extra,
+                        "installed": all(one.installed is not None for one in ones),
+                        "in_range": all(one.in_range for one in ones),
+                        "packages": [one.to_dict() for one in ones],
+                    }
+                    for extra, ones in packages.items()
+                    if extra
+                ],
+                "clash": in_the_way,
+                "stores": kept,
+                "problems": [{"problem": problem, "next": step} for problem, step in broken],
+            }
+        )
+    else:
+        typer.echo("\n".join(installation_lines(said, packages, kept)) + "\n")
+        typer.echo(_text(found, auto))
+        for problem, step in broken:
+            typer.echo(
+                "\n" + paragraph(f"broken: {problem}", hanging="  ") + "\n" + paragraph(f"next: {step}", hanging="  ")
+            )
+    if auto is None or broken:
+        raise typer.Exit(FOUND)
+
+
+def _data(found: "tuple[Offer, ...]", auto: str | None) -> dict[str, Any]:
+    return {
+        "system": _system(),
+        "root": _is_root(),
+        "auto": auto,
+        "sandboxes": [
+            {"name": one.name, "works": one.blocked is None, "blocked": one.blocked, "cannot": list(one.cannot)}
+            for one in found
+        ],
+    }
+
+
+def _text(found: "tuple[Offer, ...]", auto: str | None) -> str:
+    said = [f"{_system()}, as {'root' if _is_root() else 'a user'}"]
+    for one in found:
+        if one.blocked is not None:
+            said += ["", paragraph(f"{one.name}: does not work: {one.blocked}", hanging="  ")]
+            continue
+        said += ["", f"{one.name}: works{', `auto` takes it' if one.name == auto else ''}; what it cannot do:"]
+        said += [paragraph(f"- {cannot}", indent="  ", hanging="    ") for cannot in one.cannot]
+    return "\n".join(said if auto is not None else [*said, "", paragraph(NEXT)])
+
+
+def _system() -> str:
+    return f"{platform.system()} {platform.release()} ({platform.machine()})"
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0

@@ -1,0 +1,3 @@
+"""
+What all commands have in common: help with examples, completion, quiet endings.
+"""

@@ -1,0 +1,154 @@
+"""
+The command `init`.
+"""
+
+import shlex
+import tempfile
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from guardrails.cli.front.group import examples
+from guardrails.cli.text.outputs import without_outputs, write_whole
+from guardrails.cli.text.printing import INTERRUPTED, fail, failures_told, print_json, printable, tell_of_nothing
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from guardrails.offline.judge.files.inputs import Input
+    from guardrails.offline.judge.result import Judgement
+    from guardrails.offline.quality.counting import Quality
+
+BASE: Final = "default"
+"""What the written policy extends."""
+
+
+@examples(
+    "guardrails init",
+    "guardrails init sessions/ -o policy.yaml",
+    "guardrails init records.jsonl -o policy.yaml --force",
+)
+def init(
+    *,
+    transcripts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TRANSCRIPT", help="Recorded calls and folders of them; none: a starter."),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The policy file.")] = Path(
+        "policy.yaml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
+) -> None:
+    """
+    Write a first policy, with comments: of recorded calls what was seen of each tool, and limits with room above it.
+
+    Reads what `replay` reads. The written policy is judged on the same calls: what it would refuse wrongly is observed
+    only. What the figures suggest of a tool stands there as a comment, for a person to confirm.
+    """
+    from guardrails.offline.judge.files.inputs import STDIN, inputs
+
+    if output.exists() and not force:
+        fail(f"`{output}` is there already: add --force to replace it, or name another file with -o")
+    named = transcripts or []
+    if STDIN in named:
+        fail("the calls are read twice, so that `-` cannot be: name a file")
+    try:
+        files = without_outputs(inputs(named), {"--output": output})
+    except OSError as error:
+        fail(str(error))
+    if not named:
+        without_outputs([], {"--output": output})
+    steps = _steps(named, output)
+    found = _counted(named, files, quiet=quiet or as_json) if named else None
+    text, mode, observed = _policy(found, files, steps)
+    write_whole(output, text)
+    if as_json:
+        print_json(
+            {"output": str(output), "mode": mode, "observed": sorted(observed), **_figures(found), "next": steps}
+        )
+        return
+    seen = "" if found is None else f" from {found.calls:,} calls of {found.sessions:,} sessions"
+    typer.echo(printable(f"`{output}` is written{seen}. Next:\n  {steps[0]}\n  {steps[1]}"))
+
+
+def _steps(named: list[str], output: Path) -> tuple[str, str]:
+    judged = [*named, "--compare", BASE] if named else ["sessions/", "--compare", BASE]
+    path = str(output) if output.parent != Path() else f"./{output}"
+    return shlex.join(["guardrails", "policy", "check", path]), shlex.join(["guardrails", "replay", path, *judged])
+
+
+def _figures(found: "Quality | None") -> dict[str, Any]:
+    if found is None:
+        return {"calls": 0, "sessions": 0, "tools": []}
+    return {"calls": found.calls, "sessions": found.sessions, "tools": sorted(found.tallies)}
+
+
+def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
+    from guardrails.cli.text.progress import telling
+    from guardrails.offline.judge.files.inputs import nothing_found
+    from guardrails.offline.quality.run import count_files
+    from guardrails.policy.policy import Policy
+
+    with failures_told(), telling(quiet=quiet) as tell:
+        found = count_files(Policy.load(BASE), files, tell)
+    if not found.finished:
+        fail("interrupted: nothing is written", INTERRUPTED)
+    if not found.quality.calls:
+        tell_of_nothing(nothing_found(named, found.without))
+    return found.quality
+
+
+def _policy(
+    found: "Quality | None", files: "list[Input]", steps: tuple[str, str]
+) -> "tuple[str, str, Collection[str]]":
+    """
+    The text of the file, its mode, and the tools that it only observes.
+
+    As little as possible is only observed: the tools that would have been refused wrongly, or all where a limit of the whole
+    session would have been met.
+    """
+    from guardrails.offline.quality.page.starter import starter
+    from guardrails.offline.quality.result import suggestions
+    from guardrails.policy.file import read
+    from guardrails.policy.file.document import other_names
+    from guardrails.policy.policy import Policy
+
+    policy = Policy.load(BASE)
+    rules = read(BASE, other_names=other_names()).data.get("tools") or []
+    made = [] if found is None else suggestions(found, policy)
+    write: Callable[..., str] = lambda **more: starter(found, made, policy, rules, steps=steps, **more)  # noqa: E731
+    text = write()
+    if found is None:
+        return text, "enforce", ()
+    judged = _judged(text, files)
+    if not _refused_wrongly(judged):
+        return text, "enforce", ()
+    observed = {stop.tool for stop in judged.stops if stop.decision == "deny" and stop.pointless is not True}
+    text = write(observed=observed)
+    if not _refused_wrongly(_judged(text, files)):
+        return text, "enforce", observed
+    return write(mode="observe"), "observe", ()
+
+
+def _judged(text: str, files: "list[Input]") -> "Judgement":
+    from guardrails.offline.judge.files.parallel import judge_in_parallel
+    from guardrails.offline.judge.files.run import Work
+    from guardrails.policy.policy import Policy
+
+    with tempfile.TemporaryDirectory() as folder, failures_told():
+        path = Path(folder) / "policy.yaml"
+        path.write_text(text, encoding="utf-8")
+        judged = judge_in_parallel(Work([Policy.load(path, reload=None)], files), [str(path)])[0]
+    if not judged.finished:
+        fail("interrupted: nothing is written", INTERRUPTED)
+    return judged
+
+
+def _refused_wrongly(judged: "Judgement") -> bool:
+    total = judged.total
+    return bool(total.wrong or total.limit_stops or total.lost_new)

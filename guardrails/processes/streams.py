@@ -1,0 +1,67 @@
+"""
+Standard output and standard error of a command whose reader may leave, as that of `guardrails report | head -1` does.
+"""
+
+import io
+import os
+import sys
+
+from contextlib import suppress
+from typing import Any, TextIO
+
+
+class _Pipe(io.FileIO):
+    """
+    A descriptor that takes what nobody reads any more.
+    """
+
+    quiet = True
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            if not self.quiet:
+                raise
+            return memoryview(data).nbytes
+
+
+def leave_quietly() -> None:
+    """
+    From now on a reader that leaves is no failure: a command goes on to its end, and has the exit code of that.
+    """
+    sys.stdout, sys.stderr = (_quiet(stream) for stream in (sys.stdout, sys.stderr))
+
+
+def tell_of_loss(stream: TextIO | None) -> None:
+    """
+    *stream* raises BrokenPipeError again: what is written there must not be lost unnoticed.
+    """
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    if isinstance(raw, _Pipe):
+        raw.quiet = False
+
+
+def let_go_of_stdout() -> None:
+    """
+    What is left to be written is written nowhere: else Python's own end would fail for it.
+    """
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _quiet(stream: Any) -> Any:
+    if os.name != "posix" or not isinstance(stream, io.TextIOWrapper):
+        return stream
+    try:
+        stream.flush()
+        raw = _Pipe(stream.fileno(), "wb", closefd=False)
+    except (OSError, ValueError):
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )

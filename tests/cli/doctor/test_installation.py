@@ -1,0 +1,151 @@
+"""
+`guardrails doctor` of packages, versions, a distribution of the same name, and stores.
+"""
+
+import json
+import sqlite3
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails import Budget, Policy, SqliteStore, __version__
+from guardrails.cli import app
+from guardrails.cli.doctor.packages import OURS, clash, satisfies, wanted_packages, wrong_packages
+from guardrails.cli.doctor.versions import versions, wrong_version
+from guardrails.core.state.packing import VERSION
+from guardrails.core.values.errors import EXTRAS
+
+
+def doctor(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["doctor", *map(str, arguments)])
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "holds"),
+    [
+        ("3.10.1", "<4,>=3.10", True),
+        ("3.9", "<4,>=3.10", False),
+        ("4.0", "<4,>=3.10", False),
+        ("4.0rc1", "<4", False),
+        ("2.0rc1", ">=2.0", False),
+        ("2.0.post1", ">=2.0", True),
+        ("2.0", "==2.0.0", True),
+        ("2.1", "==2.*", True),
+        ("2.1", "!=2.1", False),
+        ("2.5", "~=2.2", True),
+        ("3.0", "~=2.2", False),
+        ("6.0.1", "<7,>=6.0.1", True),
+        ("1.2.3+local", ">=1.2.3", True),
+        ("9", "", True),
+    ],
+)
+def test_a_version_is_in_a_range_or_not(installed: str, wanted: str, holds: bool) -> None:
+    assert satisfies(installed, wanted) is holds
+
+
+def test_extras_that_lack_are_no_fault_and_other_versions_are() -> None:
+    found = wanted_packages(
+        [
+            "typer<1,>=0.15",
+            "nosuch-package>=1",
+            "nosuch-other>=1; extra == 'redis'",
+            f"pytest<{version('pytest')}; extra == 'mcp'",
+            f"{OURS}[train]; extra == 'spark'",
+            "ruff>=1; extra == 'dev'",
+        ]
+    )
+    assert {extra: [one.name for one in ones] for extra, ones in found.items()} == {
+        "": ["typer", "nosuch-package"],
+        "mcp": ["pytest"],
+        "redis": ["nosuch-other"],
+    }
+    said = dict(wrong_packages(found))
+    assert said["`nosuch-package` is not installed"] == f"pip install {OURS}"
+    assert [step for problem, step in said.items() if "pytest" in problem] == [f'pip install "{OURS}[mcp]"']
+    assert len(said) == 2
+
+
+def test_the_extras_of_this_installation_are_shown() -> None:
+    told = json.loads(doctor("--json").stdout)
+    assert {one["name"] for one in told["extras"]} <= EXTRAS
+    assert {"name": "typer", "installed": version("typer")}.items() <= next(
+        one for one in told["packages"] if one["name"] == "typer"
+    ).items()
+
+
+def test_files_of_the_other_distribution_are_named(tmp_path: Path) -> None:
+    assert clash(tmp_path, ()) is None
+    (tmp_path / "guard.py").write_text("")
+    assert "guard.py" in str(clash(tmp_path, ()))
+
+
+def test_this_very_package_has_none_of_the_files_that_are_taken_for_theirs() -> None:
+    assert clash(Path(versions()["folder"]), ()) is None
+
+
+def test_an_installation_of_another_version_than_its_files_is_broken() -> None:
+    found = versions()
+    assert (found["library"], found["state"]) == (__version__, VERSION)
+    assert wrong_version(found | {"installed": None}) is None
+    assert wrong_version(found | {"installed": "0.0.1"}) is not None
+
+
+def test_a_store_that_opens_is_counted_by_the_versions_of_its_states(tmp_path: Path) -> None:
+    place = tmp_path / "state.db"
+    policy = Policy([Budget(max_calls=9)])
+    with SqliteStore(place) as store:
+        for name in ("a", "b"):
+            policy.session(name, store=store).call("t", {}, lambda *_: 1)
+        kept = store.read("a")
+    assert kept is not None
+    told = json.loads(doctor(place, "--json").stdout)
+    assert told["stores"] == [
+        {
+            "store": str(place),
+            "opens": True,
+            "states": 2,
+            "kinds": {"session": 2},
+            "versions": {str(kept.packed[0]): 2},
+            "unreadable": 0,
+            "problem": None,
+            "next": None,
+        }
+    ]
+    assert f"2 of version {kept.packed[0]}" in " ".join(doctor(place).stdout.split())
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "foreign", "newer", "url"])
+def test_a_store_that_does_not_work_is_broken_with_the_next_step(kind: str, tmp_path: Path) -> None:
+    place: object = tmp_path / "state.db"
+    if kind == "folder":
+        place = tmp_path
+    elif kind == "foreign":
+        (tmp_path / "state.db").write_text("no database at all, but text" * 100)
+    elif kind == "newer":
+        with SqliteStore(tmp_path / "state.db") as store:
+            Policy([Budget(max_calls=9)]).session("a", store=store).call("t", {}, lambda *_: 1)
+        with sqlite3.connect(tmp_path / "state.db") as database:
+            database.execute("UPDATE states SET state = x'FE' || substr(state, 2)")
+        database.close()
+    elif kind == "url":
+        place = "redis://user:secret@127.0.0.1:1/0"
+    done = doctor(place, "--json")
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert len(told["problems"]) == 1
+    assert told["problems"][0]["next"]
+    assert "secret" not in done.output
+    shown = doctor(place)
+    assert shown.exit_code == 1
+    assert "broken:" in shown.stdout
+    assert "next:" in shown.stdout
+    assert "secret" not in shown.output
+
+
+def test_nothing_is_made_where_no_store_is(tmp_path: Path) -> None:
+    assert doctor(tmp_path / "state.db").exit_code == 1
+    assert list(tmp_path.iterdir()) == []

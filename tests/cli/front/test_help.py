@@ -1,0 +1,106 @@
+"""
+The help of every command: it ends with examples, each of which is a command line that works, and fits the terminal.
+"""
+
+import shlex
+
+from typing import Any
+
+import pytest
+
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from guardrails.cli import app
+from guardrails.cli.front.group import folded
+from guardrails.hooks.install.run import EXAMPLES as HOOK
+from guardrails.hooks.install.run import _parser
+from guardrails.mcp.proxy.options import USAGE as MCP
+from guardrails.mcp.proxy.options import options_of
+from guardrails.mcp.proxy.snippets import CLIENTS
+
+
+ROOT: Any = get_command(app)
+
+
+def commands(group: Any = ROOT, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = [before]
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
+        found += commands(command, (*before, name)) if hasattr(command, "list_commands") else [(*before, name)]
+    return found
+
+
+def helped(words: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> str:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    if words[:1] in (("hook",), ("mcp",)):
+        with pytest.raises(SystemExit):
+            app([*words, "--help"])
+        return str(capsys.readouterr().out)
+    return CliRunner().invoke(app, [*words, "--help"]).stdout
+
+
+def exemplary(text: str) -> list[list[str]]:
+    shown = text.partition("Examples:\n")[2].replace("\\\n", "")
+    return [shlex.split(line, comments=True) for line in shown.splitlines() if line.strip()]
+
+
+def parse(words: list[str]) -> None:
+    assert words[0] == "guardrails"
+    command, context, rest = ROOT, ROOT.make_context("guardrails", words[1:]), words[1:]
+    while hasattr(command, "list_commands") and rest:
+        name, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(name, list(rest), parent=context)
+        rest = rest if hasattr(command, "list_commands") else []
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_each_command_has_two_or_three_examples_that_parse(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = exemplary(helped(words, 80, monkeypatch, capsys))
+    assert 2 <= len(found) <= 3
+    for line in found:
+        assert line[: 1 + len(words)] == ["guardrails", *words]
+        if words == ("hook",):
+            _parser().parse_args(line[2:])
+        elif words == ("mcp",):
+            assert line[3] in CLIENTS if line[2] == "snippet" else options_of(line[2:]).command
+        else:
+            parse(line)
+
+
+def test_the_examples_of_the_commands_that_start_by_themselves_are_told_there() -> None:
+    assert "guardrails hook install claude" in HOOK
+    assert "guardrails mcp snippet" in MCP
+
+
+@pytest.mark.parametrize("columns", [40, 51, 80, 200])
+@pytest.mark.parametrize(
+    "words", [words for words in commands() if words[:1] not in (("hook",), ("mcp",))], ids=" ".join
+)
+def test_no_line_of_a_help_is_wider_than_the_terminal(
+    words: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = helped(words, columns, monkeypatch, capsys)
+    assert max(map(len, text.splitlines())) <= columns
+
+
+def test_a_line_that_is_too_long_is_folded_as_a_shell_reads_it() -> None:
+    line = "guardrails run 'Which tests fail, and why?' --model gpt-5-mini"
+    lines = list(folded(line, 40))
+    assert all(part.endswith(" \\") for part in lines[:-1])
+    assert max(map(len, lines)) <= 40
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == shlex.split(line)
+
+
+def test_the_help_of_policy_says_that_it_tests_and_prints_the_schema() -> None:
+    said = CliRunner().invoke(app, ["policy", "--help"]).stdout
+    assert "test them by cases" in " ".join(said.split())
+    assert "guardrails policy test" in said
+    assert "guardrails policy schema" in said
+
+
+def test_a_group_tells_of_its_commands_in_whole_sentences() -> None:
+    for words in ((), ("policy",), ("store",)):
+        assert "..." not in CliRunner().invoke(app, [*words, "--help"]).stdout.partition("Commands:")[2]

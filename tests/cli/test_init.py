@@ -1,0 +1,175 @@
+"""
+`guardrails init`: a first policy, from recorded calls or from nothing.
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from guardrails import Policy
+from guardrails.cli import app
+
+
+SAME = [{"rows": 1}, {"rows": 1}, {"rows": 2}]
+
+
+def guardrails(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def recorded(path: Path, calls: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(call) + "\n" for call in calls))
+    return path
+
+
+def call(number: int, tool: str, result: Any, **more: Any) -> dict[str, Any]:
+    return {"session_id": "s", "tool": tool, "arguments": {"q": 1}, "result": result, "ts": 1.8e9 + number, **more}
+
+
+def judged(policy: Path, transcript: Path) -> dict[str, Any]:
+    done = guardrails("replay", policy, transcript, "--json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)["total"]
+    return found
+
+
+def refused_wrongly(policy: Path, transcript: Path) -> list[Any]:
+    total = judged(policy, transcript)
+    return [total[name] for name in ("wrong", "limit_stops", "lost_new") if total[name]]
+
+
+def test_without_a_transcript_it_writes_a_starter_that_is_the_default_policy(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    done = guardrails("init", "-o", path)
+    assert done.exit_code == 0, done.output
+    assert f"guardrails policy check {path}" in done.stdout
+    assert guardrails("policy", "check", path).exit_code == 0
+    assert str(Policy.load(path).chain) == str(Policy.load("default").chain)
+    for name in ("get_weather", "send_mail", "job_status", "run_tests"):
+        assert Policy.load(path).chain.plan(name).tool == Policy.load("default").chain.plan(name).tool
+
+
+def test_of_a_transcript_it_says_which_tools_there_are_and_how_often(tmp_path: Path) -> None:
+    calls = [call(n, "get_price" if n % 2 else "book", {"n": n}, arguments={"n": n}) for n in range(10)]
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    done = guardrails("init", seen, "-o", path)
+    assert done.exit_code == 0, done.output
+    text = path.read_text()
+    assert "from 10 calls of 1 session, 2 tools" in text
+    assert "# book: 5 calls in 1 session\n" in text
+    assert "# get_price: 5 calls in 1 session; `default` takes it for read-only by its name" in text
+    assert "the longest session seen had 10 calls" in text
+    assert guardrails("policy", "check", path).exit_code == 0
+    assert refused_wrongly(path, seen) == []
+
+
+def test_a_guess_is_a_comment(tmp_path: Path) -> None:
+    calls = [call(n, "fs__readFile", "text", arguments={"n": n}) for n in range(5)]
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    assert guardrails("init", seen, "-o", path).exit_code == 0
+    assert "  # - match: fs__readFile\n  #   read_only: true" in path.read_text()
+    assert Policy.load(path).chain.plan("fs__readFile").tool.read_only is None
+    uncommented = (
+        path.read_text().replace("  # - match: fs__", "  - match: fs__").replace("  #   read_only", "    read_only")
+    )
+    path.write_text(uncommented)
+    assert Policy.load(path).chain.plan("fs__readFile").tool.read_only is True
+    assert Policy.load(path).chain.plan("get_price").tool.read_only is True
+
+
+def test_a_tool_that_would_be_refused_wrongly_is_observed(tmp_path: Path) -> None:
+    calls = [call(n, tool, result) for n, (tool, result) in enumerate(("queue", one) for one in SAME * 4)]
+    calls += [call(100 + n, "other", n, arguments={"n": n}) for n in range(5)]
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    assert judged(Path("default"), seen)["wrong"]
+    assert guardrails("init", seen, "-o", path).exit_code == 0
+    assert refused_wrongly(path, seen) == []
+    assert "  - match: queue\n    mode: observe" in path.read_text()
+    assert Policy.load(path).chain.mode == "enforce"
+
+
+def test_a_limit_of_the_session_has_room_above_the_longest_one(tmp_path: Path) -> None:
+    calls = [call(n, "edit", {"n": n}, arguments={"n": n}) for n in range(1_500)]
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    assert judged(Path("default"), seen)["limit_stops"]
+    assert guardrails("init", seen, "-o", path).exit_code == 0
+    assert "max_calls: 4500" in path.read_text()
+    assert Policy.load(path).chain.mode == "enforce"
+    assert refused_wrongly(path, seen) == []
+
+
+def test_a_tool_that_would_meet_another_limit_is_observed(tmp_path: Path) -> None:
+    calls = [call(0, "edit", {"n": n}, arguments={"n": n}) for n in range(200)]
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    assert judged(Path("default"), seen)["limit_stops"]
+    done = guardrails("init", seen, "-o", path, "--json")
+    assert json.loads(done.stdout)["observed"] == ["edit"]
+    assert refused_wrongly(path, seen) == []
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.text(min_size=1, max_size=12),
+            st.integers(0, 2),
+            st.sampled_from(["a", "b", "Error: timeout", "not found"]),
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_whatever_was_recorded_the_policy_is_valid_and_refuses_nothing_wrongly(
+    tmp_path: Path, drawn: list[tuple[str, int, str]]
+) -> None:
+    calls = [call(n, tool, result, arguments={"q": q}) for n, (tool, q, result) in enumerate(drawn)]
+    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
+    done = guardrails("init", seen, "-o", path, "--force")
+    if done.exit_code == 1:
+        assert "no calls found" in done.stderr
+        return
+    assert done.exit_code == 0, done.output
+    assert guardrails("policy", "check", path).exit_code == 0, path.read_text()
+    assert refused_wrongly(path, seen) == []
+
+
+def test_a_file_that_is_there_is_never_replaced_unless_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text("mine")
+    done = guardrails("init", "-o", path)
+    assert (done.exit_code, path.read_text()) == (2, "mine")
+    assert "--force" in done.stderr
+    assert guardrails("init", "-o", path, "--force").exit_code == 0
+    assert path.read_text().startswith("# Written by")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["nosuch.jsonl"], 2, "nosuch.jsonl"),
+        (["-"], 2, "name a file"),
+        (["empty.jsonl"], 1, "no calls found"),
+        (["calls.jsonl", "-o", "calls.jsonl", "--force"], 2, "would overwrite"),
+        (["calls.jsonl", "-o", "nosuch/policy.yaml"], 2, "no folder `nosuch`"),
+        (["-o", "nosuch/policy.yaml"], 2, "no folder `nosuch`"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_is_said_and_nothing_is_written(
+    arguments: list[str], code: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").write_text("")
+    recorded(tmp_path / "calls.jsonl", [call(0, "a", 1)])
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    done = guardrails("init", *arguments)
+    assert done.exit_code == code, done.output
+    assert says in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -1,0 +1,216 @@
+"""
+What is public, as lines: python -m tests.release.surface writes them into `surface.txt`.
+
+A change of a line is a change for users: see docs/public.md for which need a new major version.
+"""
+
+import ast
+import inspect
+import json
+import re
+import tomllib
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from typer.main import get_command
+
+import guardrails
+
+from docs.site.commands import named
+from docs.site.sources import fields, methods, signature
+from guardrails.cli import app
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.codes import CODES, EXPLAINED
+from guardrails.core.records import record
+from guardrails.core.retries import model_format as retry_model
+from guardrails.core.state.packing import READ
+from guardrails.hooks.door import USAGE as HOOK
+from guardrails.mcp.proxy.options import USAGE as PROXY
+from guardrails.offline.readers import plugins
+from guardrails.policy.file import schema
+from guardrails.stores import sqlite_file
+from guardrails.stores.redis.scripts import FORMAT
+
+
+ROOT: Final = Path(__file__).parents[2]
+LIST: Final = Path(__file__).with_name("surface.txt")
+
+
+def surface() -> list[str]:
+    """
+    Returns the lines in their order.
+    """
+    parts = (python(), adapters(), commands(), policy_keys(), codes(), records(), formats())
+    return [line for part in parts for line in sorted(set(part))]
+
+
+def python() -> Iterator[str]:
+    """
+    Each name that `guardrails` exports, how it is made or called, its fields and methods.
+    """
+    for name in guardrails.__all__:
+        found = getattr(guardrails, name)
+        if inspect.isfunction(found):
+            yield f"python {flat(signature(found, name))}"
+        elif not inspect.isclass(found):
+            yield f"python {name}"
+        else:
+            declared, made = fields(found), found.__dict__.get("__init__")
+            yield f"python {name}"
+            if inspect.isfunction(made) and not declared:
+                yield f"python {flat(signature(made, name, bound=True))}"
+            yield from (f"python {name}.{flat(one.written)}" for one in declared)
+            if found not in GUARDS:
+                yield from (f"python {name}.{flat(one.written)}" for one in methods(found))
+
+
+def flat(written: str) -> str:
+    """
+    What may stand on several lines, on one.
+    """
+    line = re.sub(r" ?= ?", "=", " ".join(written.split()))
+    return line.replace("( ", "(").replace(",)", ")").replace(", )", ")").replace(" )", ")")
+
+
+def adapters() -> Iterator[str]:
+    """
+    The names that each adapter exports, read without its host; those of the testing tools beside them.
+    """
+    places = [
+        *(ROOT / "guardrails/integrations").glob("*.py"),
+        *(ROOT / "guardrails/integrations").glob("*/__init__.py"),
+    ]
+    places += [
+        ROOT / "guardrails/mcp/__init__.py",
+        ROOT / "guardrails/testing/scripted_openai.py",
+        ROOT / "guardrails/testing/promises.py",
+    ]
+    for path in places:
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = ".".join(part for part in parts if part != "__init__")
+        if path.parent.name != "integrations" or path.stem not in {"__init__", "hosting"}:
+            yield from (f"adapter {module}.{name}" for name in exported(ast.parse(path.read_text())))
+
+
+def exported(tree: ast.Module) -> list[str]:
+    """
+    The names of `__all__`; else those that are imported under their own name or defined, and are not private.
+    """
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and [target.id for target in node.targets if isinstance(target, ast.Name)] == [
+            "__all__"
+        ]:
+            names: list[str] = ast.literal_eval(node.value)
+            return names
+    again = [
+        one.asname
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for one in node.names
+        if one.asname == one.name
+    ]
+    own = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [name for name in (*again, *own) if name and not name.startswith("_")]
+
+
+def commands() -> Iterator[str]:
+    """
+    Each command with its options and its arguments.
+    """
+    group = get_command(app)
+    for words in named(group):
+        command: Any = group
+        for word in words:
+            command = command.get_command(None, word)
+        name = " ".join(words)
+        yield f"command guardrails {name}"
+        for given in getattr(command, "params", ()):
+            yield from (
+                f"command guardrails {name} {option}"
+                for option in (*given.opts, *given.secondary_opts)
+                if option != "--help"
+            )
+    for name, usage in (("hook", HOOK), ("mcp", PROXY)):
+        yield from (f"command guardrails {name} {option}" for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", usage))
+
+
+def policy_keys() -> Iterator[str]:
+    """
+    Each key of a policy file.
+    """
+    said = guardrails.Policy.schema()
+    yield from (f"policy {key}" for key in said["properties"])
+    for kind, of in said["$defs"].items():
+        yield from (f"policy {kind}.{key}" for key in of.get("properties", ()))
+
+
+def codes() -> Iterator[str]:
+    """
+    Each code, kind of failure and status.
+    """
+    yield from (f"code {code}" for code in CODES)
+    yield from (f"word {word}" for word in EXPLAINED if word not in CODES)
+
+
+def records() -> Iterator[str]:
+    """
+    The fields of each event of a record: those that the code writes, and those that recorded sessions have.
+    """
+    found = defaultdict[str, set[str]](set)
+    tree = ast.parse(inspect.getsource(record))
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        event = re.fullmatch(r"(\w+)_record", function.name)
+        if event and event[1] != "event":
+            found[event[1]] |= keys(function)
+        elif function.name == "_declared":
+            found["call"] |= keys(function)
+        elif function.name == "_head":
+            head = keys(function)
+    for path in sorted((ROOT / "tests/golden").rglob("*.jsonl")):
+        for line in path.read_text().splitlines():
+            said = json.loads(line)
+            found[said["event"]] |= said.keys()
+    for event_name, names in found.items():
+        yield from (f"record {event_name}.{name}" for name in names | head)
+
+
+def keys(function: ast.FunctionDef) -> set[str]:
+    """
+    The texts that *function* uses as keys of a mapping.
+    """
+    places = [key for node in ast.walk(function) if isinstance(node, ast.Dict) for key in node.keys]
+    places += [
+        target.slice
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Subscript)
+    ]
+    return {key.value for key in places if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+
+
+def formats() -> Iterator[str]:
+    """
+    The versions of what is kept, the extras, and the entry points that other packages may have.
+    """
+    yield f"format policy {schema.VERSION}"
+    yield f"format record {record.SCHEMA_VERSION}"
+    yield f"format redis {FORMAT.decode()}"
+    yield f"format retry-model {retry_model.VERSION}"
+    yield f"format sqlite {sqlite_file.VERSION}"
+    yield from (f"format state {version}" for version in READ)
+    yield f"entry-points {plugins.GROUP}"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    yield from (
+        f"extra {extra}"
+        for extra in project["optional-dependencies"]
+        if extra not in {"dev", "docs", "fuzz", "notebook", "test"}
+    )
+    yield f"python-versions {project['requires-python']}"
+
+
+if __name__ == "__main__":
+    LIST.write_text("".join(f"{line}\n" for line in surface()))

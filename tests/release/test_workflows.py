@@ -1,0 +1,127 @@
+"""
+The workflows can be read, ask for little, and run commands that are there.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+
+ROOT = Path(__file__).parents[2]
+FILES = {path.stem: path for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
+TARGETS = set(re.findall(r'^ {8}"([\w-]+)": \(', (ROOT / "dev.py").read_text(), re.MULTILINE))
+OWN = {"bench", "clis", "docs", "fuzz", "hard", "hosts", "mcp", "model", "others", "slow", "spark", "lint"}
+
+
+def read(name: str) -> dict[Any, Any]:
+    # YAML 1.1 takes `on` for true.
+    loaded: dict[Any, Any] = yaml.safe_load(FILES[name].read_text())
+    assert set(loaded) <= {"name", True, "permissions", "concurrency", "env", "jobs"}
+    return loaded
+
+
+def steps(name: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """
+    Each step of a workflow, with its job.
+    """
+    for job in read(name)["jobs"].values():
+        for step in job["steps"]:
+            yield job, step
+
+
+def commands(name: str) -> list[str]:
+    """
+    The commands of a workflow, with what its matrices say put in.
+    """
+    found = []
+    for job, step in steps(name):
+        matrix = job.get("strategy", {}).get("matrix", {})
+        for line in str(step.get("run", "")).splitlines():
+            key = re.search(r"\$\{\{ matrix\.(\w+) \}\}", line)
+            found += [line.replace(key[0], value) for value in matrix[key[1]]] if key else [line]
+    return found
+
+
+def test_there_are_three() -> None:
+    assert set(FILES) == {"ci", "docs", "release"}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_workflow_reads_only_and_ends(name: str) -> None:
+    assert read(name)["permissions"] == {"contents": "read"}
+    for job, _ in steps(name):
+        assert job["runs-on"] == "ubuntu-latest"
+        assert 0 < job["timeout-minutes"] <= 60
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_actions_are_pinned_by_their_major_version(name: str) -> None:
+    for _, step in steps(name):
+        assert ("uses" in step) != ("run" in step)
+        assert re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v\d+|[0-9a-f]{40})", step.get("uses", "a/b@v1"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_workflow_names_no_host_and_no_secret(name: str) -> None:
+    text = FILES[name].read_text()
+    assert not re.search(r"https?:|\.(org|com|io|net)\b|secrets\.|password:|token: [^w]", text)
+
+
+@pytest.mark.parametrize("command", sorted({line for name in FILES for line in commands(name)}))
+def test_a_command_is_there(command: str) -> None:
+    words = shlex.split(command)
+    if words[:2] == ["python3", "dev.py"]:
+        assert words[2] in TARGETS | OWN
+        for word in words[3:]:
+            assert (
+                (ROOT / word).exists() or (ROOT / f"tests/hosts/test_{word}.py").exists() or word in {"--minutes", "1"}
+            )
+    elif words[0] == "test":
+        (inner,) = re.findall(r"\$\((python3 .*)\)", command)
+        said = shlex.split(inner)[2]
+        done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603
+        assert re.fullmatch(r"\d+\.\d+\.\d+\S*\n", done.stdout)
+    else:
+        (backend,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+        assert words in (["python3", "-m", "pip", "install", backend], ["python3", "-m", "hatchling", "build"])
+
+
+def test_a_target_that_is_not_there_would_be_found() -> None:
+    assert {"test", "type", "cases"} <= TARGETS
+    assert "tset" not in TARGETS | OWN
+    assert all(f"\ndef {name}(" in (ROOT / "dev.py").read_text() for name in OWN - {"lint"})
+
+
+def test_ci_runs_every_part_of_the_gate() -> None:
+    gate = (ROOT / ".ci/run").read_text()
+    parts = {name for name in re.findall(r"dev\.py (\w+)", gate) if name != "others"}
+    loop = re.search(r"for check in ([\w ]+);", gate)
+    assert loop is not None
+    ran = [shlex.split(line) for line in commands("ci")]
+    assert {*parts, *loop[1].split()} - {"check"} <= {words[2] for words in ran}
+    hosts = re.search(r"dev\.py hosts ([\w ]+?) >", gate)
+    assert hosts is not None
+    assert set(hosts[1].split()) == {words[3] for words in ran if words[2] == "hosts"}
+
+
+def test_ci_runs_on_every_python_that_is_promised() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    promised = [line.rsplit(" ", 1)[1] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    assert read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == promised
+
+
+def test_only_the_step_that_publishes_has_a_right_and_it_waits_for_the_build() -> None:
+    jobs = read("release")["jobs"]
+    assert read("release")[True] == {"push": {"tags": ["v*"]}}
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["needs"] == "build"
+    assert "permissions" not in jobs["build"]
