@@ -92,14 +92,14 @@ def of_page(path: Path) -> Iterator[Sentence]:
     block: list[str] = []
     begun = 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
-        stripped = line.strip()
+        stripped = line.strip().lstrip("> ")
         item = re.match(r"([*+-]|\d+\.)\s+", stripped)
         if not stripped or item or stripped.startswith(("#", "|", "<", "===", "---")):
             yield from (Sentence(path, begun, said) for said in split(_LINK.sub(r"\1", " ".join(block))))
             block = []
         if stripped and not stripped.startswith(("#", "|", "<", "===", "---")):
             begun = begun if block else number
-            block.append(stripped[item.end() :] if item else stripped.lstrip("> "))
+            block.append(stripped[item.end() :] if item else stripped)
 
 
 def of_module(path: Path) -> Iterator[Sentence]:

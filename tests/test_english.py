@@ -92,6 +92,12 @@ def test_a_page_is_read_without_its_code_tables_and_headings(tmp_path: Path) -> 
     ]
 
 
+def test_an_empty_line_of_a_quotation_ends_its_paragraph(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("> tools wait\n> here\n>\n> after that they run\n")
+    assert [(said.line, said.text) for said in of_page(page)] == [(1, "tools wait here"), (4, "after that they run")]
+
+
 def test_docstrings_of_public_names_and_messages_are_read(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text(

@@ -39,7 +39,7 @@ def named(group: Any, before: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
 
 def helped(words: tuple[str, ...]) -> str:
     """
-    What the command prints of itself.
+    Returns the help that the command prints.
     """
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
     done = subprocess.run(  # noqa: S603

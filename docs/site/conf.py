@@ -1,5 +1,5 @@
 """
-What Sphinx is told of the site. It is run over the staged sources, never over docs/ itself.
+The settings of the site for Sphinx. It is run over the staged sources, never over docs/ itself.
 """
 
 from guardrails import __version__

@@ -66,7 +66,7 @@ def part_of(name: str) -> str:
 
 def entry(name: str) -> str:
     """
-    What the page says of one public name.
+    Returns the text of the page about one public name.
     """
     found = getattr(guardrails, name)
     says = inspect.getdoc(found) or ""

@@ -1,5 +1,5 @@
 """
-What the pages of a built site would ask other machines for: nothing.
+Finds requests of a built site to other machines: there must be none.
 """
 
 import re

@@ -95,7 +95,7 @@ def cell(text: str) -> str:
 
 def kind(of: dict[str, Any], kinds: dict[str, Any]) -> str:
     """
-    What a value may be, in words, of a piece of the schema.
+    Returns in words which values a piece of the schema allows.
     """
     if "$ref" in of:
         named = of["$ref"].rpartition("/")[2]

@@ -1,5 +1,5 @@
 """
-What each page calls itself.
+The titles of the pages.
 """
 
 import re

@@ -52,7 +52,7 @@ from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancel
 
 
 NO_OFF = (
-    "tools stay on to the end of a run: no answer of a hook turns them off (types.py:815, SyncHookJSONOutput), so that this "
+    "tools stay on to the end of a run: no answer of a hook turns them off (types.py:815, SyncHookJSONOutput). So this "
     "model, which answers only then, is stopped, and the digest is the answer"
 )
 NO_REPLACEMENT = (

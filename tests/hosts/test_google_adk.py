@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The `plugins` argument is deprec
 class Driver(driver.Driver):
     cannot: ClassVar[Mapping[str, str]] = {
         "test_arguments_that_are_no_json_are_told_of_and_the_run_goes_on": (
-            "a call's arguments are a dict, so that text that is no JSON is no call, and the model's client raises before any "
+            "a call's arguments are a dict, so that text that is no JSON is no call. The model's client raises before any "
             "callback hears of it (google/genai/types.py:1844, google/adk/models/lite_llm.py:223)"
         ),
     }

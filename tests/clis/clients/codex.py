@@ -33,7 +33,7 @@ class Codex(Client):
     cannot: ClassVar = {
         "test_a_model_that_goes_on_is_made_to_answer": "Its hooks refuse calls, and cannot forbid the model to make "
         "them: each is refused, however often.",
-        "test_a_circle_of_looks_is_broken": "Codex has no tool that only looks: its commands may be work, so that a circle "
+        "test_a_circle_of_looks_is_broken": "Codex has no tool that only looks. Its commands may be work, so that a circle "
         "of them is told to the model and not refused.",
     }
 

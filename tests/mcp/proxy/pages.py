@@ -45,7 +45,7 @@ prints what starts that server behind the guards:
 ```{"toml" if kind.toml else "json"}
 {text}```
 
-Put it into {kind.where}. What stands there stays: add the entry. {kind.then}
+Put it into {kind.where}. Other entries stay: add this one. {kind.then}
 
 **Watch it stop a loop.** {ask}
 The first look brings the file. A repeat that can bring nothing new is refused: the model reads why, and uses the result that it has.

@@ -114,7 +114,7 @@ def main(argv: Sequence[str]) -> int:
     except (OSError, ValueError) as error:
         return _wrong(str(error))
     kind = CLIENTS[client]
-    sys.stderr.write(f"{kind.title}: {kind.where}\nWhat stands there stays: add the entry. {kind.then}\n\n")
+    sys.stderr.write(f"{kind.title}: {kind.where}\nOther entries stay: add this one. {kind.then}\n\n")
     needed = [] if kind.toml else _variables(options)
     if needed:
         names = ", ".join(f"`{one}`" for one in needed)
