@@ -69,8 +69,8 @@ def starter(
     observed: Collection[str] = (),
 ) -> str:
     """
-    The text of the file. *found* are the figures of recorded calls, if there are some; *policy* is what it extends, *rules*
-    are the `tools:` of that; *steps* are the commands that check and judge the file.
+    The text of the file. The figures of recorded calls are *found*, if there are some. It extends *policy*, whose
+    `tools:` are *rules*. The commands that check and judge the file are *steps*.
 
     Calls of the tools *observed* are decided over and never refused, as those of all tools in *mode* `observe` are.
     """
