@@ -53,6 +53,7 @@ def test_declarations_are_the_fields_of_a_tool_with_their_types() -> None:
 
 def test_the_fields_of_an_envelope_that_code_may_set_are_all_but_what_only_a_chain_knows() -> None:
     chain = {"status", "results", "result", "limit_reached", "previous_result", "truncated", "original_bytes", "handle"}
+    chain |= {"attempts"}
     assert SETTABLE == {*Fields.__annotations__} == {*FIELDS} - chain
     assert {*Fields.__annotations__} - {*More.__annotations__} == {"error_type", "error_message"}
     envelope = Envelope.success(1)

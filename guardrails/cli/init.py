@@ -48,7 +48,7 @@ def init(
     Write a first policy, with comments: of recorded calls what was seen of each tool, and limits with room above it.
 
     Reads what `replay` reads. The written policy is judged on the same calls: what it would refuse wrongly is observed
-    only. What the figures suggest of a tool stands there as a comment, for a person to confirm.
+    only. Suggestions of the figures about a tool stand there as comments, for a person to confirm.
     """
     from guardrails.offline.judge.files.inputs import STDIN, inputs
 

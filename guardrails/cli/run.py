@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 def run(
     *,
-    task: Annotated[str | None, typer.Argument(help="What the agent is to do; `-` reads it from stdin.")] = None,
+    task: Annotated[str | None, typer.Argument(help="The task of the agent; `-` reads it from stdin.")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint; its key is in OPENAI_API_KEY.")
     ] = None,
@@ -60,7 +60,7 @@ def run(
         typer.Option(
             metavar="auto|bwrap|landlock|none",
             autocompletion=sandboxes,
-            help="What commands run in (`auto`); see `guardrails doctor`.",
+            help="The sandbox of commands (`auto`); see `guardrails doctor`.",
         ),
     ] = None,
     network: Annotated[

@@ -44,7 +44,7 @@ def tell_of_loss(stream: TextIO | None) -> None:
 
 def let_go_of_stdout() -> None:
     """
-    What is left to be written is written nowhere: else Python's own end would fail for it.
+    The rest of the output is written nowhere. Else Python's own end would fail for it.
     """
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -49,4 +49,6 @@ def test_the_command_says_it() -> None:
 
 def test_nothing_that_runs_asks_what_is_installed_for_it() -> None:
     asks = re.compile(r"metadata import .*\bversion\b|metadata\.version\(")
-    assert [path for path in CODE if "guardrails" in path.parts and asks.search(path.read_text())] == []
+    # `guardrails doctor` compares what is installed: that is its work.
+    running = [path for path in CODE if "guardrails" in path.parts and "doctor" not in path.parts]
+    assert [path for path in running if asks.search(path.read_text())] == []

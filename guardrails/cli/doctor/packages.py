@@ -77,7 +77,7 @@ def wanted_packages(lines: Iterable[str] | None = None) -> dict[str, list[Packag
 
 def wrong_packages(found: dict[str, list[Package]]) -> list[tuple[str, str]]:
     """
-    What is broken, each with the next step: a package that is needed and lacks, or one of another version.
+    Returns the broken packages, each with the next step: one that is needed and lacks, or one of another version.
     """
     said: list[tuple[str, str]] = []
     for extra, packages in found.items():

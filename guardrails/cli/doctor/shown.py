@@ -1,5 +1,5 @@
 """
-What `guardrails doctor` prints of the installation and of stores.
+The text of `guardrails doctor` about the installation and stores.
 """
 
 from collections.abc import Iterator

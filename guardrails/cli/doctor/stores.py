@@ -9,7 +9,7 @@ from typing import Any
 
 def look(place: str, namespace: str) -> dict[str, Any]:
     """
-    What the store at *place*, a file or a URL, keeps; nothing is changed. `problem` and `next` say why it is broken.
+    Returns the contents of the store at *place*, a file or a URL. Nothing is changed. `problem` and `next` say why it is broken.
     """
     from guardrails.core.values.errors import GuardrailsError
     from guardrails.stores.opened import store_at

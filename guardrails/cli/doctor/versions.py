@@ -42,7 +42,7 @@ def versions() -> dict[str, Any]:
 
 def wrong_version(found: dict[str, Any]) -> tuple[str, str] | None:
     """
-    What is broken of them, and the next step. Returns None if nothing is.
+    Returns the broken ones, each with the next step. Returns None if nothing is.
     """
     if found["installed"] in (None, found["library"]):
         return None

@@ -1,3 +1,3 @@
 """
-What all commands have in common: help with examples, completion, quiet endings.
+The front of all commands: help with examples, completion, quiet endings.
 """

@@ -32,7 +32,7 @@ def policies() -> list[str]:
 
 def codes() -> list[tuple[str, str]]:
     """
-    What `guardrails explain` knows, each with what it is.
+    Returns the codes that `guardrails explain` knows, each with its kind.
     """
     from guardrails.core.guards.codes import EXPLAINED
 
@@ -41,14 +41,14 @@ def codes() -> list[tuple[str, str]]:
 
 def sandboxes() -> list[str]:
     """
-    What `--sandbox` takes.
+    Returns the values of `--sandbox`.
     """
     return list(SANDBOXES)
 
 
 def wires() -> list[str]:
     """
-    What `--wire` takes.
+    Returns the values of `--wire`.
     """
     return list(WIRES)
 

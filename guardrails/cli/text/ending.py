@@ -61,7 +61,7 @@ class Ending:
     @property
     def resume(self) -> str | None:
         """
-        What goes on, for a shell. Returns None if there is no conversation.
+        Returns the command that goes on, for a shell. Returns None if there is no conversation.
         """
         return None if self._agent is None else resume_command(self._agent.chat.id, self._file)
 
@@ -117,7 +117,7 @@ def code_of(error: BaseException) -> str:
 
 def write_line(event: Mapping[str, Any], out: TextIO) -> None:
     """
-    *event* as one line of JSON, at once; whatever the encoding of *out*.
+    Print *event* as one line of JSON, at once, in any encoding of *out*.
     """
     out.write(json.dumps(event, default=str) + "\n")
     out.flush()
@@ -135,7 +135,7 @@ def _short(value: object) -> str:
 @contextmanager
 def ends(ending: Ending) -> Iterator[None]:
     """
-    Whatever ends the block: say how to go on, tell the last event, and end with its exit code.
+    At each end of the block: say how to go on, tell the last event, and end with its exit code.
     """
     from guardrails.core.values.errors import GuardrailsError
 
@@ -180,7 +180,7 @@ def ends(ending: Ending) -> Iterator[None]:
 
 def written(ending: Ending) -> Callable[[dict[str, Any]], None] | None:
     """
-    What prints events as they come; once nobody reads them it prints none, and the run goes on.
+    Print events as they come. Once nobody reads them it prints none, and the run goes on.
     """
     if ending.how != "events":
         return None

@@ -65,7 +65,7 @@ def failures_told() -> Iterator[None]:
 
 def said_of(error: OSError) -> str:
     """
-    What to say of a file, a pipe or a disk that fails.
+    Returns the words for a file, a pipe or a disk that fails.
     """
     if error.filename:
         return f"cannot use `{error.filename}`: {error.strerror}"
