@@ -40,7 +40,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     ci          all of these
 
 It needs Python 3.11 or newer with `venv`, and uses `uv` where that is on the PATH. A target installs what it needs into
-.venv, and again only when pyproject.toml has changed.
+.venv, and again only when pyproject.toml or the version has changed.
 """
 # ruff: noqa: S603, T201, UP031, UP036 (it runs programs, it talks, and an old Python must be able to read it)
 
@@ -105,7 +105,8 @@ def ready(extra, folder=".venv", version=HERE, base=None):
     """The interpreter of the environment *folder*, with *extra* installed as pyproject.toml now has it."""
     venv, uv = ROOT / folder, shutil.which("uv")
     python, stamp = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), venv / "installed.txt"
-    digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    told = [file for file in (ROOT / "pyproject.toml", ROOT / "guardrails/core/values/version.py") if file.is_file()]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in told)).hexdigest()
     works = run(python, "-c", VERSION, quiet=True) == (0, version)
     enough = EXTRAS[EXTRAS.index(extra) :] if extra in EXTRAS else (extra,)
     if works and stamp.is_file() and stamp.read_text() in {f"{digest} {e}" for e in enough}:
