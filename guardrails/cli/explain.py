@@ -245,4 +245,4 @@ def _plain(text: str) -> str:
     """
     import re
 
-    return printable(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text))
+    return printable(re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text))

@@ -204,6 +204,8 @@ class Corrections:
             n, s, expected = self.after.get(level, (0.0, 0.0, 0.0))
             usual = expected / n if n > 0 else 0.0
             if 0 < usual < 1:
+                # A share that next to never works has no odds that a number holds.
+                usual = min(max(usual, 1e-9), 1 - 1e-9)
                 p = Beta(usual, CORRECTION_STRENGTH).rate(Count(n, s))
                 odds = p / (1 - p) / (usual / (1 - usual))
             else:

@@ -61,6 +61,11 @@ def test_a_longer_run_of_failures_never_makes_a_correction_likelier(
     assert all(later <= earlier + 1e-9 for earlier, later in pairwise(rates))
 
 
+def test_a_share_that_next_to_never_works_gives_a_rate() -> None:
+    made = Corrections({(ANY, "other"): Count(1.0, 0.0)}, {0: After(5.0, 5.0, 1e-308)})
+    assert made.rate("t", "other", 0) == 0.0
+
+
 @given(poisoned=st.integers(0, 30), worked=st.booleans())
 def test_few_poisoned_counts_move_a_rate_by_no_more_than_their_weight(poisoned: int, worked: bool) -> None:
     own = Count(poisoned, poisoned if worked else 0)
