@@ -28,6 +28,8 @@ STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd", "model_nud
 """Settings that only a policy with a model uses."""
 SHADOWED = ("final_after",)
 """Of `loops`: `denials` ends a session first; tests of the guard hold it."""
+AUTO = ("auto", "auto_max_wait")
+"""Of `retryable`: only a session that executes the calls makes one again by itself, and a case executes none."""
 KEPT = ("keep",)
 """Of `truncate`: what is kept of a cut result is told only if the session offers `read_result`, which no case does."""
 POLICIES = Path(__file__).parents[3] / "policies"
@@ -81,6 +83,8 @@ def loosened() -> Iterator[Any]:
             if field.name in STAKES and getattr(guard, "model", None) is None:
                 continue
             if guard.name == "loops" and field.name in SHADOWED:
+                continue
+            if guard.name == "retryable" and field.name in AUTO:
                 continue
             if field.name in KEPT or (field.name == "settled_for" and getattr(guard, "rule", None) == "always"):
                 continue
