@@ -1,5 +1,5 @@
 """
-Tool results of MCP that were written out as text: as JSON, or as Python prints them.
+Tool results of MCP that were written out as text: as JSON, as the JSON-RPC answer around them, or as Python prints them.
 """
 
 import re
@@ -32,7 +32,11 @@ _PRINTED: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _TEXT: Final = re.compile(rf"TextContent\(type='text', text=({_STRING})", re.DOTALL)
-_KEYS: Final = frozenset({"_meta", "meta", "content", "structuredContent"})
+_KEYS: Final = frozenset({"_meta", "meta", "content", "structuredContent", "structured_content"})
+_FLAGS: Final = ("isError", "is_error")
+"""As the protocol writes it, and as the objects of Python's packages do."""
+_ANSWER: Final = (frozenset({"jsonrpc", "id", "result"}), frozenset({"jsonrpc", "id", "error"}))
+"""Fields of a JSON-RPC answer: https://www.jsonrpc.org/specification#response_object"""
 _BLOCK_KEYS: Final = frozenset(
     {"type", "text", "annotations", "_meta", "meta", "id", "index", "citations", "cache_control", "logprobs"}
 )
@@ -42,7 +46,7 @@ _CUT: Final = re.compile(
     re.DOTALL,
 )
 """A block whose end was cut off, as logs do with long results."""
-_NAMES: Final = ('"text"', "'text'", '"content"')
+_NAMES: Final = ('"text"', "'text'", '"content"', '"jsonrpc"')
 _HEAD: Final = 300
 """Characters at the beginning of which the names of a block's fields are looked for."""
 
@@ -54,21 +58,36 @@ class Unwrapped(NamedTuple):
 
     text: str
     failed: bool | None
-    """`isError` of any layer, False if no layer has it. None: there was no wrapping."""
+    """`isError` of any layer, or a JSON-RPC error; False if no layer has it. None: there was no wrapping."""
 
 
 def unwrapped(text: str) -> Unwrapped:
     """
     Returns *text* without the wrapping of an MCP tool result, a list of its blocks or one block, if one of them is
-    text.
+    text. The wrapping may be in a JSON-RPC answer, or in a JSON string.
     """
     failed: bool | None = None
     for _ in range(MAX_LAYERS):
-        layer = _printed(text) or _written(text)
+        bare = string_in(text)
+        layer = _printed(bare) or _written(bare)
         if layer is None:
             break
         text, failed = layer.text, bool(layer.failed or failed)
     return Unwrapped(text, failed)
+
+
+def string_in(text: str) -> str:
+    """
+    Returns the string that *text* is as JSON, however often it was encoded. Returns other text as it is.
+    """
+    for _ in range(MAX_LAYERS):
+        if len(text) < 2 or text[0] != '"' or text[-1] != '"' or len(text) > MAX_CHARS:
+            break
+        value = _value(text)
+        if type(value) is not str:
+            break
+        text = value
+    return text
 
 
 def _printed(text: str) -> Unwrapped | None:
@@ -92,13 +111,17 @@ def _written(text: str) -> Unwrapped | None:
         return None
 
     value = _value(text)
+    if type(value) is dict and value.get("jsonrpc") == "2.0" and value.keys() in _ANSWER:
+        if "error" in value:
+            return _error(value["error"])
+        value = value["result"]
     if type(value) is dict and type(value.get("content")) is list:
-        flag = value.get("isError", False)
-        if type(flag) is not bool or not ("isError" in value or value.keys() <= _KEYS):
+        flags = [value[name] for name in _FLAGS if name in value]
+        if any(type(flag) is not bool for flag in flags) or not (flags or value.keys() <= _KEYS):
             return None
 
         told = _blocks(value["content"])
-        return None if told is None else Unwrapped(told, flag)
+        return None if told is None else Unwrapped(told, any(flags))
 
     if value is None and (cut := _CUT.fullmatch(text)):
         return Unwrapped(_value(f'"{cut["text"]}"') or "", failed=False)
@@ -107,6 +130,15 @@ def _written(text: str) -> Unwrapped | None:
         value = [_value(line) for line in text.split("\n") if line]
     told = _blocks([value] if type(value) is dict else value, strictly=True)
     return None if told is None else Unwrapped(told, failed=False)
+
+
+def _error(said: Any) -> Unwrapped | None:
+    """
+    The error of a JSON-RPC answer as clients print it. Returns None if it is none.
+    """
+    if type(said) is not dict or type(said.get("code")) is not int or type(said.get("message")) is not str:
+        return None
+    return Unwrapped(f"MCP error {said['code']}: {said['message']}", failed=True)
 
 
 def _value(text: str) -> Any:

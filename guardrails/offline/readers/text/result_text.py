@@ -15,7 +15,7 @@ from guardrails.offline.readers.base import RecordedCall
 
 from .blocks import text_of
 from .fields import is_one_of
-from .mcp_text import unwrapped
+from .mcp_text import string_in, unwrapped
 
 
 HEAD_CHARS: Final = 600
@@ -66,8 +66,9 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
     call.result = told
     call.is_error = failed
     if failed:
-        call.error_type = own_error_type(told) or error_type_from_text(told) or "other"
-        call.http_status = status_in_text(told)
+        said = string_in(told)
+        call.error_type = own_error_type(said) or error_type_from_text(said) or "other"
+        call.http_status = status_in_text(said)
 
 
 def says_failure(told: str) -> bool:
@@ -80,6 +81,7 @@ def says_failure(told: str) -> bool:
 
 
 def _says_failure(told: str) -> bool:
+    told = string_in(told)
     if told[:1] == "{" and len(told) <= _MAX_PARSED:
         value = _object(told)
         if value is not None:

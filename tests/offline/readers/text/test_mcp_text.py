@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from guardrails.offline.readers.text.mcp_text import unwrapped
 
 
@@ -17,6 +20,10 @@ def printed(text: str, failed: bool = False) -> str:
 
 def wire(text: str, **more: Any) -> str:
     return json.dumps({"content": [{"type": "text", "text": text}], **more})
+
+
+def answer(**said: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": 7, **said})
 
 
 @pytest.mark.parametrize(
@@ -57,6 +64,16 @@ def wire(text: str, **more: Any) -> str:
             "a",
             True,
         ),
+        (wire("a", is_error=True), "a", True),
+        (wire("a", is_error=False, structured_content={"a": 1}), "a", False),
+        (wire("a", structured_content=None), "a", False),
+        (answer(result=json.loads(wire("a", isError=True))), "a", True),
+        (answer(result=json.loads(wire("a"))), "a", False),
+        (answer(error={"code": -32602, "message": "no such tool"}), "MCP error -32602: no such tool", True),
+        (answer(error={"code": -32000, "message": "", "data": {"x": 1}}), "MCP error -32000: ", True),
+        (json.dumps(wire("a", isError=True)), "a", True),
+        (json.dumps(json.dumps(answer(result=json.loads(wire("a", is_error=True))))), "a", True),
+        (json.dumps({"type": "text", "text": json.dumps(wire("deep", isError=True))}), "deep", True),
     ],
 )
 def test_a_wrapped_result_is_taken_out(text: str, inner: str, failed: bool) -> None:
@@ -88,7 +105,37 @@ def test_a_wrapped_result_is_taken_out(text: str, inner: str, failed: bool) -> N
         "meta=None content=[TextContent(type='text', text='cut",
         "content=[TextContent(type='text', text='\\ud8') ] isError=True",
         "content=[TextContent(type='text', text='\\N{no}')] isError=True",
+        '{"content": [{"type": "text", "text": "a"}], "isError": true, "is_error": "no"}',
+        '{"jsonrpc": "2.0", "method": "tools/call", "params": {"content": []}}',
+        '{"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}',
+        '{"jsonrpc": "2.0", "id": 1, "error": "no"}',
+        '{"jsonrpc": "2.0", "id": 1, "error": {"code": "no", "message": "no"}}',
+        '{"jsonrpc": "1.0", "id": 1, "error": {"code": 1, "message": "no"}}',
+        '{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}, "log": "and more"}',
+        json.dumps("a text in quotes"),
+        json.dumps('{"a": 1}'),
+        '"',
+        '"a" and "b"',
     ],
 )
 def test_any_other_text_stays_as_it_is(text: str) -> None:
     assert unwrapped(text) == (text, None)
+
+
+@given(
+    st.text(st.characters(codec="utf-8"), max_size=60).filter(lambda text: unwrapped(text).failed is None),
+    st.booleans(),
+    st.lists(st.sampled_from(["answer", "string", "block"]), max_size=2),
+)
+def test_no_form_in_which_a_result_is_stored_changes_its_text_or_its_flag(
+    text: str, failed: bool, layers: list[str]
+) -> None:
+    stored = wire(text, isError=failed)
+    for layer in layers:
+        if layer == "string":
+            stored = json.dumps(stored)
+        elif layer == "answer":
+            stored = answer(result=json.loads(wire(stored)))
+        else:
+            stored = json.dumps([{"type": "text", "text": stored}])
+    assert unwrapped(stored) == (text, failed)
