@@ -1,7 +1,8 @@
 """
 Finding the failures that hide in results.
 
-If a tool has declarations, they alone decide. Of other tools, results that anyone would call a failure are failures.
+If a tool has declared how it says that it failed, that alone decides. Of other tools, results that anyone would call a
+failure are failures.
 MCP's own `isError: true`, which is part of the protocol, always is a failure.
 """
 
@@ -96,7 +97,7 @@ def failure_in(
             sign = None if flagged else _plain_sign(views, text, "data", arguments) or sign
     elif flagged:
         views, sign = views_of(value, None), None
-    else:
+    if not flagged and (classifier is None or (sign is None and classifier.only_checks)):
         words = "data" if speaks is None else speaks(arguments)
         read = text if text is not None and words in {"own", "data"} and len(text) <= JSON_CHARS else None
         views = views_of(members_of(value), read)

@@ -70,6 +70,13 @@ class FailureRule:
         if self.unfit is not None:
             check_schema(self.unfit)
 
+    @property
+    def is_check(self) -> bool:
+        """
+        Whether the rule tells what an honest answer looks like. Other rules tell how the tool says that it failed.
+        """
+        return self.unfit is not None or self.other_than is not None
+
     def applies(self, views: tuple[object, ...], arguments: object = None) -> bool:
         """
         Returns whether the rule finds its sign in one of *views* of a result of a call with *arguments*.
@@ -102,6 +109,8 @@ class ResultClassifier:
     `status_field` is judged first, then `error_when` in order, then `text_matches`; the first sign decides. Fields are
     looked for in the result, in JSON that its text holds (up to 64 KB), and in MCP's `structuredContent`. Raises
     ValueError if a pattern is no regular expression.
+
+    If there are only rules with `unfit` and `other_than`, a failure that anyone would call one is a failure as well.
     """
 
     status_field: Field | None = None
@@ -119,6 +128,14 @@ class ResultClassifier:
     def __post_init__(self) -> None:
         for pattern in self.text_matches:
             _check(pattern)
+
+    @property
+    def only_checks(self) -> bool:
+        """
+        Whether it tells what an honest answer looks like, and not how the tool says that it failed.
+        """
+        told = bool(self.error_when) and all(rule.is_check for rule in self.error_when)
+        return told and self.status_field is None and not self.text_matches
 
 
 def _check(pattern: str | None) -> None:

@@ -173,6 +173,28 @@ def test_data_of_another_than_was_asked_for_is_a_failure_that_says_so() -> None:
     assert failure_in({"id": "A-17"}, rules, None, {"order_id": "A-17"}) is None
 
 
+@pytest.mark.parametrize("result", [{"error": "no such order"}, '{"error": "no such order"}', {"status": 503}])
+@pytest.mark.parametrize(
+    "rule", [FailureRule(field="id", other_than="order_id"), FailureRule(field="id", unfit={"type": "string"})]
+)
+def test_a_check_of_the_answer_hides_no_failure_that_is_plain(rule: FailureRule, result: object) -> None:
+    rules, asked = ResultClassifier(error_when=(rule,)), {"order_id": "A-17"}
+    assert failure_in(result, rules, lambda _: "data", asked) == failure_in(result, None, lambda _: "data", asked)
+    assert failure_in(result, rules, lambda _: "data", asked) is not None
+    assert failure_in({"id": "A-17", "note": "error"}, rules, lambda _: "data", asked) is None
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [{}, {"status_field": "ok"}, {"text_matches": ("boom",)}, {"error_when": (FailureRule(field="no", present=True),)}],
+)
+def test_a_declaration_of_how_a_tool_fails_still_decides_alone(declared: dict[str, Any]) -> None:
+    check = FailureRule(field="id", other_than="order_id")
+    rules = ResultClassifier(**{**declared, "error_when": (*declared.get("error_when", ()), check)})
+    assert (failure_in({"error": "none of ours"}, rules, lambda _: "data") is None) is bool(declared)
+    assert failure_in({"error": "none of ours"}, ResultClassifier(**declared), lambda _: "data") is None
+
+
 SUM = ResultClassifier(error_when=(FailureRule(unfit={"type": "object", "properties": {"sum": {"type": "number"}}}),))
 
 
