@@ -242,8 +242,13 @@ async def within(
             try:
                 result = await asyncio.shield(asyncio.wrap_future(future))
             except asyncio.CancelledError:
-                abandon()
-                raise
+                if abandon():
+                    raise
+                # It was over just before: what it came to is late, and not lost.
+                result = future.result()
+                if inspect.iscoroutine(result):
+                    result.close()
+                    raise
         return await reading.gathered(await result if inspect.isawaitable(result) else result)
 
     return await in_time(run(), limit, on_late)

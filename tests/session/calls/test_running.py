@@ -269,6 +269,41 @@ def test_an_asynchronous_tool_is_held_to_the_session_s_time_however_its_coroutin
     assert run(session, lambda *_: endless(), awaited=True).error_type == "timeout"
 
 
+@pytest.mark.parametrize("makes", ["a value", "a coroutine", "an exception"])
+def test_a_function_that_ends_as_its_time_does_is_told_late_and_leaves_nothing_open(makes: str, clock: Any) -> None:
+    sink = MemorySink()
+    session = make(clock, timeout=0.005, records=sink)
+
+    async def never_runs() -> None:
+        raise AssertionError
+
+    async def main() -> Envelope:
+        loop = asyncio.get_running_loop()
+
+        def hold(thread: threading.Thread) -> None:
+            # When the loop goes on, the function is over and its time is up.
+            thread.join()
+            threading.Event().wait(0.01)
+
+        def execute(*_: Any) -> Any:
+            loop.call_soon_threadsafe(hold, threading.current_thread())
+            if makes == "an exception":
+                raise RuntimeError("broken")
+            return never_runs() if makes == "a coroutine" else "the late value"
+
+        envelope: Envelope = await session.acall("t", {}, execute)
+        await asyncio.sleep(0)
+        return envelope
+
+    envelope = asyncio.run(main())
+    gc.collect()
+    late = [record["late"] for record in sink.records if record["event"] == "settle"]
+    if envelope.error_type == "timeout":
+        assert late == ([False] if makes == "a coroutine" else [False, True])
+    else:
+        assert late == [False]
+
+
 @pytest.mark.parametrize(("left", "same"), [(601, True), (599, False)])
 def test_a_synchronous_tool_leaves_its_thread_only_in_the_last_ten_minutes(left: float, same: bool, clock: Any) -> None:
     session = Policy([Budget(max_elapsed=3600)]).session("s", clock=clock)
