@@ -4,7 +4,7 @@ The blocks of pages that have no test of their own, and what every page owes its
 
 import re
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ MAX_WORDS = 300
 PAGES = {page: path for page, path in written().items() if page.endswith(".md") and not page.startswith("project/")}
 RUN = ("index.md", "internals.md", "leases.md", "records.md")
 """Pages whose Python runs here, each as one program."""
+GUARD_PAGES = {f"guards/{path.name}" for path in (DOCS / "guards").glob("*.md") if path.stem != "write"}
 POLICIES = ("leases.md", "hooks/answers.md", "mcp/README.md")
 """Pages whose policies are loaded here."""
 
@@ -108,3 +109,16 @@ def test_every_block_of_json_and_yaml_of_every_page_can_be_read() -> None:
     for page in PAGES:
         for text in blocks(page, "yaml"):
             assert list(yaml.safe_load_all(text)), page
+
+
+def test_the_python_of_every_page_is_run_by_a_test_that_names_the_page() -> None:
+    runs = re.compile(r"\bexec\(|follow\(|subprocess|shown_and_printed|followed")
+    tests = [path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("*.py")]
+    running = "\n".join(text for text in tests if runs.search(text))
+    named = {page: PurePosixPath(page).name for page in PAGES if blocks(page, "python") and page not in GUARD_PAGES}
+    assert {page for page, name in named.items() if name not in running} == set()
+
+
+def test_the_readme_and_the_pages_of_guards_have_their_own_tests() -> None:
+    assert '"README.md"' in (Path(__file__).parents[1] / "test_readme.py").read_text(encoding="utf-8")
+    assert 'glob("*.md")' in Path(__file__).with_name("test_guards.py").read_text(encoding="utf-8")

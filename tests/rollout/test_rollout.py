@@ -7,6 +7,7 @@ import re
 import shlex
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,19 @@ def test_each_command_of_the_page_runs_and_prints_what_is_shown(week: Week) -> N
             assert shows(printed, text), f"{text}\n--- is not in\n{printed}"
             shown += 1
     assert shown >= 5
+
+
+def test_the_python_of_the_page_runs_where_its_commands_have_run(
+    week: Week,
+) -> None:
+    programs = [text for language, text in blocks() if language == "python"]
+    run("guardrails report records --suggest -o overrides.yaml")
+    names: dict[str, Any] = {}
+    for program in programs:
+        exec(compile(program, "rollout.md", "exec"), names)  # noqa: S102
+    assert names["session"].call("stock", {}, lambda *_: "none").ok
+    names["session"].close()
+    assert (names["session"].policy.name, names["policy"].name) == ("observe", "overrides.yaml")
 
 
 def test_each_step_tells_the_next(week: Week) -> None:
