@@ -62,7 +62,15 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
 def test_the_code_of_a_page_runs_with_the_openai_client(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("openai")
+    openai = pytest.importorskip("openai")
+    clients: list[Any] = []
+
+    class Client(openai.OpenAI):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            clients.append(self)
+
+    monkeypatch.setattr(openai, "OpenAI", Client)
     monkeypatch.chdir(tmp_path)
     with Conversations("agent.db") as kept, kept.start("trip-42", messages=[{"role": "user", "content": "a hotel"}]):
         pass
@@ -73,10 +81,8 @@ def test_the_code_of_a_page_runs_with_the_openai_client(
         [text] = blocks(page, "python")
         exec(compile(text, page, "exec"), names)  # noqa: S102
         assert names["policy"].name == "default"
-        for name in ("client", "response"):
-            close = getattr(names.get(name), "close", None)
-            if close is not None:
-                close()
+        for client in clients:
+            client.close()
 
 
 @pytest.mark.parametrize("page", POLICIES)
