@@ -64,8 +64,9 @@ def test_the_code_of_a_page_runs_with_the_openai_client(
 ) -> None:
     openai = pytest.importorskip("openai")
     clients: list[Any] = []
+    base: Any = openai.OpenAI
 
-    class Client(openai.OpenAI):  # type: ignore[misc]
+    class Client(base):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             clients.append(self)
