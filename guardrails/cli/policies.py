@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from guardrails.cli.text.printing import FOUND, fail, printable
+from guardrails.cli.text.printing import FOUND, fail, paragraph, printable
 
 from .text.needs import NO_SHELL, lacking, reads_commands
 
@@ -182,14 +182,14 @@ def shown(policy: "Policy") -> str:
     """
     said = chain_of(policy)
     head = f"{policy.name}: {said['mode']}, {policy.chain.on_error} on a guard's error, {said['envelope']} envelopes"
-    lines = [head, *(f"  {line}" for line in str(policy.chain).splitlines())]
+    lines = str(policy.chain).splitlines()
     for rule in said["tools"]:
         match = ", ".join(rule.pop("match"))
         settings = ", ".join(f"{key}={value!r}" for key, value in rule.items())
-        lines.append(f"  tools {match}: {settings}")
+        lines.append(f"tools with {settings}: {match}")
     for scope, own in policy.scopes.items():
-        lines += [f"  scope {scope}: {guard}" for guard in own]
-    lines += [
-        f"  price of {m}: ${p['input_mtok']:g} / ${p['output_mtok']:g} per Mtok" for m, p in said["prices"].items()
-    ]
-    return "\n".join(lines)
+        lines += [f"scope {scope}: {guard}" for guard in own]
+    lines += [f"price of {m}: ${p['input_mtok']:g} / ${p['output_mtok']:g} per Mtok" for m, p in said["prices"].items()]
+    return "\n".join(
+        [paragraph(head, hanging="  "), *(paragraph(line, indent="  ", hanging="      ") for line in lines)]
+    )

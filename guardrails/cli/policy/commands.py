@@ -92,7 +92,7 @@ def show(
     if as_json:
         print_json(chain_of(loaded))
     else:
-        typer.echo(printable(shown(loaded)))
+        typer.echo(shown(loaded))
 
 
 @policy.command("deny-all")

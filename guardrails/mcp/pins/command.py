@@ -20,8 +20,9 @@ USAGE = """\
 Usage: guardrails mcp pins [--json] [--pins FILE]
        guardrails mcp allow [--pins FILE] SERVER [TOOL]...
 
-pins shows the servers whose tools were seen, and what held tools say now beside what they said first.
-allow allows held tools of SERVER, which is its name or its id; all of them if none is named.
+pins shows the servers whose tools were seen, and what held tools say now beside
+what they said first. allow allows held tools of SERVER, which is its name or
+its id; all of them if none is named.
 """
 
 

@@ -19,30 +19,42 @@ Usage: guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]...
 Stands in front of an MCP server and guards its tools. All else passes as it is.
 
 Options:
-  --policy NAME|PATH   the policy: default, strict, observe, or a file  [default: default]
-  --session NAME       the session of all calls; else each process is one, or a client names it
+  --policy NAME|PATH   the policy: default, strict, observe, or a file
+                       [default: default]
+  --session NAME       the session of all calls; else each process is one, or a
+                       client names it
   --user ID            whose calls these are, for a policy with a scope `user`
   --tenant ID          the same for a scope `tenant`
-  --store PATH|URL     a file of SQLite for the state, which processes share, or redis://..; else memory
+  --store PATH|URL     a file of SQLite for the state, which processes share, or
+                       redis://..; else memory
   --records PATH       a file of JSON lines for what was decided
   --structured keep|drop
-                       whether tools promise a form of their structured content: without it any result can be cut
-                       [default: keep]
-  --pins FILE|none     where it is kept what tools said when they were first seen: one that changes is held
-                       until `guardrails mcp allow`; none holds no tool  [default: your state folder]
+                       whether tools promise a form of their structured content:
+                       without it any result can be cut  [default: keep]
+  --pins FILE|none     where it is kept what tools said when first seen: one
+                       that changes is held until `guardrails mcp allow`; none
+                       holds no tool  [default: your state folder]
   --url URL            a server over streamable HTTP
-  --header NAME:VALUE  a header for it, such as its key; ${NAME} stands for a variable of the environment
-  --listen [HOST:]PORT listen over streamable HTTP before the server at --url; this machine only unless HOST is said
+  --header NAME:VALUE  a header for it, such as its key; ${NAME} stands for a
+                       variable of the environment
+  --listen [HOST:]PORT listen over streamable HTTP before the server at --url;
+                       this machine only unless HOST is said
   --identity-header NAME, --tenant-header NAME
-                       headers that say whose a request is, set by what stands before us
-  --token-key FILE     public keys (PEM or a JWK set) of who signs bearer tokens: these say whose a request is
-  --token-audience URL what a token must be meant for: our own address, as clients know it
+                       headers that say whose a request is, set by what stands
+                       before us
+  --token-key FILE     public keys (PEM or a JWK set) of who signs bearer
+                       tokens: these say whose a request is
+  --token-audience URL what a token must be meant for: our own address, as
+                       clients know it
   --token-issuer URL   who must have issued it
   --identity-claim NAME, --tenant-claim NAME
-                       claims of a token that name the user and the tenant  [default: sub, none]
-  --allow-host NAMES   names that clients may call us by beside localhost, with commas between them
-  --config FILE        servers as clients keep them (`mcpServers`): start the one of --server, or print
-                       the file for a client that puts each of them behind one budget
+                       claims of a token that name the user and the tenant
+                       [default: sub, none]
+  --allow-host NAMES   names that clients may call us by beside localhost, with
+                       commas between them
+  --config FILE        servers as clients keep them (`mcpServers`): start the
+                       one of --server, or print the file for a client that
+                       puts each of them behind one budget
   --server NAME        which of them
   --help               show this and exit
 

@@ -86,6 +86,31 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
     assert max(map(len, text.splitlines())) <= columns
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mcp",),
+        *(("mcp", name) for name in ("snippet", "pins", "allow")),
+        ("hook",),
+        *(("hook", name) for name in ("install", "uninstall", "status")),
+    ],
+    ids=" ".join,
+)
+def test_the_help_of_a_command_that_starts_by_itself_fits_into_80_columns(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = helped(words, 80, monkeypatch, capsys)
+    assert text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_policy_that_is_shown_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = CliRunner().invoke(app, ["policy", "show", "default"]).stdout.splitlines()
+    assert max(len(line) for line in lines if len(line.split()) > 1) <= columns
+
+
 def test_a_line_that_is_too_long_is_folded_as_a_shell_reads_it() -> None:
     line = "guardrails run 'Which tests fail, and why?' --model gpt-5-mini"
     lines = list(folded(line, 40))

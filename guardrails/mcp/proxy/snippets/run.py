@@ -15,11 +15,14 @@ from .clients import CLIENTS
 
 
 USAGE: Final = """\
-Usage: guardrails mcp snippet CLIENT [--name NAME] [OPTIONS OF `guardrails mcp`] -- COMMAND [ARGUMENTS]...
+Usage: guardrails mcp snippet CLIENT [--name NAME]
+           [OPTIONS OF `guardrails mcp`] -- COMMAND [ARGUMENTS]...
 
-Prints what stands in the client's configuration file. The file is yours: nothing is written.
+Prints what stands in the client's configuration file. The file is yours:
+nothing is written.
 
-Clients: {clients}
+Clients:
+  {clients}
 """
 _PLACEHOLDER: Final = ("YOUR-SERVER", "ITS-ARGUMENTS")
 _PATHS: Final = frozenset({"store", "records", "config"})
