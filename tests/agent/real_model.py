@@ -11,8 +11,12 @@ import importlib.util
 import json
 import sys
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from subprocess import PIPE, Popen
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -24,6 +28,8 @@ class ToolsByGrammar(ThreadingHTTPServer):
     """
     chat.completions with tools for a server that has none: the model answers in a JSON Schema, one alternative for each
     tool and one for text, and what it said becomes a tool call. What to call, and with what, is the model's own choice.
+
+    It answers what is likeliest, in at most 60 tokens, unless the request has a `temperature`, a `seed` or `max_tokens`.
     """
 
     daemon_threads = True
@@ -38,6 +44,7 @@ class ToolsByGrammar(ThreadingHTTPServer):
         """
         tools = [] if body.get("tool_choice") == "none" else [tool["function"] for tool in body.get("tools", ())]
         sent: dict[str, Any] = {"model": "m", "temperature": 0, "max_tokens": 60}
+        sent |= {name: body[name] for name in ("temperature", "seed", "max_tokens") if body.get(name) is not None}
         sent["messages"] = [_plain(message) for message in body["messages"]]
         if tools:
             sent["response_format"] = {"type": "json_schema", "json_schema": {"schema": _schema(tools)}}
@@ -106,6 +113,28 @@ def _call(choice: dict[str, Any]) -> None:
         choice["finish_reason"] = "tool_calls"
     else:
         message["content"] = str(said.get("answer", ""))
+
+
+@contextmanager
+def started(python: str) -> Iterator[str]:
+    """
+    The address of the model, which *python* serves meanwhile. Raises RuntimeError, with its last words, if it does not.
+    """
+    with (
+        TemporaryFile("w+") as errors,
+        Popen([python, __file__], stdin=PIPE, stdout=PIPE, stderr=errors, text=True) as model,  # noqa: S603
+    ):
+        try:
+            assert model.stdout is not None
+            address = model.stdout.readline().strip()
+            if not address:
+                model.wait()
+                errors.seek(0)
+                said = errors.read().strip().splitlines() or ["it said nothing"]
+                raise RuntimeError(f"the model did not start: {said[-1]}")
+            yield address
+        finally:
+            model.kill()
 
 
 def serve() -> None:
