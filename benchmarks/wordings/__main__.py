@@ -43,7 +43,9 @@ def main(*arguments: str, ask: Ask | None = None) -> int:
         prog="python -m benchmarks.wordings", description=(__doc__ or "").strip().partition("\n")[0]
     )
     parser.add_argument("scenes", nargs="*", metavar="SCENE", help="scenes, by the code that is said (default: all)")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"answers for each topic and wording (default: {SEEDS})")
+    parser.add_argument(
+        "--seeds", type=int, default=SEEDS, help=f"answers for each topic and wording (default: {SEEDS})"
+    )
     parser.add_argument("--temperature", type=float, default=TEMPERATURE, help=f"default: {TEMPERATURE}")
     parser.add_argument("--answers", type=Path, help="keep the answers in this file, and ask for no answer that it has")
     parser.add_argument("--json", type=Path, help="write all figures to this file")

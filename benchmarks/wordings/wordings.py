@@ -109,4 +109,3 @@ def _filled(text: str, told: Told) -> str:
     filled = text.replace("$choice", topic.choice).replace("$first", first).replace("$second", second)
     filled = filled.replace("$wrong", topic.wrong)
     return filled.replace("$key", topic.key).replace("$tool", topic.tool)
-
