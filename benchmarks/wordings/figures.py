@@ -55,7 +55,7 @@ class Cell(NamedTuple):
 
 class Kept:
     """
-    Answers of a model, kept in a file of JSON lines, so that a run that ended early goes on where it was.
+    Answers of a model, kept in a file of JSON lines, so that a run that ended early goes on.
     """
 
     def __init__(self, ask: Ask, file: Path | None = None) -> None:

@@ -1,5 +1,5 @@
 """
-What the scenes are about: four errands, each with a tool for it and one beside it.
+The four errands that the scenes are about, each with a tool for it and one beside it.
 """
 
 from typing import Any, Final, NamedTuple

@@ -26,8 +26,8 @@ OPENER = build_opener(ProxyHandler({}))
 
 class ToolsByGrammar(ThreadingHTTPServer):
     """
-    chat.completions with tools for a server that has none: the model answers in a JSON Schema, one alternative for each
-    tool and one for text, and what it said becomes a tool call. What to call, and with what, is the model's own choice.
+    chat.completions with tools for a server that has none. The model answers in a JSON Schema with one alternative for
+    each tool and one for text, and its answer becomes a tool call. The choice of the call is the model's own.
 
     It answers what is likeliest, in at most 60 tokens, unless the request has a `temperature`, a `seed` or `max_tokens`.
     """

@@ -15,7 +15,7 @@ import pytest
 from benchmarks.wordings import __main__ as command
 from benchmarks.wordings.actions import Action, Asked, action_of, an_answer, another_tool, fits, other_than_it, the_same
 from benchmarks.wordings.figures import Cell, Kept, cells
-from benchmarks.wordings.scenes import SCENES, Scene
+from benchmarks.wordings.scenes import SCENES, Scene, Told
 from benchmarks.wordings.scenes import told as played
 from benchmarks.wordings.tables import tables
 from benchmarks.wordings.topics import TOPICS
@@ -27,8 +27,15 @@ from tests.agent.real_model import ToolsByGrammar, started
 HOTELS = TOPICS[0]
 BY_NAME = {scene.name: scene for scene in SCENES}
 REPEAT = BY_NAME["a repeat is refused"]
-told = cache(played)
 PYTHON = os.environ.get("GUARDRAILS_MODEL_PYTHON")
+
+
+@cache
+def told(scene: Scene, tool: str = HOTELS.tool) -> Told:
+    """
+    The scene in the topic of *tool*.
+    """
+    return played(scene, next(topic for topic in TOPICS if topic.tool == tool))
 
 
 def completion(said: dict[str, Any] | str) -> dict[str, Any]:
@@ -57,7 +64,7 @@ def reads(*words: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_the_library_itself_says_the_words_of_a_scene_in_every_topic(scene: Scene) -> None:
     for topic in TOPICS:
-        made = told(scene, topic)
+        made = told(scene, topic.tool)
         said = wordings(made)
         assert said[SHIPPED] == made.body["messages"][-1]["content"]
         assert made.asked.tool.name == topic.tool
@@ -68,18 +75,18 @@ def test_the_library_itself_says_the_words_of_a_scene_in_every_topic(scene: Scen
 
 def test_a_scene_in_which_the_library_says_something_else_is_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"`a repeat is refused` about search_hotels: .*not streak.max_same"):
-        told(REPEAT._replace(says="streak.max_same"), HOTELS)
+        told(REPEAT._replace(says="streak.max_same"))
 
 
 def test_shipped_words_follow_the_library_and_are_no_copy() -> None:
     policy = "messages: {duplicates.evidence: {message: That was asked., hint: Go on.}}"
-    said = json.loads(wordings(told(REPEAT._replace(policy=policy), HOTELS))[SHIPPED])
+    said = json.loads(wordings(told(REPEAT._replace(policy=policy)))[SHIPPED])
     assert (said["message"], said["next_action_hint"]) == ("That was asked.", "Go on.")
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 def test_another_wording_changes_words_only_and_keeps_the_order(scene: Scene) -> None:
-    said = wordings(told(scene, HOTELS))
+    said = wordings(told(scene))
     shipped = json.loads(said[SHIPPED])
     bare = {name: value for name, value in shipped.items() if name not in PROSE}
     assert list(json.loads(said[FIELDS]).items()) == list(bare.items())
@@ -92,15 +99,13 @@ def test_another_wording_changes_words_only_and_keeps_the_order(scene: Scene) ->
 
 
 def test_without_the_library_a_tool_says_its_result_or_its_error() -> None:
-    assert json.loads(wordings(told(REPEAT, HOTELS))[NOTHING]) == [
-        {"city": "Shibuya", "name": "Sakura Inn", "price": 150}
-    ]
-    missing = told(BY_NAME["an argument is missing"], HOTELS)
+    assert json.loads(wordings(told(REPEAT))[NOTHING]) == [{"city": "Shibuya", "name": "Sakura Inn", "price": 150}]
+    missing = told(BY_NAME["an argument is missing"])
     assert json.loads(wordings(missing)[NOTHING]) == {"error": "KeyError: 'city'"}
 
 
 def test_a_request_differs_from_the_loop_s_in_its_last_result_only() -> None:
-    made = told(REPEAT, HOTELS)
+    made = told(REPEAT)
     body = request(made, "other", 7, 0.5)
     assert (body["seed"], body["temperature"]) == (7, 0.5)
     assert body["messages"][:-1] == made.body["messages"][:-1]
@@ -145,7 +150,7 @@ def test_each_kind_of_obedience_tells_its_actions_apart() -> None:
 
 
 def test_a_model_that_reads_only_the_shipped_words_is_found_to_obey_only_those() -> None:
-    made = [told(REPEAT, topic) for topic in TOPICS]
+    made = [told(REPEAT, topic.tool) for topic in TOPICS]
     found = {cell.wording: cell for cell in cells(made, Kept(reads("already made")), 5, 0.8)}
     assert {wording: cell.obeyed for wording, cell in found.items() if cell.obeyed} == {SHIPPED: 20, "as text": 20}
     assert all(cell.asked == 20 and set(cell.topics) == {topic.tool for topic in TOPICS} for cell in found.values())
@@ -160,12 +165,12 @@ def test_each_wording_is_asked_with_the_same_seeds() -> None:
         asked.setdefault(body["messages"][-1]["content"], []).append(body["seed"])
         return completion("yes")
 
-    cells([told(REPEAT, HOTELS)], Kept(ask), 3, 0.8)
+    cells([told(REPEAT)], Kept(ask), 3, 0.8)
     assert list(asked.values()) == [[1, 2, 3]] * 6
 
 
 def test_an_answer_that_was_kept_is_not_asked_for_again(tmp_path: Path) -> None:
-    made, file = told(REPEAT, HOTELS), tmp_path / "answers.jsonl"
+    made, file = told(REPEAT), tmp_path / "answers.jsonl"
     first = cells([made], Kept(reads("again"), file), 2, 0.8)
 
     def silent(body: dict[str, Any]) -> dict[str, Any]:
@@ -269,7 +274,7 @@ def test_a_seed_and_a_temperature_reach_the_model() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not PYTHON, reason="needs a real model: python3 dev.py model")
 def test_a_real_model_is_asked_and_its_next_actions_are_counted() -> None:
-    made = told(REPEAT, HOTELS)
+    made = told(REPEAT)
     with started(PYTHON or "") as address, ToolsByGrammar(address) as server:
         found = cells([made], Kept(server.ask), 2, 0.8)
     print(tables(found))  # noqa: T201  what a real model does is worth a look
