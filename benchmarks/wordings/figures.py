@@ -87,7 +87,7 @@ def cells(all_told: Iterator[Told] | Sequence[Told], model: Kept, seeds: int, te
     made: dict[tuple[str, str], Cell] = {}
     for told in all_told:
         for wording, text in wordings(told).items():
-            actions = [model(request(told, text, seed, temperature)) for seed in range(1, seeds + 1)]
+            actions = [model(request(told, wording, seed, temperature)) for seed in range(1, seeds + 1)]
             obeyed = sum(told.scene.obeys(action, told.asked) for action in actions)
             first = Cell(told.scene.name, told.scene.wanted, wording, words_of(text), 0, 0, {}, {})
             cell = made.get((told.scene.name, wording), first)

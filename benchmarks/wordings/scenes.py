@@ -65,8 +65,8 @@ class Told(NamedTuple):
     """The loop's next request."""
     envelope: dict[str, Any]
     """The last result in it."""
-    plain: str
-    """What the tool itself says to that call, with no library between."""
+    plain: tuple[str, ...]
+    """What the tool itself says to each call so far, with no library between."""
     asked: Asked
 
 
@@ -186,13 +186,13 @@ def told(scene: Scene, topic: Topic) -> Told:
     body.pop("tool_choice", None)
     if scene.free:
         body["tools"] = [_freed(tool) for tool in body["tools"]]
-    last = turns[-1][-1]
+    asked = [json.loads(call.arguments) for turn in turns for call in turn]
     envelope = json.loads(body["messages"][-1]["content"])
     said = {spent, envelope.get("code"), envelope.get("next_action"), *(code for code, _ in decisions[-1].nudges)}
     if scene.says not in said:
         raise RuntimeError(f"`{scene.name}` about {topic.tool}: the library says {said}, and not {scene.says}")
-    arguments = json.loads(last.arguments)
-    return Told(scene, topic, body, envelope, _plain(scene, topic, arguments), Asked(tools[0], arguments))
+    plain = tuple(_plain(scene, topic, arguments) for arguments in asked)
+    return Told(scene, topic, body, envelope, plain, Asked(tools[0], asked[-1]))
 
 
 def all_told(scenes: Sequence[Scene], topics: Sequence[Topic]) -> Iterator[Told]:

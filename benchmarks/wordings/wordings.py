@@ -49,7 +49,7 @@ def wordings(told: Told) -> dict[str, str]:
     envelope, shipped = told.envelope, str(told.body["messages"][-1]["content"])
     forbids, bids = ORDERS[told.scene.name]
     made = {
-        NOTHING: told.plain,
+        NOTHING: told.plain[-1],
         FIELDS: _with(envelope, None),
         SHIPPED: shipped,
         TEXT: words_of(shipped),
@@ -74,13 +74,19 @@ def words_of(text: str) -> str:
     return " ".join(_sentence(said[name]) for name in said if name in PROSE) or "(none)"
 
 
-def request(told: Told, text: str, seed: int, temperature: float) -> dict[str, Any]:
+def request(told: Told, wording: str, seed: int, temperature: float) -> dict[str, Any]:
     """
-    Returns what the model is asked, with *text* as the last result.
+    Returns what the model is asked, with a *wording* in place of the last result; without the library all results are plain.
     """
-    *before, last = told.body["messages"]
+    messages = [dict(message) for message in told.body["messages"]]
+    if wording == NOTHING:
+        results = [message for message in messages if message["role"] == "tool"]
+        for message, plain in zip(results, told.plain, strict=True):
+            message["content"] = plain
+    else:
+        messages[-1]["content"] = wordings(told)[wording]
     return {
-        "messages": [*before, {**last, "content": text}],
+        "messages": messages,
         "tools": told.body["tools"],
         "temperature": temperature,
         "seed": seed,

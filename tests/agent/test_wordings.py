@@ -106,10 +106,20 @@ def test_without_the_library_a_tool_says_its_result_or_its_error() -> None:
 
 def test_a_request_differs_from_the_loop_s_in_its_last_result_only() -> None:
     made = told(REPEAT)
-    body = request(made, "other", 7, 0.5)
+    body = request(made, BIDS, 7, 0.5)
     assert (body["seed"], body["temperature"]) == (7, 0.5)
     assert body["messages"][:-1] == made.body["messages"][:-1]
-    assert body["messages"][-1] == {**made.body["messages"][-1], "content": "other"}
+    assert body["messages"][-1] == {**made.body["messages"][-1], "content": wordings(made)[BIDS]}
+    assert request(made, SHIPPED, 7, 0.5)["messages"] == made.body["messages"]
+
+
+def test_without_the_library_no_result_is_of_ours() -> None:
+    made = told(BY_NAME["a call over the limit"])
+    messages = request(made, NOTHING, 7, 0.5)["messages"]
+    results = [message for message in messages if message["role"] == "tool"]
+    assert [json.loads(message["content"])[0]["city"] for message in results] == ["Shibuya", "Ginza"]
+    assert [message["tool_call_id"] for message in results] == ["call_0_0", "call_0_1"]
+    assert [message for message in messages if message not in results] == made.body["messages"][:-2]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +189,7 @@ def test_an_answer_that_was_kept_is_not_asked_for_again(tmp_path: Path) -> None:
     assert cells([made], Kept(silent, file), 2, 0.8) == first
     with pytest.raises(AssertionError):
         cells([made], Kept(silent, file), 3, 0.8)
-    changed = made._replace(plain="[]")
+    changed = made._replace(plain=("[]",) * 3)
     with pytest.raises(AssertionError, match=r"\[\]"):
         cells([changed], Kept(silent, file), 2, 0.8)
 
