@@ -3,9 +3,13 @@ The tables of the page, drawn from the cells.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from .figures import Cell
-from .wordings import COLUMNS, NOTHING, SHIPPED
+from .wordings import COLUMNS, FIELDS, NOTHING, SHIPPED, TEXT
+
+
+ALL: Final = "all"
 
 
 def tables(cells: Sequence[Cell]) -> str:
@@ -18,11 +22,29 @@ def tables(cells: Sequence[Cell]) -> str:
     for scene, wanted in scenes.items():
         row = [_share(found.get((scene, wording)), found.get((scene, SHIPPED))) for wording in COLUMNS]
         shares.append([scene, wanted, *row])
+    if len(scenes) > 1:
+        pooled = _pooled(cells, len(scenes))
+        shares.append([ALL, "", *(_share(pooled.get(wording), pooled.get(SHIPPED)) for wording in COLUMNS)])
     words = [["scene", "wording", "words"]]
-    words += [[cell.scene, cell.wording, f"`` {cell.words} ``".replace("|", "\\|")] for cell in cells]
+    # The others say the words of the shipped one, or none.
+    own = [cell for cell in cells if cell.wording not in (FIELDS, TEXT)]
+    words += [[cell.scene, cell.wording, f"`` {cell.words} ``".replace("|", "\\|")] for cell in own]
     clear = [line for scene in scenes for line in _clear([cell for cell in cells if cell.scene == scene])]
     drawn = "\n".join(clear) or "* No wording is clearly more or less obeyed than the shipped one."
     return f"{_drawn(shares)}\n{drawn}\n\n{_drawn(words)}"
+
+
+def _pooled(cells: Sequence[Cell], scenes: int) -> dict[str, Cell]:
+    """
+    Returns the cells of all *scenes* as one, for each wording that every scene has.
+    """
+    made = {}
+    for wording in COLUMNS:
+        own = [cell for cell in cells if cell.wording == wording]
+        if len(own) == scenes:
+            obeyed, asked = sum(cell.obeyed for cell in own), sum(cell.asked for cell in own)
+            made[wording] = own[0]._replace(scene=ALL, obeyed=obeyed, asked=asked)
+    return made
 
 
 def _share(cell: Cell | None, shipped: Cell | None) -> str:
@@ -46,8 +68,8 @@ def _clear(cells: Sequence[Cell]) -> list[str]:
         if cell is not shipped and cell.clear_of(shipped):
             more = cell.obeyed * shipped.asked > shipped.obeyed * cell.asked
             than = "more" if more else "less"
-            named = "no words of ours" if cell.wording == NOTHING else f"“{cell.wording}”"
-            said.append(f"* {cell.scene[0].upper()}{cell.scene[1:]}: {named} is obeyed {than} than the shipped words.")
+            named = "without the library" if cell.wording == NOTHING else f"with “{cell.wording}”"
+            said.append(f"* {cell.scene[0].upper()}{cell.scene[1:]}: {than} {named} than with the shipped words.")
     return said
 
 

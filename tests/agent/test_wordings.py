@@ -17,7 +17,7 @@ from benchmarks.wordings.actions import Action, Asked, action_of, an_answer, ano
 from benchmarks.wordings.figures import Cell, Kept, cells
 from benchmarks.wordings.scenes import SCENES, Scene, Told
 from benchmarks.wordings.scenes import told as played
-from benchmarks.wordings.tables import tables
+from benchmarks.wordings.tables import ALL, tables
 from benchmarks.wordings.topics import TOPICS
 from benchmarks.wordings.wordings import BEFORE, BIDS, COLUMNS, FIELDS, NOTHING, PROSE, SHIPPED, request, wordings
 from guardrails.testing.scripted_openai import ScriptedOpenAI, Text
@@ -210,10 +210,17 @@ def test_a_wording_is_clearly_better_only_if_the_intervals_do_not_meet() -> None
     assert "No wording is clearly more or less obeyed" in near
     assert "| 50 % (31 to 69) |  |  | 71 % (51 to 85) |" in near
     far = tables([cell(NOTHING, 1), cell(SHIPPED, 12), cell(BIDS, 24)])
-    assert "* A repeat is refused: no words of ours is obeyed less than the shipped words." in far
-    assert "* A repeat is refused: “bids” is obeyed more than the shipped words." in far
+    assert "* A repeat is refused: less without the library than with the shipped words." in far
+    assert "* A repeat is refused: more with “bids” than with the shipped words." in far
     assert "**100 % (86 to 100)**" in far
     assert r"Words \| words." in far
+    assert "| all |" not in far
+
+
+def test_the_last_row_takes_all_scenes_together_for_wordings_that_each_of_them_has() -> None:
+    second = [cell(wording, 24)._replace(scene="a repeat is told") for wording in (SHIPPED, BIDS, BEFORE)]
+    shown = tables([cell(SHIPPED, 12), cell(BIDS, 0), *second])
+    assert "| all |  |  |  | 75 % (61 to 85) |  |  | 50 % (36 to 64) |  |" in shown
 
 
 def test_without_the_model_the_command_says_how_to_get_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,7 +273,7 @@ def test_the_tables_go_between_the_marks_of_the_page_and_the_figures_into_a_file
 def test_the_page_has_a_row_for_each_scene() -> None:
     shown = command.PAGE.read_text(encoding="utf-8").partition(command.BEGIN)[2].partition(command.END)[0]
     rows = [line.split(" | ")[0].lstrip("| ") for line in shown.partition("\n* ")[0].splitlines()[2:]]
-    assert [row for row in rows if row] == [scene.name for scene in SCENES]
+    assert [row for row in rows if row] == [*(scene.name for scene in SCENES), ALL]
 
 
 def test_a_seed_and_a_temperature_reach_the_model() -> None:
