@@ -15,6 +15,7 @@ import sys
 
 from pathlib import Path
 from typing import Final
+from urllib.error import URLError
 
 from benchmarks.hosts.blast_radius import page
 from tests.agent.real_model import ToolsByGrammar, started
@@ -55,6 +56,7 @@ def main(*arguments: str, ask: Ask | None = None) -> int:
         default=os.environ.get("GUARDRAILS_MODEL_PYTHON") or str(ROOT / ".venv-model/bin/python"),
         help="the Python that has the model (default: that of .venv-model, or GUARDRAILS_MODEL_PYTHON)",
     )
+    parser.add_argument("--server", metavar="URL", help="another model: the address of a server of llama.cpp")
     given = parser.parse_args(arguments)
     known = {scene.says for scene in SCENES}
     if unknown := [name for name in given.scenes if name not in known]:
@@ -63,8 +65,12 @@ def main(*arguments: str, ask: Ask | None = None) -> int:
         parser.error(f"--seeds takes a number of at least 1, not {given.seeds}")
     if given.write and given.scenes:
         parser.error("--write takes all scenes")
+    if given.write and given.server:
+        parser.error("--write takes the model of the page")
     if ask is not None:
         return _told(given, ask)
+    if given.server:
+        return _elsewhere(given)
     if not has_model(given.python):
         print(f"{given.python} has no model: {NEXT}", file=sys.stderr)
         return 2
@@ -73,6 +79,15 @@ def main(*arguments: str, ask: Ask | None = None) -> int:
             return _told(given, server.ask)
     except RuntimeError as error:
         print(f"{error}; {NEXT}", file=sys.stderr)
+        return 2
+
+
+def _elsewhere(given: argparse.Namespace) -> int:
+    try:
+        with ToolsByGrammar(given.server.rstrip("/")) as server:
+            return _told(given, server.ask)
+    except (URLError, ConnectionError, TimeoutError, ValueError) as error:
+        print(f"{given.server} did not answer: {error}; it is to serve /v1/chat/completions", file=sys.stderr)
         return 2
 
 
@@ -89,7 +104,9 @@ def has_model(python: str) -> bool:
 
 def _told(given: argparse.Namespace, ask: Ask) -> int:
     scenes = [scene for scene in SCENES if not given.scenes or scene.says in given.scenes]
-    found = cells(all_told(scenes, TOPICS), Kept(ask, given.answers), given.seeds, given.temperature)
+    found = cells(
+        all_told(scenes, TOPICS), Kept(ask, given.answers, whose=given.server), given.seeds, given.temperature
+    )
     shown = tables(found)
     print(shown, end="")
     if given.write:

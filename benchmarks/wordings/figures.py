@@ -58,8 +58,9 @@ class Kept:
     Answers of a model, kept in a file of JSON lines, so that a run that ended early goes on.
     """
 
-    def __init__(self, ask: Ask, file: Path | None = None) -> None:
+    def __init__(self, ask: Ask, file: Path | None = None, *, whose: str | None = None) -> None:
         self._ask = ask
+        self._whose = {} if whose is None else {"model": whose}
         self._file = file
         self._known: dict[str, Action] = {}
         if file is not None and file.exists():
@@ -71,7 +72,7 @@ class Kept:
         """
         The action of the model, which is asked unless it was asked the same before.
         """
-        key = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:24]
+        key = hashlib.sha256(json.dumps({**body, **self._whose}, sort_keys=True).encode()).hexdigest()[:24]
         if key not in self._known:
             self._known[key] = made = action_of(self._ask(body))
             if self._file is not None:

@@ -244,6 +244,7 @@ def test_a_model_that_does_not_start_is_an_error_with_its_last_words(
         (["duplicates.all"], "there is no scene `duplicates.all`; there are budget.max_calls, "),
         (["--seeds", "0"], "--seeds takes a number of at least 1, not 0"),
         (["loops.reread", "--write"], "--write takes all scenes"),
+        (["--server", "http://127.0.0.1:1", "--write"], "--write takes the model of the page"),
     ],
 )
 def test_a_command_that_cannot_be_done_says_why(
@@ -286,6 +287,21 @@ def test_a_seed_and_a_temperature_reach_the_model() -> None:
         server.ask(asked)
         sent = [(body.get("seed"), body["temperature"], body["max_tokens"]) for body in model.requests]
     assert sent == [(3, 0.8, 9), (None, 0, 60)]
+
+
+def test_another_model_is_asked_at_its_server_and_one_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "TOPICS", TOPICS[:1])
+    answers = str(tmp_path / "answers.jsonl")
+    arguments = ("duplicates.evidence", "--seeds", "1", "--answers", answers)
+    said = '{"answer": "The Sakura Inn."}'
+    with ScriptedOpenAI(lambda body, n: Text(said)) as model:
+        assert command.main(*arguments, "--server", model.base_url.removesuffix("/v1")) == 0
+    assert "| 100 % (21 to 100) |" in capsys.readouterr().out
+    # Its answers are not those of another one.
+    assert command.main(*arguments, "--server", "http://127.0.0.1:1") == 2
+    assert "http://127.0.0.1:1 did not answer" in capsys.readouterr().err
 
 
 @pytest.mark.slow
