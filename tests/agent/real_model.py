@@ -11,8 +11,12 @@ import importlib.util
 import json
 import sys
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from subprocess import PIPE, Popen
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -22,8 +26,10 @@ OPENER = build_opener(ProxyHandler({}))
 
 class ToolsByGrammar(ThreadingHTTPServer):
     """
-    chat.completions with tools for a server that has none: the model answers in a JSON Schema, one alternative for each
-    tool and one for text, and what it said becomes a tool call. What to call, and with what, is the model's own choice.
+    chat.completions with tools for a server that has none. The model answers in a JSON Schema with one alternative for
+    each tool and one for text, and its answer becomes a tool call. The choice of the call is the model's own.
+
+    It answers what is likeliest, in at most 60 tokens, unless the request has a `temperature`, a `seed` or `max_tokens`.
     """
 
     daemon_threads = True
@@ -38,6 +44,7 @@ class ToolsByGrammar(ThreadingHTTPServer):
         """
         tools = [] if body.get("tool_choice") == "none" else [tool["function"] for tool in body.get("tools", ())]
         sent: dict[str, Any] = {"model": "m", "temperature": 0, "max_tokens": 60}
+        sent |= {name: body[name] for name in ("temperature", "seed", "max_tokens") if body.get(name) is not None}
         sent["messages"] = [_plain(message) for message in body["messages"]]
         if tools:
             sent["response_format"] = {"type": "json_schema", "json_schema": {"schema": _schema(tools)}}
@@ -108,6 +115,28 @@ def _call(choice: dict[str, Any]) -> None:
         message["content"] = str(said.get("answer", ""))
 
 
+@contextmanager
+def started(python: str) -> Iterator[str]:
+    """
+    The address of the model, which *python* serves meanwhile. Raises RuntimeError, with its last words, if it does not.
+    """
+    with (
+        TemporaryFile("w+") as errors,
+        Popen([python, __file__], stdin=PIPE, stdout=PIPE, stderr=errors, text=True) as model,  # noqa: S603
+    ):
+        try:
+            assert model.stdout is not None
+            address = model.stdout.readline().strip()
+            if not address:
+                model.wait()
+                errors.seek(0)
+                said = errors.read().strip().splitlines() or ["it said nothing"]
+                raise RuntimeError(f"the model did not start: {said[-1]}")
+            yield address
+        finally:
+            model.kill()
+
+
 def serve() -> None:
     """
     Load the model, print where it listens, and serve until stdin is closed.
@@ -120,6 +149,8 @@ def serve() -> None:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(next(Path(spec.origin).parent.glob("*.gguf")))
     parameters.n_ctx, parameters.n_parallel, parameters.port = 4096, 1, 0
+    # Threads that wait for each other spin: on a busy machine two are twenty times slower than one.
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(parameters)
     print(server.listening_address, flush=True)  # noqa: T201
     sys.stdin.read()

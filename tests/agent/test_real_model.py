@@ -4,7 +4,6 @@
 
 import json
 import os
-import subprocess
 import threading
 
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from tests.agent.real_model import ToolsByGrammar
+from tests.agent.real_model import ToolsByGrammar, started
 
 
 PYTHON = os.environ.get("GUARDRAILS_MODEL_PYTHON")
@@ -29,21 +28,12 @@ pytestmark = [
 
 @pytest.fixture
 def endpoint() -> Iterator[str]:
-    script = Path(__file__).with_name("real_model.py")
-    command = [PYTHON or "", str(script)]
-    with subprocess.Popen(  # noqa: S603
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as model:
-        assert model.stdout is not None
-        address = model.stdout.readline().strip()
-        assert address, "the model did not start"
-        with ToolsByGrammar(address) as server:
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            yield f"http://127.0.0.1:{server.server_port}/v1"
-            server.shutdown()
-            thread.join()
-        model.kill()
+    with started(PYTHON or "") as address, ToolsByGrammar(address) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+        thread.join()
 
 
 def test_d10_a_real_model_works_behind_the_guards_until_it_answers_or_a_limit_makes_it(
