@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .llms import llms
 from .nav import ROOT
-from .requests import requests
+from .requests import dead, requests
 from .staging import BrokenLinkError, stage
 
 
@@ -46,9 +46,12 @@ def main(folder: str = "") -> int:
     asked = requests(out)
     for line in asked:
         print(f"asks another machine: {line}", file=sys.stderr)
+    lost = dead(out)
+    for line in lost:
+        print(f"leads nowhere: {line}", file=sys.stderr)
     pages = sum(1 for _ in out.rglob("*.html"))
     print(f"{pages} pages in {out}")
-    return 1 if asked else 0
+    return 1 if asked or lost else 0
 
 
 if __name__ == "__main__":
