@@ -14,6 +14,8 @@ import yaml
 
 import guardrails
 
+from docs.site.__main__ import main as build
+from docs.site.__main__ import replaceable
 from docs.site.llms import llms
 from docs.site.nav import DOCS, OF_THE_PROJECT, ROOT, Section, built, sections, written
 from docs.site.reference import TITLES, api, names_of
@@ -180,6 +182,19 @@ def test_a_link_that_a_browser_would_not_find_is_dead(tmp_path: Path) -> None:
         '<a href="in/#here">x</a><a href="page.html?q=1">x</a><a href="https://example.org/#x">x</a><a href="mailto:a@b">x</a>'
     )
     assert dead(tmp_path) == [f"page.html: {link}" for link in ("gone.html", "in/#there", "#no", "no.svg")]
+
+
+def test_the_build_replaces_no_folder_that_holds_anything_but_a_site(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("years of work")
+    assert build(str(tmp_path)) == build(str(mine)) == build("--help") == 2
+    assert mine.read_text() == "years of work"
+    assert "is no place for the site" in capsys.readouterr().err
+    assert replaceable(tmp_path / "new")
+    (tmp_path / "objects.inv").touch()
+    assert replaceable(tmp_path)
 
 
 def test_a_planned_page_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
