@@ -70,21 +70,10 @@ def _declared(body: list[ast.stmt]) -> list[Member]:
         after = body[at + 1] if at + 1 < len(body) else None
         said = after.value if isinstance(after, ast.Expr) else None
         says = said.value if isinstance(said, ast.Constant) and isinstance(said.value, str) else ""
-        value = _default(line.value)
+        value = ast.unparse(line.value) if line.value else ""
         written = f"{name}: {kind}{f' = {value}' if value and len(value) < 80 else ''}"
         found.append(Member(name=name, written=written.replace("'", '"'), says=inspect.cleandoc(says)))
     return found
-
-
-def _default(value: ast.expr | None) -> str:
-    """
-    A field's default as its users know it: that which `field(...)` gives. Returns "" if there is none.
-    """
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "field":
-        given = {one.arg: one.value for one in value.keywords}
-        made = given.get("default_factory")
-        return f"{ast.unparse(made)}()" if made else ast.unparse(given["default"]) if "default" in given else ""
-    return ast.unparse(value) if value else ""
 
 
 def methods(cls: type) -> Iterator[Member]:
