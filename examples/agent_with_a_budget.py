@@ -4,11 +4,17 @@ An agent with a budget: a stuck model is stopped, and answers with what it has.
 Needs the extra `openai`. The model is a script on this machine; give `OpenAI()` your key for a real one.
 """
 
-from openai import OpenAI
+import sys
 
 from guardrails import Budget, Duplicates, Policy, Price
 from guardrails.integrations.openai import run
 from guardrails.testing.scripted_openai import Body, Calls, Reply, ScriptedOpenAI, Text, call
+
+
+try:
+    from openai import OpenAI
+except ImportError:
+    sys.exit('this program needs `openai`: pip install "toolcall-guardrails[openai]"')
 
 
 def search_hotels(city: str, max_price: int) -> list[dict[str, object]]:

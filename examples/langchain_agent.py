@@ -4,15 +4,22 @@ A LangChain agent behind the guards: a middleware, and the agent stays as it is.
 Needs `pip install "toolcall-guardrails[langchain]"`. The model is a script; put `"openai:gpt-5-mini"` in its place for a real one.
 """
 
+import sys
+
 from typing import Any
 
-from langchain.agents import create_agent
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-
 from guardrails import Policy
-from guardrails.integrations.langchain import GuardrailsMiddleware
+
+
+try:
+    from langchain.agents import create_agent
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    from guardrails.integrations.langchain import GuardrailsMiddleware
+except ImportError:
+    sys.exit('this program needs `langchain`: pip install "toolcall-guardrails[langchain]"')
 
 
 runs: list[str] = []
@@ -25,9 +32,7 @@ def search(query: str) -> str:
 
 
 class Stuck(BaseChatModel):
-    """
-    Makes the same call for ever. Without tools it can only answer.
-    """
+    """Makes the same call for ever. Without tools it can only answer."""
 
     def bind_tools(self, tools: Any, **settings: Any) -> Any:
         return self.bind(offered=bool(tools), **settings)

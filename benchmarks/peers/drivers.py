@@ -4,12 +4,14 @@ Other packages behind one interface: a driver calls a package as its own README 
 A driver is a function of `Limits` that returns a `Peer`. Its package is imported in it, so that each runs in an environment of its own.
 """
 
+import contextvars
 import itertools
 import json
 import threading
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 
@@ -108,15 +110,17 @@ def aura_guard(limits: Limits) -> Peer:
     return call
 
 
-def agentguard47(limits: Limits) -> Peer:
+def agentguard47(limits: Limits, *, fuzzy: bool = True) -> Peer:
     """
-    All its guards of repeats at once, as its README composes them.
+    Both its guards of repeats, or `LoopGuard` alone. Each call is charged before it runs, so that calls at once find the limit.
     """
     from agentguard import AgentGuardError, BudgetGuard, FuzzyLoopGuard, LoopGuard
 
     capped = limits.calls is not None or limits.usd is not None
     budget = BudgetGuard(max_calls=limits.calls, max_cost_usd=limits.usd) if capped else None
-    watches = [LoopGuard(), FuzzyLoopGuard()] if limits.repeats else []
+    watches: list[Any] = []
+    if limits.repeats:
+        watches = [LoopGuard(), FuzzyLoopGuard()] if fuzzy else [LoopGuard()]
 
     def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
         try:
@@ -134,25 +138,36 @@ def agentguard47(limits: Limits) -> Peer:
 
 def agent_budget_guard(limits: Limits) -> Peer:
     """
-    One step a call; a call's price is recorded once it has run, since it knows no estimate.
+    One step a call. `preflight` is asked before it whether its price still fits, and the price is recorded once it has run.
     """
-    from agentguard import Guard, GuardTripped
+    from agentguard import Guard
 
     more: Mapping[str, Any] = {} if limits.clock is None else {"clock": limits.clock}
     guard = Guard(
         max_usd=limits.usd,
         max_steps=limits.calls,
         loop_detection=limits.repeats,
-        pricing={"tool": (1_000_000 * limits.price, 0.0)},
+        pricing=_priced(limits.price),
         use_config=False,
         **more,
     )
+    return _stepped(guard, limits.price)
+
+
+def _priced(price: float) -> dict[str, tuple[float, float]]:
+    return {"tool": (1_000_000 * price, 0.0)}
+
+
+def _stepped(guard: Any, price: float, tag: str | None = None) -> Peer:
+    from agentguard import GuardTripped
 
     def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
         try:
-            with guard.step() as step, step.tool(tool, arguments):
+            if price:
+                guard.preflight("tool", input_tokens=1, max_output_tokens=0)
+            with guard.step(tag=tag) as step, step.tool(tool, arguments):
                 _outcome(run)
-                if limits.price:
+                if price:
                     step.record("tool", input_tokens=1, output_tokens=0)
         except GuardTripped:
             return "refused"
@@ -164,15 +179,17 @@ def agent_budget_guard(limits: Limits) -> Peer:
 _names = itertools.count()
 
 
-def runbound(limits: Limits) -> Peer:
+def runbound(limits: Limits, *, graded: bool = False) -> Peer:
     """
-    With `on_loop="break"`, its way to stop at a loop; what a tool costs is not among its limits.
+    With `on_loop="break"`, its way to stop at a loop, or *graded* with `on_spike="limit"`, which restricts a run that goes on
+    repeating. Its limits know no cost of a tool.
     """
     import runbound
 
     if limits.usd is not None:
         raise Unfit
-    loops: Mapping[str, Any] = {"on_loop": "break"} if limits.repeats else {"loop_shapes": ()}
+    reaction = {"on_spike": "limit"} if graded else {"on_loop": "break"}
+    loops: Mapping[str, Any] = reaction if limits.repeats else {"loop_shapes": ()}
     runbound.init(on_anomaly="raise", auto_wrap=False, **loops)
     key = f"run {next(_names)}"
     tools: dict[str, Any] = {}
@@ -232,7 +249,8 @@ def unwedge(limits: Limits) -> Peer:
 
 def agentbudget(limits: Limits) -> Peer:
     """
-    Its decorator for tools, which counts a call once it has run; a loop is many calls of one name within a minute.
+    Its decorator for tools, which counts a call once it has run; `would_exceed` is asked before. A loop is many calls of one name
+    within a minute.
     """
     from agentbudget import AgentBudget
 
@@ -247,6 +265,8 @@ def _tracked(session: Any, price: float) -> Peer:
     from agentbudget import BudgetExhausted, LoopDetected
 
     def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        if session.would_exceed(price):
+            return "refused"
         try:
             session.track_tool(cost=price, tool_name=tool)(lambda: _outcome(run))()
         except (BudgetExhausted, LoopDetected):
@@ -278,12 +298,48 @@ def children_of_guardrails(usd: float, each: float, price: float) -> tuple[Peer,
 
 def children_of_agentbudget(usd: float, each: float, price: float) -> tuple[Peer, ...]:
     """
-    Two child sessions of one session.
+    Two child sessions of one session, both open. The spending of a child is charged to its parent when it ends.
     """
     from agentbudget import AgentBudget
 
     parent = AgentBudget(max_spend=usd).session()
-    return tuple(_tracked(parent.child_session(max_spend=each), price) for _ in "ab")
+    return tuple(_tracked(parent.child_session(max_spend=each).__enter__(), price) for _ in "ab")
+
+
+def children_of_agentguard47(usd: float, each: float, price: float) -> tuple[Peer, ...]:
+    """
+    Two goals of one budget; a sub-agent's calls are made within its goal, in a context of its own.
+    """
+    from agentguard import AgentGuardError, BudgetGuard
+
+    budget = BudgetGuard(max_cost_usd=usd)
+
+    def of(name: str) -> Peer:
+        context = contextvars.copy_context()
+        context.run(budget.goal(name, lambda: True, max_cost_usd=each).__enter__)
+
+        def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+            try:
+                context.run(budget.consume, calls=1, cost_usd=price)
+            except AgentGuardError:
+                return "refused"
+            _outcome(run)
+            return "ran"
+
+        return call
+
+    return of("a"), of("b")
+
+
+def children_of_agent_budget_guard(usd: float, each: float, price: float) -> tuple[Peer, ...]:
+    """
+    Two tags of one guard, each with a budget of its own.
+    """
+    from agentguard import Guard
+
+    scoped = {"tag:a": each, "tag:b": each}
+    guard = Guard(max_usd=usd, scoped_budgets=scoped, loop_detection=False, pricing=_priced(price), use_config=False)
+    return _stepped(guard, price, "a"), _stepped(guard, price, "b")
 
 
 def _outcome(run: Run) -> Any:
@@ -305,8 +361,17 @@ DRIVERS: Final[Mapping[str, Callable[[Limits], Peer]]] = {
 """By the name of the distribution."""
 CHILDREN: Final[Mapping[str, Callable[[float, float, float], tuple[Peer, ...]]]] = {
     "toolcall-guardrails": children_of_guardrails,
+    "agentguard47": children_of_agentguard47,
+    "agent-budget-guard-py": children_of_agent_budget_guard,
     "agentbudget": children_of_agentbudget,
 }
-"""Those that have sub-agents with limits of their own."""
+"""Those that have limits of a part within those of the whole, by whatever name."""
+ALSO: Final[Mapping[str, Mapping[str, Callable[[Limits], Peer]]]] = {
+    "agentguard47": {"`LoopGuard` alone": partial(agentguard47, fuzzy=False)},
+    "runbound": {'`on_spike="limit"`': partial(runbound, graded=True)},
+}
+"""Other ways to put a package together, which are told the stories too."""
+ONE_THREAD: Final = ("aura-guard",)
+"""A run belongs to one thread, as their documentation says: calls at once on several are no work for them."""
 OUR_TEXT: Final = ("unwedge",)
 """They are given a command's text, which the driver writes: forms of arguments say nothing of them."""

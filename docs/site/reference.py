@@ -2,6 +2,7 @@
 The pages of all public names: what `guardrails` exports, from its docstrings.
 """
 
+import ast
 import inspect
 
 from collections.abc import Iterable
@@ -88,13 +89,27 @@ def members(cls: type) -> str:
     if made is not None and inspect.isfunction(made) and not declared:
         text += f"\n{block(signature(made, cls.__name__, bound=True))}"
     if declared:
-        text += f"\n{block(chr(10).join(one.written for one in declared))}"
+        text += f"\n{block(chr(10).join(plain(one.written) for one in declared))}"
         text += listed(one for one in declared if one.says)
     if cls in GUARDS:
         return f"{text}\n[What it decides](../guards/{cls.name}.md).\n"
     for one in methods(cls):
         text += f"\n### {cls.__name__}.{one.name}\n\n{block(one.written)}\n{one.says}\n"
     return text
+
+
+def plain(written: str) -> str:
+    """
+    The declaration of a field with the default that its users know, in place of `field(...)`.
+    """
+    [line] = ast.parse(written).body
+    value = line.value if isinstance(line, ast.AnnAssign) else None
+    if not isinstance(value, ast.Call) or ast.unparse(value.func) != "field":
+        return written
+    given = {one.arg: ast.unparse(one.value) for one in value.keywords}
+    default = f"{given['default_factory']}()" if "default_factory" in given else given.get("default", "")
+    declared = written.partition(" = ")[0]
+    return f"{declared} = {default}".replace("'", '"') if default else declared
 
 
 def listed(told: Iterable[Member]) -> str:

@@ -1,11 +1,12 @@
 """
-Finds requests of a built site to other machines: there must be none.
+Finds requests of a built site to other machines, and links of it that lead nowhere: there must be none.
 """
 
 import re
 
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urldefrag, urlsplit
 
 
 LOADING = {
@@ -30,11 +31,15 @@ class _Loaded(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
+        self.links: list[str] = []
+        self.places: set[str] = set()
         self._style = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._style = tag == "style"
         given = {name: value or "" for name, value in attrs}
+        self.places |= {given.get("id", ""), given.get("name", "")}
+        self.links += [given[name] for name in ("href", "src") if given.get(name)]
         named = [given.get(LOADING[tag], "")] if tag in LOADING else []
         if tag == "link" and given.get("rel") not in {"canonical", "next", "prev", "search", "index"}:
             named.append(given.get("href", ""))
@@ -61,3 +66,23 @@ def requests(folder: Path) -> list[str]:
         found = page.asked + IN_STYLES.findall(text if path.suffix == ".css" else "")
         asked += [f"{path.relative_to(folder)}: {address}" for address in found]
     return asked
+
+
+def dead(folder: Path) -> list[str]:
+    """
+    A line for each link of a page of *folder* that leads to no file of it, or to no place on that page.
+    """
+    pages = {path.resolve(): _Loaded() for path in sorted(folder.rglob("*.html"))}
+    for path, page in pages.items():
+        page.feed(path.read_text(encoding="utf-8"))
+    wrong: list[str] = []
+    for path, page in pages.items():
+        for link in dict.fromkeys(page.links):
+            address, place = urldefrag(link)
+            if ELSEWHERE.match(link) or urlsplit(link).scheme:
+                continue
+            there = (path.parent / unquote(urlsplit(address).path)).resolve() if address else path
+            there = there / "index.html" if there.is_dir() else there
+            lost = not there.exists() or bool(place and there in pages and unquote(place) not in pages[there].places)
+            wrong += [f"{path.relative_to(folder.resolve())}: {link}"] if lost else []
+    return wrong

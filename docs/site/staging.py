@@ -42,6 +42,9 @@ def stage(folder: Path) -> None:
     Write the sources of the site into *folder*. Raises BrokenLinkError listing every link that leads out of the site.
     """
     plan, wrong = sections(), list[str]()
+    gone = [page for part in plan for page in part.pages if page not in written() and page not in GENERATED]
+    if gone:
+        raise BrokenLinkError("\n".join(f"docs/nav.yaml: {page}" for page in gone))
     for page, path in written().items():
         target = folder / (f"{built(page)}.md" if path.suffix == ".md" else page)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,12 @@ import yaml
 
 import guardrails
 
+from docs.site.__main__ import main as build
+from docs.site.__main__ import replaceable
 from docs.site.llms import llms
-from docs.site.nav import DOCS, OF_THE_PROJECT, ROOT, built, sections, written
+from docs.site.nav import DOCS, OF_THE_PROJECT, ROOT, Section, built, sections, written
 from docs.site.reference import TITLES, api, names_of
-from docs.site.requests import requests
+from docs.site.requests import dead, requests
 from docs.site.settings import FILE, settings
 from docs.site.staging import GENERATED, BrokenLinkError, relinked, stage
 from docs.site.titles import title
@@ -170,6 +172,44 @@ def test_a_link_that_a_reader_follows_asks_for_nothing(tmp_path: Path) -> None:
     assert requests(tmp_path) == []
 
 
+def test_a_link_that_a_browser_would_not_find_is_dead(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/index.html").write_text(
+        '<h1 id="here">x</h1><a href="../page.html#a%20b">x</a><a href="#here">x</a>'
+    )
+    (tmp_path / "page.html").write_text(
+        '<p id="a b"></p><a href="gone.html">x</a><a href="in/#there">x</a><a href="#no">x</a><img src="no.svg">'
+        '<a href="in/#here">x</a><a href="page.html?q=1">x</a><a href="https://example.org/#x">x</a><a href="mailto:a@b">x</a>'
+    )
+    assert dead(tmp_path) == [f"page.html: {link}" for link in ("gone.html", "in/#there", "#no", "no.svg")]
+
+
+def test_the_build_replaces_no_folder_that_holds_anything_but_a_site(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("years of work")
+    assert build(str(tmp_path)) == build(str(mine)) == build("--help") == 2
+    assert mine.read_text() == "years of work"
+    assert "is no place for the site" in capsys.readouterr().err
+    assert replaceable(tmp_path / "new")
+    (tmp_path / "objects.inv").touch()
+    assert replaceable(tmp_path)
+
+
+def test_a_planned_page_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = [*sections(), Section(title="More", about="More.", pages={"gone.md": "It is gone."})]
+    monkeypatch.setattr("docs.site.staging.sections", lambda: plan)
+    with pytest.raises(BrokenLinkError, match=r"docs/nav\.yaml: gone\.md"):
+        stage(tmp_path / "staged")
+
+
+def test_a_field_is_told_with_the_default_that_its_users_know() -> None:
+    told = "".join(api(part) for part in TITLES)
+    assert "code: str | None = None\n" in told
+    assert not re.search(r"^\w+: .* = field\(", told, re.MULTILINE)
+
+
 def test_what_is_built_is_no_part_of_the_repository() -> None:
     assert ".site/" in (ROOT / ".gitignore").read_text().splitlines()
     assert [name for name in OF_THE_PROJECT if not (ROOT / name).is_file()] == []
@@ -186,6 +226,10 @@ def site() -> Path:
 
 def test_the_built_site_asks_no_other_machine_for_anything(site: Path) -> None:
     assert requests(site) == []
+
+
+def test_no_link_of_the_built_site_is_dead(site: Path) -> None:
+    assert dead(site) == []
 
 
 def test_every_link_of_llms_txt_leads_to_a_built_page(site: Path) -> None:

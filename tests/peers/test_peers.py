@@ -3,6 +3,7 @@ The works that packages are compared by: what they find in peers whose faults ar
 """
 
 import re
+import tomllib
 
 from pathlib import Path
 from typing import Any
@@ -119,9 +120,10 @@ def told(**found: Any) -> dict[str, Any]:
         "name": "peer",
         "version": "1.0",
         "stories": {"loops": 55, "honest": 71, "caught": 3, "stopped": 2, "refused": ["a"], "hinted": ["b", "c"]},
+        "also": {},
         "after a refusal": "refused",
         **dict.fromkeys(("parallel calls", "parallel usd", "sequential usd", "small usd", "failing calls", "family")),
-        "cost": {"calls": 20_000, "ran": 72},
+        "cost": {"calls": 20_000, "ran": 72, "us": 5.1, "first_us": 5.0, "last_us": 5.2, "bytes_a_call": 0},
         "odd": {"NaN": "ran", "a cycle": "ValueError", "a set": "refused"},
         "forms": None,
     }
@@ -129,11 +131,42 @@ def told(**found: Any) -> dict[str, Any]:
 
 
 def test_tables_say_none_of_what_a_package_lacks_and_name_what_it_gets_wrong() -> None:
-    shown = tables([told(**{"parallel usd": 40, "parallel calls": "RuntimeError: one thread"})])
-    assert "| peer 1.0 | 3/55 | 2 | 70/71 | 2 | no |" in shown
+    also = {"`Loop` alone": {"loops": 55, "honest": 71, "caught": 1, "stopped": 1, "refused": [], "hinted": []}}
+    shown = tables([told(**{"parallel usd": 40, "parallel calls": "RuntimeError: a lock", "also": also})])
+    assert "| peer 1.0 | 3/55 | 2 | 70/71 | 2 | no |\n| peer 1.0, `Loop` alone | 1/55 | 1 | 71/71 | 0 |  |" in shown
     assert "| peer 1.0 | fails | 40 | none | none | none |" in shown
-    assert "refuses such work after 72" in shown
+    assert "| peer 1.0 | 5 us, its rule of repeats off | 5 us | 5 us | 20,000 | 0 B |" in shown
     assert "| 1/3 | a cycle: ValueError | none | none |" in shown
+
+
+def test_a_work_that_a_package_rules_out_is_no_failure_of_it() -> None:
+    shown = tables([told(**{"parallel usd": works.ONE, "parallel calls": works.ONE})])
+    assert "| peer 1.0 | one thread | one thread | none | none | none |" in shown
+
+
+def test_a_package_whose_rules_refuse_distinct_calls_is_timed_without_them() -> None:
+    def by_name(limits: Limits) -> Peer:
+        ran = 0
+
+        def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+            nonlocal ran
+            ran += 1
+            if limits.repeats and ran > 30:
+                return "refused"
+            run()
+            return "ran"
+
+        return call
+
+    found = works.cost(by_name)
+    assert found["ran"] == 30
+    assert found["us"] > 0
+
+
+def test_the_page_counts_our_dependencies() -> None:
+    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert f"We have {words[len(needed)]}." in (ROOT / "docs/peers.md").read_text(encoding="utf-8")
 
 
 def test_the_readme_tells_what_the_page_tells() -> None:
@@ -142,7 +175,8 @@ def test_the_readme_tells_what_the_page_tells() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8").partition("| package | loops caught |")[2]
     rows = [_cells(line) for line in readme.partition("\n\n")[0].splitlines()[2:]]
     stories, budgets, costs = ({row[0]: row for row in table} for table in of_page[:3])
-    assert [row[0] for row in rows] == list(stories)
+    # Another way to put a package together stands on the page alone.
+    assert [row[0] for row in rows] == list(budgets)
     for name, caught, spared, parallel, cost in rows:
         assert [caught, spared] == [stories[name][1], stories[name][3]]
         assert [parallel, cost] == [budgets[name][2], costs[name][1]]

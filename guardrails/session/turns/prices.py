@@ -121,8 +121,8 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
             return Priced(0, "policy")
         warn_once(
             f"usage {model}",
-            "a response of `%s` did not say what it used: it is counted as unpriced, so no cost limit can be held",
-            model,
+            "a response of %s did not say what it used: it is counted as unpriced, so no cost limit can be held",
+            _told(model),
         )
         return Priced(None, unknown="the response did not say what it used", untold=True)
     cost = cost_of(usage, model, own)
@@ -132,12 +132,16 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
     if priced.cost is None:
         warn_once(
             f"price {model}",
-            "no price is known for `%s` (%s): its responses are counted as unpriced, so no cost limit can be held; "
+            "no price is known for %s (%s): its responses are counted as unpriced, so no cost limit can be held; "
             "set its price in the policy's `prices:`",
-            model,
+            _told(model),
             priced.unknown,
         )
     return priced
+
+
+def _told(model: str) -> str:
+    return f"`{model}`" if model else "a model without a name"
 
 
 def context_of(model: str) -> int | None:

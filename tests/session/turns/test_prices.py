@@ -301,6 +301,19 @@ def test_the_list_is_imported_with_the_first_response_that_nothing_else_prices()
     assert python(code) == "False True"
 
 
+def test_a_model_without_a_name_is_told_in_words(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardrails.core.values.logs._said", set())
+    with caplog.at_level(logging.WARNING, "guardrails"):
+        price_of(TEXT, "", {}, None, NOW)
+        price_of(None, "", {}, None, NOW)
+    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
+        "no price is known for a model without a name",
+        "a response of a model without a name did not say what it used: it is counted as unpriced, so no cost limit can be held",
+    ]
+
+
 def test_without_the_extra_the_price_is_unknown_and_the_log_names_the_extra() -> None:
     code = (
         "import sys, logging\n"
