@@ -29,6 +29,12 @@ _PATHS: Final = frozenset({"store", "records", "config"})
 _RUNNERS: Final = frozenset({"npx", "uvx", "uv", "run", "node", "npm", "exec", "bunx", "pipx", "docker", "deno", "env"})
 
 
+def _clients() -> str:
+    from textwrap import fill
+
+    return fill(", ".join(CLIENTS), 78, break_on_hyphens=False).replace("\n", "\n  ")
+
+
 def snippet(client: str, command: Sequence[str], options: Sequence[str] = (), *, name: str | None = None) -> str:
     """
     Returns the entry in the file of *client* that starts `guardrails mcp OPTIONS -- COMMAND` as the server *name*.
@@ -94,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
     """
     asked = argv[: argv.index("--")] if "--" in argv else argv
     if not argv or "--help" in asked or "-h" in asked:
-        (sys.stdout if argv else sys.stderr).write(USAGE.format(clients=", ".join(CLIENTS)))
+        (sys.stdout if argv else sys.stderr).write(USAGE.format(clients=_clients()))
         return 0 if argv else 2
     client, *rest = argv
     if client not in CLIENTS:
