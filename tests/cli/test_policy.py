@@ -160,9 +160,8 @@ def test_a_schema_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> 
 
 def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(write: Any) -> None:
     shown = guardrails("policy", "show", write("own.yaml", OWN)).stdout.splitlines()
-    assert (
-        " ".join(shown).partition("   1.")[0].endswith("own.yaml: observe, deny on a guard's error, nested envelopes")
-    )
+    head = " ".join(" ".join(shown).partition("   1.")[0].split())
+    assert head.endswith("own.yaml: observe, deny on a guard's error, nested envelopes")
     guards = [line.split(".")[0].strip() for line in shown if re.match(r" {2,3}\d", line)]
     assert guards == [str(n) for n in range(1, 11)]
     assert "   3. Budget(max_calls=1000, max_elapsed=604800.0)" in shown
