@@ -39,8 +39,7 @@ def doctor(
     Show what works here: versions, extras, sandboxes, stores, and whether guardrails-ai stands in the way.
 
     Each sandbox is tried: it runs a command that has to work, and one that must not write, read a key or connect. Exit
-    code 1: something is broken, and the next step is said; no sandbox is one such thing, an extra that is not installed
-    is none.
+    code 1: something is broken, and the next step is said. A missing sandbox counts as broken, a missing extra does not.
     """
     from guardrails.processes.sandbox import offers
 
