@@ -158,10 +158,13 @@ def test_a_schema_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> 
     assert failed.stderr.count("\n") == 1
 
 
-def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(write: Any) -> None:
-    shown = guardrails("policy", "show", write("own.yaml", OWN)).stdout.splitlines()
-    head = " ".join(" ".join(shown).partition("   1.")[0].split())
-    assert head.endswith("own.yaml: observe, deny on a guard's error, nested envelopes")
+def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("own.yaml", OWN)
+    monkeypatch.chdir(tmp_path)
+    shown = guardrails("policy", "show", "own.yaml").stdout.splitlines()
+    assert shown[0] == "own.yaml: observe, deny on a guard's error, nested envelopes"
     guards = [line.split(".")[0].strip() for line in shown if re.match(r" {2,3}\d", line)]
     assert guards == [str(n) for n in range(1, 11)]
     assert "   3. Budget(max_calls=1000, max_elapsed=604800.0)" in shown
