@@ -97,7 +97,7 @@ def own_state() -> None:
     os.environ["XDG_STATE_HOME"] = f"{_state.name}/{next(_numbers)}"
 
 
-for profile, examples in (("quick", 25), ("gate", 100), ("long", 5_000)):
+for profile, examples in (("quick", 25), ("gate", 50), ("long", 5_000)):
     settings.register_profile(
         profile, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
     )
