@@ -250,7 +250,7 @@ def _known(packed: bytes) -> bytes:
     if version > VERSION:
         raise StateUnreadable(
             f"is of version {version}, which a newer version of this library wrote (this one reads {READ[0]} to {VERSION}): "
-            "upgrade here. Only `forget` it to start it afresh"
+            "upgrade here; `forget` it only to start it afresh"
         )
     if version not in READ:
         raise ValueError("it is of no version")
