@@ -154,10 +154,23 @@ class Envelope(Content):
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
         """
         Say that the call has used up a limit, and the next step. The limit is *code*, if nothing else says so.
+
+        No call is left to repeat a failure with.
         """
+        if self.next_action == "retry":
+            self.unrepeatable()
         self.limit_message = message
         self.code = self.code or code
         self.hint(hint)
+
+    def unrepeatable(self) -> None:
+        """
+        Say of a failure that the same call is not to be made again. The hint to repeat it goes.
+        """
+        if self.next_action == "retry":
+            self.next_action_hint = None
+        self.retryable, self.retry_after_ms = False, None
+        self.max_retries_remaining, self.next_action = 0, "give_up"
 
     def attempted(self, attempts: int, again_ms: int | None = None) -> None:
         """

@@ -119,12 +119,8 @@ def without_retry(envelope: Envelope, said: Denial) -> None:
     """
     Let *envelope*, of a failure, say that it is not to be repeated, for the reason that *said* gives.
     """
-    kept = None if envelope.next_action == "retry" else envelope.next_action_hint
+    envelope.unrepeatable()
     envelope.code = said.code
-    envelope.retryable = False
-    envelope.retry_after_ms = None
-    envelope.max_retries_remaining = 0
-    envelope.next_action, envelope.next_action_hint = "give_up", kept
     envelope.hint(f"{said.message} {said.hint}")
     judged = envelope.judged
     if judged is not None and judged.explored:

@@ -226,3 +226,26 @@ def test_a_success_is_left_as_it_is(clock: Any) -> None:
         session(clock).call("t", {}, lambda *_: 1).to_json()
         == '{"status":"success","result":1,"progress":{"calls_used":1}}'
     )
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("merged", [False, True])
+def test_no_repeat_is_advised_after_the_call_that_used_up_a_limit(clock: Any, *, shared: bool, merged: bool) -> None:
+    budget = [Budget(max_calls=2)]
+    scopes = {"tenant": budget} if shared else {}
+    policy = Policy(
+        [Retryable(), *([] if shared else budget)], scopes=scopes, envelope="merged" if merged else "nested"
+    )
+    session = policy.session("s", clock=clock, scopes={"tenant": "acme"} if shared else {})
+    first, last = (session.call("t", {"n": n}, fails(ConnectionError("reset"))) for n in range(2))
+    assert (first.retryable, first.next_action, first.limit_message) == (True, "retry", None)
+    assert (last.retryable, last.next_action, last.retry_after_ms) == (False, "give_up", None)
+    assert last.next_action_hint == "Write the final answer from what you have."
+    assert (last.max_retries_remaining, last.error_type) == (0, "connection")
+
+
+def test_what_corrects_a_call_is_still_told_after_the_last_one(clock: Any) -> None:
+    session = Policy([Retryable(), Budget(max_calls=1)]).session("s", clock=clock)
+    last = session.call("t", {}, fails(ValueError("no such city")))
+    assert (last.next_action, last.retryable_after_correction) == ("fix_arguments", True)
+    assert last.limit_message is not None
