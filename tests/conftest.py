@@ -97,6 +97,14 @@ def own_state() -> None:
     os.environ["XDG_STATE_HOME"] = f"{_state.name}/{next(_numbers)}"
 
 
+@pytest.fixture(scope="session")
+def long() -> bool:
+    """
+    How hard to try: `python3 dev.py hard` takes the long form of a test, the gate the short one.
+    """
+    return os.environ.get("GUARDRAILS_HARD") == "long"
+
+
 for profile, examples in (("quick", 25), ("gate", 50), ("long", 5_000)):
     settings.register_profile(
         profile, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]

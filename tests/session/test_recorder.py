@@ -145,7 +145,7 @@ def test_all_events_of_a_session_carry_its_run(clock: Any) -> None:
 
 
 def test_a_policy_keeps_no_file_of_records_whose_sessions_are_gone(tmp_path: Path) -> None:
-    policy = Policy()
+    policy, before = Policy(), set(threading.enumerate())
     for number in range(3):
         with policy.session(f"s{number}", records=tmp_path / f"{number}.jsonl") as session:
             assert session.call("t", {}, lambda *_: "ok").ok
@@ -154,7 +154,7 @@ def test_a_policy_keeps_no_file_of_records_whose_sessions_are_gone(tmp_path: Pat
         assert session._records is not None
         assert same._records.sink is session._records.sink
     del session, same
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if thread.name == "guardrails-records":
             thread.join(10)
     gc.collect()
