@@ -2,7 +2,7 @@
 The English of this project, as far as a program can judge it: python -m tests.english [--words N] [PATH...]
 
 A sentence has at most 25 words; 35 are the bound that the tests hold. A semicolon and a colon end none. `BANNED` lists constructions that
-a reader has to decode. Pages, docstrings of public names, messages, help texts and comments of policies are read.
+a reader has to decode. Pages, docstrings, messages, help texts and comments of policies are read.
 """
 
 import argparse
@@ -21,6 +21,7 @@ BANNED: Final[dict[str, str]] = {
     r"^(?!What (is|are|was|were|does|do|did|has|have|can|may|must|will|should)\b[^.]*\?)What (?!\w+ \w+s? when\b)[^?]*[.]$": (
         "a sentence begins with its subject, a noun, not with `What`"
     ),
+    r"^(?-i:Where|How) [^?]*[.]$": "a sentence begins with its subject, or with `If`, not with `Where` or `How`",
     r"^None (of|but|that|where)\b": "name the thing: `No guard ...`, not `None of`",
     r"\bnothing where\b": "`Returns None if ...`",
     r"\b(None|True|False|empty|[A-Z]\w*Error|Missing\w+|Unfit) where\b": "`if`, not `where`, for a condition",
@@ -104,13 +105,12 @@ def of_page(path: Path) -> Iterator[Sentence]:
 
 def of_module(path: Path) -> Iterator[Sentence]:
     """
-    Returns the sentences of a module: docstrings of public names, and the texts of errors, envelopes and help.
+    Returns the sentences of a module: docstrings, and the texts of errors, envelopes and help.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            if isinstance(node, ast.Module) or not node.name.startswith("_"):
-                yield from _docstring(path, node)
+            yield from _docstring(path, node)
         elif isinstance(node, ast.Raise) and node.exc is not None:
             yield from _texts(path, node.exc)
         elif isinstance(node, ast.keyword) and node.arg in {"help", "hint", "message", "epilog", "description"}:

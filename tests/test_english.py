@@ -47,6 +47,8 @@ def faults(text: str, words: int = BOUND) -> list[str]:
         "Returns None where there is no model.",
         "Use it where it is installed.",
         "Whoever puts one more waits.",
+        "Where the file is kept.",
+        "How many calls ran.",
         "It is to be had from the registry.",
         "Such a session is over.",
         "The latter wins.",
@@ -63,6 +65,8 @@ def test_a_sentence_that_must_be_decoded_is_found(text: str) -> None:
         "Returns None if there is no model.",
         "The folder where records are written is made.",
         "What is a guard?",
+        "How many calls ran?",
+        "where it began, a line goes on.",
         "`What if None where it is` is code.",
         "one " * 35,
     ],
@@ -98,15 +102,16 @@ def test_an_empty_line_of_a_quotation_ends_its_paragraph(tmp_path: Path) -> None
     assert [(said.line, said.text) for said in of_page(page)] == [(1, "tools wait here"), (4, "after that they run")]
 
 
-def test_docstrings_of_public_names_and_messages_are_read(tmp_path: Path) -> None:
+def test_docstrings_and_messages_are_read(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     module.write_text(
         '"""\nA module.\n"""\n\ndef ask(x):\n    """\n    Ask it.\n    """\n    raise ValueError(f"no answer from {x}")\n\n'
-        'def _own():\n    """\n    What is hidden.\n    """\n\nmade(help="what to ask for")\n'
+        'def _own():\n    """\n    The own part.\n    """\n\nmade(help="what to ask for")\n'
     )
     assert sorted(said.text for said in of_module(module)) == [
         "A module.",
         "Ask it.",
+        "The own part.",
         "no answer from `x`",
         "what to ask for",
     ]

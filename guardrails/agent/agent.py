@@ -120,7 +120,7 @@ class Agent:
     @property
     def offered(self) -> str:
         """
-        How many tools there are, for a person.
+        The number of tools, for a person.
         """
         count = len({name for registry in self._tools for name in registry.entries})
         return "1 tool" if count == 1 else f"{count or 'no'} tools"
@@ -198,7 +198,7 @@ class Agent:
     @property
     def requests(self) -> int:
         """
-        How often the model was asked by now.
+        The number of requests that the model was sent by now.
         """
         return self._asking.requests
 

@@ -42,7 +42,7 @@ class Asking:
     @property
     def requests(self) -> int:
         """
-        How often the model was asked by now.
+        The number of requests that the model was sent by now.
         """
         return self._compaction.requests
 
@@ -92,7 +92,7 @@ class Asking:
 
     def _turns_in(self, messages: Sequence[Any]) -> int:
         """
-        How many responses of *messages* have results.
+        Returns the number of responses in *messages* that have results.
         """
         answers = [WIRES[self._wire].answers(message) is not None for message in messages]
         return sum(1 for before, after in pairwise([False, *answers]) if after and not before)

@@ -57,7 +57,7 @@ def confined(settings: Settings) -> tuple[str, str | None]:
 
 def memory_file(conversations: str, workspace: str) -> str:
     """
-    Where the notes about *workspace* are: beside the conversations, those of each folder by themselves.
+    Returns the file of the notes about *workspace*: beside the conversations, each folder by itself.
     """
     key = hashlib.sha256(workspace.encode(errors="surrogateescape")).hexdigest()[:12]
     return str(Path(conversations).with_suffix(f".memory-{key}.db"))

@@ -160,7 +160,7 @@ class Compaction:
 
     def _turns(self, messages: Sequence[Any]) -> list[list[int]]:
         """
-        The places of each response with the results of its calls. What was said to the model is in none: it stays.
+        The places of each response with the results of its calls. A message to the model is in no turn: it stays.
         """
         turns: list[list[int]] = []
         answered = True

@@ -52,8 +52,8 @@ def replaced(registries: Sequence[Registry]) -> tuple[Registry, ...]:
 
 def _waited_for(registry: Registry) -> Registry:
     """
-    *registry* with its tools run to their end: an asynchronous one in a loop of its own, as the agent is synchronous, and one
-    that would end the process, or cancel itself, as one that failed.
+    Returns *registry* with its tools run to their end. An asynchronous tool runs in a loop of its own, as the agent is
+    synchronous. A tool that would end the process, or cancel itself, has failed.
     """
     for name, entry in registry.entries.items():
         registry.replace_run(name, _to_its_end(entry.run, asynchronous=entry.asynchronous))

@@ -68,7 +68,8 @@ def explain(
 
 def _found(code: str) -> "tuple[Explained, str | None] | None":
     """
-    What explains *code*, and the name of the scope that it begins with. Returns None if there is no such code.
+    Returns the explanation of *code*, and the name of the scope that it begins with. Returns None if there is no such
+    code.
     """
     from guardrails.core.guards import GUARDS
     from guardrails.core.guards.codes import CODES, EXPLAINED
@@ -221,7 +222,7 @@ def _setting(name: str) -> dict[str, Any]:
 
 def _records(one: "Explained", code: str) -> str:
     """
-    Where records have it.
+    Returns the place of *code* in records.
     """
     if one.kind == "end":
         return "none: it is the `code` of the loop's result"

@@ -109,8 +109,8 @@ def _policy(
     """
     The text of the file, its mode, and the tools that it only observes.
 
-    As little as possible is only observed: the tools that would have been refused wrongly, or all where a limit of the whole
-    session would have been met.
+    As little as possible is only observed: the tools that would have been refused wrongly. It is all tools if a limit
+    of the whole session would have been met.
     """
     from guardrails.offline.quality.page.starter import starter
     from guardrails.offline.quality.result import suggestions

@@ -51,7 +51,7 @@ def report(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where `--suggest` writes; printed without it."),
+        typer.Option("--output", "-o", metavar="FILE", help="The file that `--suggest` writes; printed without it."),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
@@ -140,7 +140,7 @@ def _show(
 
 def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
     """
-    What the written file extends, as seen from where it stands, and the `tools:` of that.
+    Returns the base of the written file, as seen from its folder, and the `tools:` of that base.
     """
     from guardrails.policy.compiled.source import is_name
     from guardrails.policy.file import read

@@ -73,7 +73,7 @@ def run(
         list[str] | None, typer.Option(metavar="HOST", help="A private host or network that may be fetched from.")
     ] = None,
     conversation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where conversations are kept (your state folder).")
+        Path | None, typer.Option(metavar="FILE", help="The file of conversations (in your state folder).")
     ] = None,
     resume: Annotated[str | None, typer.Option(metavar="ID", help="Go on with a kept conversation.")] = None,
     extend: Annotated[
@@ -88,13 +88,14 @@ def run(
         bool | None, typer.Option("--stream/--no-stream", help="Ask for the text as it comes (streamed).")
     ] = None,
     context: Annotated[
-        int | None, typer.Option(min=1_000, metavar="TOKENS", help="How much the model reads (what it is known to).")
+        int | None,
+        typer.Option(min=1_000, metavar="TOKENS", help="Tokens that the model reads (as many as it is known to)."),
     ] = None,
     max_iterations: Annotated[
         int | None, typer.Option(min=1, help="Turns with calls until the answer is asked for (20).")
     ] = None,
     records: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where records go (beside the conversations).")
+        Path | None, typer.Option(metavar="FILE", help="The file of records (beside the conversations).")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Show the kept conversations.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No view on stderr.")] = False,

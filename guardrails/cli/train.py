@@ -27,7 +27,7 @@ def train(
     engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that counts the records.")] = "duckdb",
     master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
     cells: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where counted days are kept; FILE.cells by default.")
+        Path | None, typer.Option(metavar="FOLDER", help="The folder of counted days; FILE.cells by default.")
     ] = None,
     whole_by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Parquet folders COLUMN=... hold whole sessions.")

@@ -161,7 +161,7 @@ def _after(session: "Session", told: Told) -> Said | None:
 
 def _completed(session: "Session", told: Told) -> Envelope | None:
     """
-    What is to be said of a call that was run. Returns None if nobody decided it.
+    Returns the answer to the event of a call that was run. Returns None if nobody decided it.
     """
     own = share_of(session, told.agent)
     family = (own,) if own is session else (own, session)
@@ -187,8 +187,8 @@ def _completed(session: "Session", told: Told) -> Envelope | None:
 
 def _id_of(family: tuple["Session", ...], told: Told) -> str | None:
     """
-    The id of the call whose end is told without one: the oldest that is open and the same, else the only one of its tool, whose
-    arguments other hooks have changed.
+    Returns the id of the call whose end is told without one: the oldest open call that is the same. Else it is the only
+    call of its tool, whose arguments other hooks have changed.
     """
     for one in family:
         same = one.opened(told.tool, told.arguments)
@@ -265,7 +265,7 @@ def _agent_stopped(session: "Session", told: Told) -> Said | None:
 
 def _silent(own: "Session", told: Told) -> Said | None:
     """
-    What a person reads where the model has ended without a word because a limit is used up.
+    Returns the sentence for a person whose model has ended without a word because a limit is used up.
     """
     if (told.answer or "").strip() or not own.exhausted:
         return None

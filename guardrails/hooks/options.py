@@ -15,7 +15,8 @@ _WORDS = ("client", "policy", "store", "records", "user", "tenant")
 
 class Options:
     """
-    How events are answered; two that say the same are equal. Paths are whole: made so by the process that is told them.
+    The options by which events are answered; two that say the same are equal. Paths are whole: made so by the process
+    that is told them.
     """
 
     __slots__ = ("client", "observe", "policy", "records", "store", "tenant", "user")

@@ -168,7 +168,7 @@ def _end_hidden(session: "Session") -> None:
 
 def _quietly(session: "Session", work: Callable[[], Any]) -> Any:
     """
-    What *work* gives. Returns None if it fails: what it notices is no duty.
+    Returns the result of *work*. Returns None if it fails: what it notices is no duty.
     """
     try:
         return work()

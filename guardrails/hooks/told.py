@@ -100,7 +100,7 @@ class Said:
 
 class Client(Protocol):
     """
-    How one client tells its events, and how it is answered: a module of `clients`.
+    The events of one client, and the answers to it: a module of `clients`.
     """
 
     NAME: str

@@ -52,7 +52,7 @@ class Answer(BaseModel):
     result: Any = Field(default=None, description="The thing that was found or done, if it is no list.")
     results: list[Any] | None = Field(default=None, description="The things that were found, if they are a list.")
     query_summary: Any = Field(default=None, description="The question that was asked.")
-    total_matches: int | None = Field(default=None, description="How many there are, also where fewer are shown.")
+    total_matches: int | None = Field(default=None, description="The number of matches, also if fewer are shown.")
     is_complete: bool | None = Field(default=None, description="Whether nothing is missing from the answer.")
     next_action_hint: str | None = Field(default=None, description="The next step to take, or the way to get the rest.")
     progress: dict[str, Any] | None = Field(
@@ -208,8 +208,8 @@ class AnsweringTools:
 
 class _Unchecked:
     """
-    Marks a parameter that the SDK shows to clients as it is annotated, and takes as it comes, or does not: what does not fit
-    is answered by the session, with an envelope.
+    Marks a parameter that the SDK shows to clients as it is annotated, and takes as it comes. The session answers a
+    value that does not fit, with an envelope.
     """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:

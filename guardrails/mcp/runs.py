@@ -61,7 +61,7 @@ class Runs:
 
     def _unnamed(self, whose: str) -> Session:
         """
-        The session of the calls that name no run and are those of *whose*: another one after a pause, since nobody else could
+        Returns the session for calls of *whose* that name no run. It is a new one after a pause, since nobody could
         take up one that is used up.
         """
         now = self._clock()

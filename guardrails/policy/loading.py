@@ -70,7 +70,8 @@ def _is_guard(given: object) -> bool:
 
 def _wrong_together(said: dict[str, Any], root: Node, given: Iterable[Guard | type[Guard]]) -> Iterator[Mistake]:
     """
-    What is wrong with settings that are each valid by themselves, each with those that are not written beside them.
+    Returns the mistakes of settings that are each valid by themselves, each with those that are not written beside
+    them.
 
     *given* are the guards made in code and the classes that rules may set.
     """
@@ -107,7 +108,8 @@ def _given_twice(root: Node, guards: Iterable[Guard]) -> list[Mistake]:
 
 def _plainly_right(document: Document, own: tuple[type[Guard], ...]) -> Any:
     """
-    What `validate` makes of *document*. Raises UnsureError where pydantic has to be asked, as for what is wrong with it.
+    Returns the value that `validate` makes of *document*. Raises UnsureError if pydantic has to be asked, as for the
+    mistakes of a document.
     """
     if document.mistakes or document.root is None:
         raise UnsureError

@@ -1,5 +1,5 @@
 """
-Where programs are: standard library only.
+The places of programs: standard library only.
 """
 
 import os
@@ -9,7 +9,7 @@ from .globs import encoded
 
 def located(name: str, environment: dict[str, str]) -> str | None:
     """
-    Where the program *name* is, by the PATH of *environment*. Returns None if it is nowhere.
+    Returns the place of the program *name*, by the PATH of *environment*. Returns None if it is nowhere.
 
     Folders of PATH that are relative are left out: what they are would change with each `cd`.
     """

@@ -64,7 +64,7 @@ class Bounded:
 @dataclass(slots=True)
 class Ended:
     """
-    How a command ended.
+    The end of a command.
     """
 
     output: str

@@ -58,7 +58,7 @@ def run(script: Mapping[str, Any], workspace: str, environment: dict[str, str]) 
 
 class _Runner:
     """
-    Where a script is, and what its programs see.
+    The state of a script, and the view of its programs.
     """
 
     def __init__(self, handle: int, workspace: str, environment: dict[str, str]) -> None:

@@ -161,7 +161,8 @@ class Approvals(Ledger):
 
     def _question(self, decision: Decision) -> ParkedCall | None:
         """
-        What somebody is to be asked now about a refused call. Returns None if it does not wait, or they are asked already.
+        Returns the question to somebody about a refused call. Returns None if it does not wait, or they are asked
+        already.
         """
         if self._approver is None or not decision.denials[0].running:
             return None

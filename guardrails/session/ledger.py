@@ -162,8 +162,9 @@ class Ledger:
 
     def _adopt(self) -> None:
         """
-        Go by the policy's present chain, with what this session has laid on the one before. What is used stays used, what runs
-        is settled, who waits for a person waits; a limit that was raised reopens what it had ended.
+        Go by the policy's present chain, with what this session has laid on the one before. Amounts used stay used,
+        running calls are settled, a call that waits for a person waits. A raised limit reopens the session that it had
+        ended.
         """
         with self._adopting:
             policy, engine = self.policy, self._engine
@@ -184,7 +185,8 @@ class Ledger:
 
     def _now(self) -> int:
         """
-        What the clock says, in milliseconds. Raises whatever the clock raises, ValueError where it says no time.
+        Returns the time of the clock, in milliseconds. Raises an error of the clock as it is, ValueError if the clock
+        tells no time.
         """
         said = self._clock()
         if not 0 <= said < LATEST_S:
@@ -214,7 +216,7 @@ class Ledger:
 
     def _look(self, look: Callable[[SessionState, int, Sequence[Scope]], T]) -> T:
         """
-        What *look* sees in the state and those of the scopes, at what the clock says.
+        Returns the findings of *look* in the state and those of the scopes, at the time of the clock.
         """
         self._fresh()
         now = self._time()

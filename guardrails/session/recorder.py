@@ -157,8 +157,8 @@ class Recorder:
 
 class _Once:
     """
-    A *sink* to which only those records go that it does not have yet. Of one that cannot say so, whoever reads its records leaves
-    out the second of two that are equal.
+    A *sink* to which only those records go that it does not have yet. If a sink cannot say so, a reader of its records
+    leaves out the second of two that are equal.
     """
 
     def __init__(self, sink: "Sink") -> None:

@@ -112,7 +112,8 @@ def bounded(session: Retrying, over: Settle) -> None:
 
 def _wait_s(envelope: Envelope) -> float | None:
     """
-    How many seconds to wait before the call is made again that failed as *envelope* tells. Returns None if it is not.
+    Returns the seconds to wait before the call is made again that failed as *envelope* tells. Returns None if it is
+    not.
     """
     wait_ms = None if envelope.tried is None else envelope.tried.again_ms
     if wait_ms is None:
@@ -123,7 +124,7 @@ def _wait_s(envelope: Envelope) -> float | None:
 @contextmanager
 def _following(session: Retrying, call: ToolCall) -> Iterator[None]:
     """
-    The next attempt at *call*. What its tool calls meanwhile by the same session is none.
+    The next attempt at *call*. A call that its tool makes meanwhile in the same session is no answer.
     """
     attempts, key = session._attempts, (call.id, call.sig)  # noqa: SLF001
     attempts[key] = call.attempt + 1
@@ -135,8 +136,8 @@ def _following(session: Retrying, call: ToolCall) -> Iterator[None]:
 
 def _answered(failed: Envelope, following: Envelope) -> Envelope:
     """
-    The one envelope of two attempts: the later one's, or that of the one that *failed* if no further one was let run. What
-    another call of the same has brought meanwhile is an answer too.
+    The one envelope of two attempts: the later one's, or that of the one that *failed* if no further one was let run. A
+    result that another call of the same has brought meanwhile is an answer too.
     """
     if following.previous_result is not None:
         following.attempted(failed.attempts)

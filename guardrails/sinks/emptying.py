@@ -153,7 +153,7 @@ class Emptying:
 
     def _write_queued(self) -> bool:
         """
-        Write what is queued by now, and answer the flushes that came before; False where a fault stopped it.
+        Write the lines queued by now, and answer the flushes that came before. Returns False if a fault stopped it.
         """
         flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
         if not self.blocks:

@@ -77,7 +77,7 @@ def without_repeats(record: Record, values: frozenset[str] | None) -> Record:
 
 def _unknown(record: Record) -> tuple[str, ...]:
     """
-    What the arguments begin with that no schema knows, as the problems of *record* tell of them: those may be content.
+    Returns the beginnings of names that no schema knows, as the problems of *record* tell of them: those may be content.
     """
     said = record.get("problems")
     rows = said if isinstance(said, list | tuple) else ()
@@ -121,7 +121,7 @@ def _forms(value: str) -> Iterator[str]:
 
 def _rewritten(said: Any, forms: set[str] | None) -> Any:
     """
-    *said* without *forms*; None where it is without them already.
+    Returns *said* without *forms*, None if it is without them already.
     """
     if isinstance(said, str):
         text = _cleared(said, forms)
@@ -161,7 +161,7 @@ def _cleared(text: str, forms: set[str] | None) -> str:
 
 def _spans(text: str, form: str) -> Iterator[tuple[int, int]]:
     """
-    Where *form* stands in *text*, or its beginning, or its end.
+    Returns the places of *form* in *text*, or of its beginning, or of its end.
     """
     edge = min(len(form), EDGE_CHARS)
     for at in _places(text, form[:edge]):
@@ -183,6 +183,6 @@ def _places(text: str, part: str) -> Iterator[int]:
 
 def _shared(one: str, other: str) -> int:
     """
-    How many characters both begin with.
+    Returns the number of characters that both begin with.
     """
     return sum(1 for _ in takewhile(bool, map(str.__eq__, one, other)))

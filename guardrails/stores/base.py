@@ -72,7 +72,7 @@ class Store(Protocol):
 
     def __len__(self) -> int:
         """
-        How many states are kept.
+        Returns the number of states that are kept.
         """
         ...
 

@@ -101,7 +101,7 @@ def _set_up(database: sqlite3.Connection, path: str, timeout_s: float) -> None:
 
 def _make(database: sqlite3.Connection) -> None:
     """
-    Make the table where it is missing, and find out whether the file can be written.
+    Make the table if it is missing, and find out whether the file can be written.
     """
     database.execute("BEGIN IMMEDIATE")
     if _number(database, "application_id") != APPLICATION_ID:

@@ -184,7 +184,7 @@ def host_name(host: str) -> str | None:
 
 def _in_time(resolve: Resolve, host: str, port: int, timeout: float) -> list[str]:
     """
-    What *resolve* says within *timeout* seconds. Raises TimeoutError, and what it raises.
+    Returns the answer of *resolve*, within *timeout* seconds. Raises TimeoutError, and what it raises.
     """
     answers: queue.SimpleQueue[list[str] | BaseException] = queue.SimpleQueue()
 
@@ -259,7 +259,7 @@ def parsed(url: str) -> Target:
 
 def onward_of(target: Target, location: str) -> Target:
     """
-    Where a redirect of *target* leads.
+    Returns the URL that a redirect of *target* leads to.
     """
     with suppress(UnicodeError):
         # Bytes that are no ASCII come as Latin-1, whatever they are.

@@ -188,7 +188,7 @@ def _refused(response: http.client.HTTPResponse, host: str) -> ToolFailure:
 
 def _body(response: http.client.HTTPResponse, limit: int, deadline: float) -> tuple[bytes, bool]:
     """
-    (at most *limit* bytes, whether that is all), whatever the server says its length is.
+    (at most *limit* bytes, whether that is all). The length that the server names is not believed.
     """
     packings = [each.strip() for each in response.getheader("Content-Encoding", "").lower().split(",")]
     packings = [each for each in packings if each not in ("", "identity")]
@@ -230,7 +230,7 @@ def _kind(said: str) -> tuple[str, str]:
 
 def _reason(error: Exception) -> str:
     """
-    What went wrong, in words of this machine: those of an answer that is none are a stranger's.
+    Returns the reason of a failure in words of this machine. Those of a server are a stranger's.
     """
     match error:
         case ssl.SSLCertVerificationError():

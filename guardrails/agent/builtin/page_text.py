@@ -65,7 +65,7 @@ class _Reader:
 
     def _markup(self, at: int) -> int:
         """
-        Where what begins at *at* ends; the end of the source if it does not.
+        Returns the end of the markup that begins at *at*; the end of the source if it does not end.
         """
         source = self._source
         name = _NAME.match(source, at)

@@ -123,7 +123,7 @@ class Shell(ToolSet):
     @cached_property
     def _confined(self) -> "tuple[Backend, Confinement]":
         """
-        What confines commands, and to what. Found once: later on they could change what it is told by.
+        Returns the confinement of commands. Found once: later on they could change what it is told by.
         """
         from guardrails.processes.needs import confinement_for
         from guardrails.processes.sandbox import choose
@@ -135,7 +135,8 @@ class Shell(ToolSet):
 
     def _program(self, command: str) -> "Program":
         """
-        What is started for *command*. Raises ToolFailure if it may be run without a shell only, and cannot be.
+        Returns the program that is started for *command*, with its arguments. Raises ToolFailure if it may be run
+        without a shell only, and cannot be.
         """
         listed = current_list(self.names[0])
         if listed is None and not self._by_argv:
@@ -248,7 +249,7 @@ def _told(ended: Ended, timeout: float, sandbox: str | None, advice: str | None 
 
 def _advice(output: str, *, network: bool) -> str | None:
     """
-    What a command that failed with this *output* may have met in its sandbox.
+    Returns advice for a command that failed with this *output*: its sandbox may have stopped it.
     """
     if not network and any(said in output for said in UNREACHED):
         return "Commands have no network in this sandbox: do without, or ask the user for it."

@@ -185,7 +185,7 @@ def new_id() -> str:
 
 def _private(path: str) -> None:
     """
-    Make the file and its folder, where they are missing, for its owner only: conversations hold secrets.
+    Make the file and its folder if they are missing, for its owner only: conversations hold secrets.
     """
     folder = os.path.dirname(path)  # noqa: PTH120
     try:

@@ -84,7 +84,7 @@ class Played:
 @dataclass(slots=True)
 class _Tape:
     """
-    Where the playback of one chat stands.
+    The place that the playback of one chat has reached.
     """
 
     clock: Clock

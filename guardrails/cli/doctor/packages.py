@@ -92,8 +92,8 @@ def wrong_packages(found: dict[str, list[Package]]) -> list[tuple[str, str]]:
 
 def clash(folder: Path, installed: Iterable[Distribution] | None = None) -> str | None:
     """
-    How the distribution guardrails-ai stands in the way of this one, whose package is in *folder*. Returns None if it does
-    not.
+    Returns the reason why the distribution guardrails-ai stands in the way of this one, whose package is in *folder*.
+    Returns None if it does not.
     """
     left = [name for name in FILES_OF_THEIRS if (folder / name).exists()]
     if left:

@@ -62,8 +62,8 @@ class _Context(typer.Context):
 
 class _Helpful:
     """
-    What commands and groups share: an unsaid `--help` is false, no value to convert. For that typer imports pydantic,
-    which takes longer than all else of a help.
+    The part that commands and groups share: an unsaid `--help` is false, no value to convert. For that typer imports
+    pydantic, which takes longer than all else of a help.
     """
 
     context_class = _Context

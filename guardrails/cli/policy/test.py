@@ -82,7 +82,7 @@ def policy_test(
 
 def _near(path: Path) -> Path:
     """
-    *path* as seen from the working directory, where it is below it: what a build server can find.
+    Returns *path* as seen from the working directory if it lies below it, so that a build server can find it.
     """
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
@@ -90,7 +90,7 @@ def _near(path: Path) -> Path:
 
 def _loaded(paths: Iterable[Path]) -> "dict[Path, CaseFile]":
     """
-    The files of *paths*; ends the command with the mistakes of all of them where there are any.
+    Returns the files of *paths*. Ends the command with the mistakes of all of them if there are any.
     """
     from guardrails.core.values.errors import PolicyError
     from guardrails.offline.policy_cases import load_cases

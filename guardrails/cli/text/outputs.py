@@ -1,5 +1,6 @@
 """
-Where commands write: looked at before long work, so that nothing of it is lost and no transcript overwritten; told of after it.
+The files that commands write. They are looked at before long work, so that no transcript is overwritten, and named
+after it.
 """
 
 import os

@@ -1,5 +1,5 @@
 """
-How far `guardrails replay` has come, on stderr: one line that changes on a terminal, a line now and then elsewhere.
+The progress of `guardrails replay`, on stderr: one line that changes on a terminal, a line now and then elsewhere.
 """
 
 import sys

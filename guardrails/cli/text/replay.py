@@ -139,7 +139,7 @@ def _differing(one: float, other: float) -> tuple[str, str, str]:
 
 def _rows(judgement: Judgement) -> list[Tally]:
     """
-    The sources and the total; the smallest sources are one row where they are many.
+    Returns the sources and the total; the smallest sources are one row if they are many.
     """
     from guardrails.offline.judge.result import add
 
@@ -220,7 +220,7 @@ def _saved(total: Tally) -> str:
 
 def _of_responses(tally: Tally) -> list[str]:
     """
-    What model responses all of whose calls were stopped would have saved.
+    Returns the savings of model responses all of whose calls were stopped.
     """
     tokens, usd = f"{tally.saved_tokens:,} tokens", f"${tally.saved_micro_usd / 1_000_000:,.4f}"
     said = [plural(tally.saved_responses, "model response"), *([tokens] if tally.saved_tokens else [])]
@@ -229,7 +229,7 @@ def _of_responses(tally: Tally) -> list[str]:
 
 def _ends(judgement: Judgement) -> Iterator[str]:
     """
-    What was not judged, and what was met on the way.
+    Returns the calls that were not judged, and the notices met on the way.
     """
     yield from _not_judged(judgement.not_judged)
     yield from _notices(judgement.notices)

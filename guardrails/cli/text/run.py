@@ -26,7 +26,8 @@ _LIMITS: Final = "max_calls, max_turns, max_tokens, max_cost_usd or max_elapsed"
 
 def state_file() -> Path:
     """
-    Where conversations are kept unless said otherwise: outside of any workspace, where no tool of an agent looks.
+    Returns the file of conversations, unless another is named: outside of any workspace, where no tool of an agent
+    looks.
     """
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "guardrails" / "conversations.db"

@@ -57,7 +57,8 @@ def harmed(tally: Tally) -> int:
 
 def harm_text(names: tuple[str, str], one: Judgement, other: Judgement) -> str:
     """
-    How many calls two policies deny that were no pointless repeat, and which ones the *other* denies.
+    Returns the number of calls that two policies deny though they were no pointless repeat, and those that the *other*
+    denies.
     """
     counts = harmed(one.total), harmed(other.total)
     figures = "; ".join(f"{name} {plural(n, 'call')}" for name, n in zip(names, counts, strict=True))

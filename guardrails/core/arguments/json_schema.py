@@ -119,8 +119,8 @@ class SchemaArguments:
 
     def _problems(self, arguments: object) -> tuple[Problem, ...]:
         """
-        Returns the problems of *arguments*. The validator builds all errors before it gives one, so of arguments that
-        may have very many the first parts of their arrays and objects are looked at.
+        Returns the problems of *arguments*. The validator builds all errors before it gives one. So only the first
+        parts of arrays and objects are looked at if arguments may have very many.
         """
         if self._visits is None:
             self._visits = Visits(self._definition)

@@ -65,8 +65,8 @@ class TypedArguments:
         core_schema: Any = None,
     ) -> None:
         """
-        *names* maps the name in *schema* (the alias) to the name in the coerced arguments. *data*: from what *validate*
-        gives, where that is no dict, to the coerced arguments. *core_schema*: pydantic's, of what *validate* checks.
+        *names* maps the name in *schema* (the alias) to the name in the coerced arguments. *data*: makes the coerced
+        arguments of a value of *validate* that is no dict. *core_schema*: pydantic's, of what *validate* checks.
         """
         from pydantic import ValidationError
 

@@ -54,8 +54,8 @@ def fork_bomb(root: "Node") -> str | None:
 
 def _places(root: "Node") -> "tuple[list[tuple[Node, int, str | None]], set[int], dict[str, set[str]]]":
     """
-    Returns all nodes with the place of their parent and the function that they stand in, the ids of those that go to
-    the background, and the commands of each function.
+    Returns all nodes, each with the place of its parent and its function. Beside them are the ids of background nodes,
+    and the commands of each function.
     """
     placed: list[tuple[Node, int, str | None]] = []
     behind: set[int] = set()

@@ -225,8 +225,8 @@ class Ask(Event[Decision]):
 
 def _guess(ask: Ask, state: SessionState, scopes: Sequence[Scope]) -> tuple[int, int]:
     """
-    Returns the guess of what the call of *ask* uses, if its tool declares no estimate: the average of its calls, in its
-    session or else in a scope.
+    Returns the guessed usage of the call of *ask*, if its tool declares none: its average in the session, else in a
+    scope.
     """
     tool, plan = ask.call.tool, ask.plan
     if ask.guess is not None:

@@ -207,7 +207,7 @@ class Content:
     @property
     def attempts(self) -> int:
         """
-        How often the library has made the call, which it makes again by itself where a policy says so.
+        The number of calls that the library has made. It repeats one by itself if a policy says so.
         """
         return 1 if self.tried is None else self.tried.attempts
 

@@ -1,8 +1,8 @@
 """
 The kind of error that a text tells of, for failures that come as text: MCP results, shells, gateways.
 
-An ordered table of patterns; the first that is found decides. How well it does on 6,098 recorded errors of real agents
-is measured in `tests/test_error_text.py` (98 % agree with how they were labelled).
+An ordered table of patterns; the first that is found decides. Its accuracy on 6,098 recorded errors of real agents is
+measured in `tests/test_error_text.py` (98 % agree with their labels).
 """
 
 import re

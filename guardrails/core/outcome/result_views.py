@@ -164,8 +164,8 @@ def fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
 
 def _is_strict(value: object) -> bool:
     """
-    Whether *value* is JSON for every parser, or a text that is JSON for none; NaN, a byte order mark and half of a surrogate
-    pair are read by some.
+    Returns whether *value* is JSON for every parser, or a text that is JSON for none. NaN, a byte order mark and half
+    of a surrogate pair are read by some.
     """
     if not isinstance(value, str):
         json.dumps(value, allow_nan=False).encode()

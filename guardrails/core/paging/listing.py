@@ -101,7 +101,7 @@ class Listing:
     @property
     def how(self) -> str | None:
         """
-        How to go on.
+        The way to go on.
         """
         if not self.more:
             return self.broken

@@ -74,7 +74,7 @@ class Factor:
     @property
     def radix(self) -> int:
         """
-        How many levels there are.
+        The number of levels.
         """
         return len(self.edges) + 1 + self.nullable
 

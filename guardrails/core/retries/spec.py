@@ -114,14 +114,14 @@ class FeatureSpec:
     @cached_property
     def contexts(self) -> int:
         """
-        How many context codes there are.
+        The number of context codes.
         """
         return self.context[-1].stride * self.context[-1].radix
 
     @cached_property
     def actions(self) -> int:
         """
-        How many action codes there are.
+        The number of action codes.
         """
         return self.action[-1].stride * self.action[-1].radix
 

@@ -218,8 +218,8 @@ def _decoded(found: re.Match[bytes]) -> bytes:
 
 def _asked(written: bytes) -> set[bytes]:
     """
-    Returns the values of arguments that can be told from chance: one character is one where it is all that an argument
-    is.
+    Returns the values of arguments that can be told from chance. A single character counts if the argument is no more
+    than it.
     """
     return {value for value in _values(written) if len(value) > 1} | set(_SINGLE.findall(written))
 

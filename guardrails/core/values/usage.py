@@ -39,7 +39,7 @@ class Price:
 
 class _Form(NamedTuple):
     """
-    Where a usage of one dialect says what, by names; `a.b` is `b` in `a`.
+    The names under which a usage of one dialect keeps its figures; `a.b` is `b` in `a`.
     """
 
     input: tuple[str, ...]

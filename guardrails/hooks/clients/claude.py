@@ -65,7 +65,7 @@ def read(event: Event) -> Told | None:
 
 def _report(response: Any) -> Any:
     """
-    What a sub-agent has said, without the figures of its run.
+    Returns the words of a sub-agent, without the figures of its run.
     """
     content = mapping(response).get("content")
     if not isinstance(content, list):
@@ -95,7 +95,7 @@ def common(event: Event, kind: Kind, name: str) -> Told:
 
 def _of_agent(transcript: str, agent: str) -> str:
     """
-    Where Claude Code keeps what a sub-agent has done.
+    Returns the file in which Claude Code keeps the work of a sub-agent.
     """
     folder = transcript.removesuffix(".jsonl")
     plain = agent.replace("-", "").replace("_", "").isalnum()

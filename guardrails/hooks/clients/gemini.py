@@ -110,7 +110,7 @@ def _blocks(content: Any) -> Any:
 
 def _used(event: Event) -> Used | None:
     """
-    What a response used, as its last piece says.
+    Returns the usage of a response, as its last piece tells it.
     """
     response, request = mapping(event.get("llm_response")), mapping(event.get("llm_request"))
     usage = mapping(response.get("usageMetadata"))

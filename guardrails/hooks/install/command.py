@@ -107,7 +107,7 @@ def _unquoted(command: str) -> str:
 
 def _options_at(words: list[str]) -> int | None:
     """
-    Where the options of the hook begin. Returns None if *words* start anything else.
+    Returns the place of the first option of the hook. Returns None if *words* start anything else.
     """
     if not words:
         return None

@@ -22,7 +22,7 @@ _UNIT: Final = "  "
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
     """
-    How a text is laid out.
+    The layout of a text.
     """
 
     newline: str = "\n"
@@ -34,7 +34,7 @@ class Style:
 
 def style_of(text: str, root: Node) -> Style:
     """
-    How *text*, whose value is *root*, is laid out.
+    Returns the layout of *text*, whose value is *root*.
     """
     found = re.search(r"\r\n|\n|\r", text)
     newline = found[0] if found else "\n"

@@ -112,7 +112,7 @@ def untrusted(client: Client, place: str, path: Path, ours: Sequence[Entry], pro
 
 def _kept(state: Mapping[str, Any], path: Path, entry: Entry) -> Mapping[str, Any]:
     """
-    What Codex keeps of our *entry* in *path*, by its number in the list.
+    Returns the state that Codex keeps of our *entry* in *path*, by its number in the list.
     """
     (_, g), (_, n) = entry.steps[2:]
     for file in (path.resolve(), path):

@@ -77,8 +77,8 @@ def ask(words: "list[str]", data: bytes) -> "tuple[bytes, bytes] | None":
 
 def _identity() -> str:
     """
-    What one resident process is for: a user, a version of the library and where it is, an interpreter, an environment, a
-    machine and a view of its files: containers may share the folder.
+    Returns the identity of a resident process, which serves one only. It holds a user, a version of the library and its
+    place, an interpreter, an environment, a machine and a view of its files. Containers may share the folder.
     """
     import sys
 

@@ -122,7 +122,8 @@ def _arguments(context: FunctionInvocationContext) -> Any:
 
 def _check(tool: FunctionTool) -> Any:
     """
-    What names a wrong argument of *tool*. None: nobody can read what it takes, and the host checks it.
+    Returns the check that names a wrong argument of *tool*. None: nobody can read what it takes, and the host checks
+    it.
     """
     for told in (tool.input_model, tool.parameters()):
         try:

@@ -122,7 +122,7 @@ class Guardrails:
 
 class _Owner:
     """
-    What has runs.
+    An object that has runs.
     """
 
     def _run(self: Any, **how: Any) -> Any:

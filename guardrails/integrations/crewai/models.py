@@ -86,7 +86,7 @@ class GuardedModel:
 
     def _steps(self: Any, run: Run, messages: Any, tools: Any, agent: Any) -> Steps:
         """
-        What to ask with, until there is an answer.
+        Returns the requests to make, until there is an answer.
         """
         asking, more = run.asking, list[Any]()
         # A model without native function calling reads of its tools in the prompt, and calls by text.
@@ -194,7 +194,7 @@ def _settle(run: Run, messages: list[Any]) -> None:
 
 def _refused(run: Run, calls: list[Made], *, by_text: bool) -> list[Any]:
     """
-    What a model that is asked once more reads of the *calls* that it made.
+    Returns the answers to the *calls* of a model that is asked once more.
     """
     if by_text or not calls:
         return []

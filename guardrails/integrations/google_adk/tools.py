@@ -63,7 +63,7 @@ class Guarded:
 
     async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """
-        Run the tool if the session lets it. What it raises goes on to the error callbacks.
+        Run the tool if the session lets it. An error that it raises goes on to the error callbacks.
         """
         tool, run, key = self.tool, self.find(tool_context), tool_context.function_call_id
         if run.refuses(tool_context):

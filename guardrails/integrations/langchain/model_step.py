@@ -124,7 +124,7 @@ class ModelStep:
 
     def _checked(self, call: Any) -> Envelope:
         """
-        What a call reads whose arguments LangChain found to be no JSON.
+        Returns the answer to a call whose arguments LangChain found to be no JSON.
         """
         decision = self.session.decide(call["name"], call["args"], id=call["id"])
         if decision.envelope is not None:
@@ -144,7 +144,7 @@ def _first(messages: list[Any]) -> bool:
 
 def _said(message: AIMessage) -> str:
     """
-    What *message* answers: its text, a refusal, or the kinds of what else it shows, such as an image.
+    Returns the answer in *message*: its text, a refusal, or the kinds of its other parts, such as an image.
     """
     if message.text.strip():
         return str(message.text)
@@ -160,7 +160,7 @@ def _says(message: AIMessage) -> bool:
 
 def _wasted(request: ModelRequest[Any]) -> int:
     """
-    How many of the latest responses tried to give a structured output that was not valid.
+    Returns the number of latest responses that tried to give a structured output that was not valid.
     """
     if request.response_format is None:
         return 0

@@ -138,7 +138,7 @@ def _arguments(tool: Any) -> Arguments | None:
 
 def _value(text: str, tool: Any) -> Any:
     """
-    What *tool* returned as *text*: LangChain writes objects, lists and None as JSON.
+    Returns the value that *tool* returned as *text*: LangChain writes objects, lists and None as JSON.
     """
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
     returns = getattr(function, "__annotations__", {}).get("return", str)

@@ -149,7 +149,7 @@ def _each(
 
 async def _gathered(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
     """
-    Run all at once; where one cannot go on, none does, and its exception is raised as it is.
+    Run all at once. If one cannot go on, none does, and its exception is raised as it is.
     """
     try:
         async with asyncio.TaskGroup() as group:

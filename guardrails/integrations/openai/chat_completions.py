@@ -172,7 +172,7 @@ class Response:
 
     def _chose(self, choice: Any, name: str) -> Any:
         """
-        What *choice* says, in its field *name*.
+        Returns the field *name* of *choice*.
         """
         check_error(choice)
         finish = part(choice, "finish_reason")

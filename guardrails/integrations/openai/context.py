@@ -125,8 +125,8 @@ def _leading(messages: Iterable[Any]) -> Iterable[Any]:
 
 def _unanswered(wire: Wire, messages: Sequence[Any]) -> list[tuple[int, Message]]:
     """
-    What is to answer the calls that nobody answered, and where: behind the answers of its turn, so that what comes last
-    is appended.
+    Returns the answers to calls that nobody answered, and their place: behind the answers of their turn. So the last
+    ones are appended.
     """
     waiting, _ = _paired(wire, messages)
     return [(_behind(wire, messages, place), wire.result(call, BROKEN_OFF.to_json())) for place, call in waiting]

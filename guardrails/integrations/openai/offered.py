@@ -134,7 +134,8 @@ class Tools:
 
 def _fitting(entry: Registered) -> Execute:
     """
-    What runs *entry* where the policy's check came first: text still has to become what its function annotates.
+    Returns the function that runs *entry* after the policy's check. Text still has to become the type that its function
+    annotates.
     """
 
     def fitting(tool: str, arguments: Any) -> Any:
@@ -146,7 +147,7 @@ def _fitting(entry: Registered) -> Execute:
 
 def _checked(execute: Execute, *, asynchronous: bool | None = None) -> Execute:
     """
-    *execute* as the same kind, but never run on text that should have been an object, whatever guards there are.
+    Returns *execute* as the same kind. It never runs on text that should have been an object, with guards or without.
     """
     if is_async(execute) if asynchronous is None else asynchronous:
 

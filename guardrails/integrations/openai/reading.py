@@ -198,7 +198,7 @@ def reason_of(error: Any) -> tuple[str, str | None]:
 
 def _fields(error: Any) -> Mapping[str, Any]:
     """
-    What an *error* says, by name.
+    Returns the fields of an *error*, by name.
     """
     if isinstance(error, Mapping):
         return error

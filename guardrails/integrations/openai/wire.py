@@ -76,7 +76,7 @@ class Wire(Protocol):
     @property
     def form(self) -> Form:
         """
-        How tools are listed.
+        The form in which tools are listed.
         """
         ...
 

@@ -175,7 +175,7 @@ def _configured(run: Running, config: RunConfig) -> RunConfig:
 
 def _last_word(run: Running, config: RunConfig) -> Any:
     """
-    What answers where the host would raise `MaxTurnsExceeded`: the last agent, asked once more with its tools off.
+    The answer in place of `MaxTurnsExceeded`: the last agent, asked once more with its tools off.
     """
 
     async def answer(data: Any) -> Any:

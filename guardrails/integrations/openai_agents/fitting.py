@@ -163,7 +163,7 @@ class _Server(Behind):
 
 async def _unread(context: Any, error: Exception) -> str:
     """
-    What the model reads of a call that came to no server: arguments that are no JSON.
+    Returns the answer to a call that came to no server, since its arguments are no JSON.
     """
     run = running.get()
     if run is None or not isinstance(error, ModelBehaviorError):

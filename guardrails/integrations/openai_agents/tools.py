@@ -176,7 +176,7 @@ class _Call:
 
     async def _said(self, context: ToolContext[Any], error: Exception) -> Failed | Exception | None:
         """
-        What is said of *error* in the words of the tool's author, or the error; None: its author wants it raised.
+        Returns the words of the tool's author for *error*, or the error. Returns None if its author wants it raised.
         """
         if isinstance(error, ToolTimeoutError):
             if self.tool.timeout_error_function is None:

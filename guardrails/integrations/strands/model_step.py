@@ -162,7 +162,7 @@ def _calls(reason: str, message: Any, outputs: Collection[str]) -> list[Any]:
 
 def _said(message: Any) -> str:
     """
-    What *message* answers: its text, or the kinds of what else it shows, such as an image.
+    Returns the answer in *message*: its text, or the kinds of its other parts, such as an image.
     """
     text = "".join(block.get("text", "") for block in message["content"])
     if text.strip():

@@ -58,7 +58,7 @@ _STAND_IN: Final = {
 
 class _Guarded(Generic[F]):
     """
-    What both runners share: the functions offered, and the run under way.
+    The part that both runners share: the functions offered, and the run under way.
     """
 
     _kind: type[F]

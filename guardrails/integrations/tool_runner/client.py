@@ -34,7 +34,7 @@ class WatchedClient:
     @property
     def responses(self) -> "WatchedClient":
         """
-        Where the runner finds `create`.
+        The place where the runner finds `create`.
         """
         return self
 

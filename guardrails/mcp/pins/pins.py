@@ -79,7 +79,7 @@ def server_of(command: Sequence[str] = (), url: str | None = None, name: str | N
 
 def pins_file() -> str:
     """
-    Where the pins of this user are, if no other file is named.
+    Returns the file of this user's pins, if no other file is named.
     """
     return os.path.join(state_folder(), "mcp-pins.db")  # noqa: PTH118
 

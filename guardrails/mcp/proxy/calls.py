@@ -252,7 +252,7 @@ class Calls:
 
     def _shortened(self, name: str, result: dict[str, Any]) -> dict[str, Any]:
         """
-        *result* with texts beside its structured content that take no more room than the policy gives to one result: some
+        Returns *result* with texts beside its structured content, in the room that the policy gives to one result. Some
         clients show them in its place.
         """
         content = result.get("content")

@@ -190,7 +190,7 @@ class Tap:
 
     def _answered(self, said: Any) -> Any:
         """
-        What the client is told in the place of the message *said*, which is *said* itself if that is the same, and None if it
+        Returns the message for the client in the place of *said*: *said* itself if nothing changes, None if the client
         is told nothing.
         """
         if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):

@@ -121,7 +121,8 @@ def _is_wrong(code: str, worth: Worth) -> bool:
 
 def _count(codes: Iterable[str], worth: Worth, said: Counter[str], wrong: Counter[str]) -> None:
     """
-    Add what was said of a call that was worth so much; it is *wrong* where it was said to repeat and brought something.
+    Add the judgement of a call that was worth so much. The judgement is *wrong* if it called a repeat a call that
+    brought something.
     """
     for code in codes:
         said[code] += 1

@@ -229,7 +229,7 @@ def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactnes
 
 def _looks(file: Input) -> str:
     """
-    What a file without records is; empty if it holds calls of another form.
+    Returns the kind of a file without records; empty if it holds calls of another form.
     """
     report = Report()
     if file.path == STDIN or not Path(file.path).is_file():

@@ -132,7 +132,7 @@ def one_by_one(chain: Chain, held: Mapping[str, Held]) -> str | None:
     Returns where the guards of *chain* cannot know which calls were made together, and what they do there. Returns None
     if they can.
 
-    Where a session has times, `loops` tells its responses apart by these.
+    If a session has times, `loops` tells its responses apart by these.
     """
     lacking = _sources(held, "single", "no times and no word on which response made a call")
     guards = [type(guard) for guard in _set(chain)]

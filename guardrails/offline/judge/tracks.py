@@ -16,13 +16,13 @@ Key = tuple[str, str, str]
 
 class Tracks(Protocol):
     """
-    Where open sessions are kept.
+    The store of open sessions.
     """
 
     @property
     def spilled(self) -> int:
         """
-        How many were put out of memory.
+        The number of sessions that were put out of memory.
         """
         ...
 

@@ -29,7 +29,7 @@ LEAST: Final = 1e-3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
     """
-    How estimates of corrections do on calls that they have not seen. Losses are nats per call.
+    The quality of estimated corrections, on calls that they have not seen. Losses are nats per call.
     """
 
     calls: float

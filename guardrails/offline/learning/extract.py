@@ -109,7 +109,7 @@ def load(kept: CellFolder, ledger: Ledger) -> tuple[list[Cell], int]:
 
 def _new(found: Iterable[Source], ledger: Ledger, made: Extracted) -> list[Source]:
     """
-    What of *found* was not read yet.
+    Returns the part of *found* that was not read yet.
     """
     paths = {path for path, _ in ledger.read.values()}
     todo = []
@@ -157,7 +157,8 @@ def _run(
     spread: tuple[str | None, str | None, Progress],
 ) -> None:
     """
-    Count *chosen*; what is *met* on the way is noted. *spread*: by what and where it is counted, and who is told.
+    Count *chosen*; what is *met* on the way is noted. *spread*: the features and the computer of the count, and who is
+    told.
     """
     (made, copies), (whole_by, master, progress) = met, spread
     staged = [
@@ -243,7 +244,7 @@ def _staged(duck: Duck, work: Path, index: int, source: Source, made: Extracted,
 
 def _lines(source: Source, to: Path) -> Path:
     """
-    A file of exactly the lines of *source*: itself, where that is all of it.
+    Returns a file of exactly the lines of *source*: itself, if they are all of it.
     """
     path = Path(source.path)
     if source.kind == "packed records":
@@ -278,7 +279,7 @@ def _copied(source: Source, to: Path) -> Path:
 
 def _keep(duck: Duck, kept: CellFolder, ledger: Ledger, cells: Sequence[Path], part: str) -> None:
     """
-    One file of a run's cells; of those of all runs, where they have become many.
+    Write one file of a run's cells, or of those of all runs if they have become many.
     """
     older = [kept.path / name for name in ledger.parts] if len(ledger.parts) >= MOST_PARTS else []
     duck.view("found", [*cells, *older])

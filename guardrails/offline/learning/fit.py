@@ -83,7 +83,7 @@ class Fitted(NamedTuple):
     @property
     def coefficients(self) -> int:
         """
-        How many weights there are.
+        The number of weights.
         """
         return sum(len(term.weights) for term in self.terms)
 
@@ -163,7 +163,7 @@ def check_outcomes(n: float, s: float) -> None:
 
 def _rows(matrix: Any, n: "np.ndarray[Any, Any]", s: "np.ndarray[Any, Any]") -> tuple[Any, Any, Any]:
     """
-    One row for the successes of a cell and one for its failures, where there are any.
+    One row for the successes of a cell and one for its failures, if there are any.
     """
     from guardrails.offline.learning.numeric import np
 

@@ -60,7 +60,7 @@ class Mean(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     """
-    How a model does on retries that it has not seen.
+    The quality of a model, on retries that it has not seen.
     """
 
     retries: float

@@ -231,7 +231,8 @@ def _corrections(
     spec: FeatureSpec, cells: Sequence[Cell], champion: RetryModel, half_life_days: float
 ) -> tuple[Corrections, Corrected | None]:
     """
-    What calls with other arguments came to on all days but those that judge it; None: nothing is held out.
+    Returns estimates of corrections from all days but those that judge them, and their quality. None: nothing is held
+    out.
     """
     split = split_of(as_labels(cells))
     fitted = decayed(split.fitted, max((cell.day for cell in split.fitted), default=0), half_life_days)

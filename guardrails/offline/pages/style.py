@@ -1,5 +1,5 @@
 """
-How the page looks: light and dark, from 320 px on, on paper.
+The look of the page: light and dark, from 320 px on, on paper.
 """
 
 from typing import Final

@@ -15,7 +15,7 @@ Said = Literal["allow", "nudge", "pending", "deny"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
     """
-    How a call fails.
+    The failure of a call.
     """
 
     type: ErrorType

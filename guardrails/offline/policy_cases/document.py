@@ -75,7 +75,7 @@ Text = Annotated[str, MinLen(1)]
 
 class Failed(TypedDict):
     """
-    How a call failed.
+    The failure of a call.
     """
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
@@ -106,7 +106,7 @@ class Charge(TypedDict):
 
 class Extend(TypedDict):
     """
-    How much more the session may use.
+    The amounts by which the session may use more.
     """
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]

@@ -112,7 +112,7 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
 
 def _items(node: Node, key: str) -> list[Node]:
     """
-    The nodes of the list under *key*; none where there is no list.
+    Returns the nodes of the list under *key*, an empty list if there is none.
     """
     entry = node.value.get(key) if isinstance(node.value, dict) else None
     return entry.node.value if entry is not None and isinstance(entry.node.value, list) else []

@@ -150,7 +150,7 @@ class Writer:
 
     def _end(self, call: RecordedCall, after: RecordedCall | None, *, failed: bool) -> dict[str, str]:
         """
-        How the call ended; where others were called meanwhile, its end is kept for later.
+        Returns the end of the call. If others were called meanwhile, its end is kept for later.
         """
         if not call.has_result:
             return {"lost": "true"}

@@ -1,3 +1,4 @@
 """
-How good each tool is for the agents that call it, from records: what to redesign first, and what a policy should know.
+The quality of each tool for the agents that call it, from records: which to redesign first, and the facts a policy
+should know.
 """

@@ -177,8 +177,8 @@ class Copies:
 
     def _goes_on(self, call: RecordedCall, home: str, session: Session) -> str:
         """
-        The source of *call*, the next of a *session* that stands in the source *home* too: that one if the call goes on
-        behind what it holds. If not, the files go two ways, and this one is a fork of the same name.
+        Returns the source of *call*, the next of a *session* that stands in the source *home* too. It is *home* if the
+        call goes on behind its last one. If not, the files go two ways, and this one is a fork of the same name.
         """
         if call.call_index > self._ends.get((home, session), -1):
             return home

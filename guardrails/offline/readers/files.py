@@ -111,8 +111,8 @@ def _after(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, damage: Sequence[str]) -> Iterator[bytes]:
     """
-    The lines of *chunks* without their ends; `TOO_LONG` stands for one of more than *longest* bytes. What *damage* then
-    holds is told with the line that it is in.
+    The lines of *chunks* without their ends; `TOO_LONG` stands for one of more than *longest* bytes. Damage that
+    *damage* then holds is told with its line.
     """
     parts: list[bytes] = []
     size, number = 0, 1
@@ -153,7 +153,7 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, dam
 
 def _chunks(raw: BinaryIO, damage: list[str], report: Report) -> Iterator[bytes]:
     """
-    What *raw* holds, unpacked, in chunks; damage ends it, and goes into *damage*.
+    Returns the content of *raw*, unpacked, in chunks. Damage ends it, and goes into *damage*.
     """
     told = raw.seekable()
     calls, made, since = report.calls, 0, 0

@@ -91,7 +91,7 @@ class Added:
 
 def _wrong(call: Any) -> str | None:
     """
-    What of *call* is not as the tools need it.
+    Returns the fault of *call* that no tool could read it with, None if it has none.
     """
     if not isinstance(call, RecordedCall):
         return f"a {type(call).__name__} for a `RecordedCall`"

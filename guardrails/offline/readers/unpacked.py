@@ -60,7 +60,7 @@ def unpacked(raw: BinaryIO) -> Iterator[bytes]:
 
 def _parts(raw: BinaryIO, left: bytes, piece: int, begin: Callable[[], Any]) -> Iterator[bytes]:
     """
-    What is packed in *left* and after it in *raw*, in one part or several, each of which *begin* unpacks.
+    Returns the unpacked parts of *left* and the rest of *raw*: one or several, each of which *begin* unpacks.
     """
     held: deque[bytes] = deque()
     size = 0
@@ -99,7 +99,7 @@ def _parts(raw: BinaryIO, left: bytes, piece: int, begin: Callable[[], Any]) -> 
 
 def _zstd() -> Callable[[], Any]:
     """
-    What unpacks a frame: Python's own from 3.14 on, or one of the packages that do the same.
+    Returns the unpacker of a frame: Python's own from 3.14 on, or one of the packages that do the same.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):

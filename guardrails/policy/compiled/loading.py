@@ -51,7 +51,7 @@ def sources_of(source: str | PathLike[str], *, cache: str | PathLike[str] | None
 
 def _path(source: str | PathLike[str], cache: str | PathLike[str] | None) -> str:
     """
-    Where the compiled form of *source* is: of one library, in one place, and one name or whole path.
+    Returns the place of the compiled form of *source*: of one library, in one place, and one name or whole path.
     """
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     said = "\0".join((__version__, package, whole(os.fspath(source))))
@@ -61,7 +61,8 @@ def _path(source: str | PathLike[str], cache: str | PathLike[str] | None) -> str
 
 def _kept(path: str) -> Any:
     """
-    What the compiled form in *path* holds. Returns None if there is none that is whole, our own and still true.
+    Returns the content of the compiled form in *path*. Returns None if there is none that is whole, our own and still
+    true.
     """
     kept = read(path)
     if not isinstance(kept, dict) or kept.get("version") != __version__:

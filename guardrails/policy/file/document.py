@@ -196,7 +196,7 @@ def other_names(own: Iterable[type[Guard]] = ()) -> dict[str, dict[str, str]]:
 
 def _guarded(cls: type[Guard], made: Maker, place: Place) -> Any:
     """
-    The type of the settings of a guard in a *place*; None where it has none.
+    Returns the type of the settings of a guard in a *place*, None if it has no settings there.
     """
     allowed = {"policy": None, "tool": cls.tool_settings, "scope": cls.scope_settings}[place]
     if allowed == () or (place == "scope" and (overrides(cls, "shape") or overrides(cls, "shape_failure"))):

@@ -239,7 +239,7 @@ class _Assembly:
 
 def _is_policy(root: Node | None, lines: tuple[str, ...]) -> bool:
     """
-    Whether a file says that it is a policy. What another file holds may be a secret, and is not shown in a mistake.
+    Whether a file says that it is a policy. The content of another file may be a secret, and is not shown in a mistake.
     """
     if root is None:
         return any(_VERSION_LINE.fullmatch(line[:_LINE]) for line in lines[:_LINES])

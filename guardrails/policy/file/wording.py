@@ -150,7 +150,7 @@ def _fix(kind: str, node: Node) -> str:
 
 def _rewritten(kind: str, node: Node) -> str:
     """
-    The value of *node* as it would have to be written to be of *kind*; "" where that is not plain.
+    Returns the value of *node* as it would have to be written to be of *kind*, "" if that is not plain.
     """
     if isinstance(node.value, dict | list) or node.value is None:
         return ""

@@ -44,7 +44,8 @@ class Mistake(NamedTuple):
         """
         `file:line:column: message`, then the source line with a caret below the place.
 
-        Three lines whatever is in them: what cannot be printed is replaced, a long line is cut around the place.
+        Returns three lines that any terminal can show: each character that cannot be printed is replaced, a long line
+        is cut around the place.
         """
         source, line, column = self.position
         text = source.lines[line - 1] if line <= len(source.lines) else ""

@@ -112,7 +112,7 @@ class PolicyFiles:
 
 def _places(path: str) -> Iterator[str]:
     """
-    Where somebody could put another file in the place of *path*: each link on the way, and what they lead to.
+    Returns the places at which somebody could replace *path*: each link on the way, and its target.
     """
     for _ in range(MAX_LINKS):
         folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100

@@ -61,7 +61,7 @@ def confinement_for(
 
 def _named(environment: Mapping[str, str], home: str) -> Iterator[str]:
     """
-    What *environment* names of `PLACES`, but for what holds the whole *home*.
+    Returns the folders that *environment* names in `PLACES`, but for one that holds the whole *home*.
     """
     for name in PLACES:
         for entry in environment.get(name, "").split(os.pathsep):

@@ -77,14 +77,15 @@ def homes_of(home: str) -> dict[str, str]:
 
 def _user_sites(home: Path) -> Iterator[Path]:
     """
-    What `pip install --user` put below *home*, by version of Python.
+    Returns the folders that `pip install --user` made below *home*, one for each version of Python.
     """
     return (home / ".local/lib").glob("python3*")
 
 
 def _prefix(home: Path, folder: Path) -> Iterator[Path]:
     """
-    What belongs to the programs of *folder*: it, and what stands beside it if that is a prefix of their own.
+    Returns the folders that belong to the programs of *folder*: it, and its neighbours if that is a prefix of their
+    own.
     """
     if folder == home or folder in home.parents or any(_is_in(folder, one) for one in SYSTEM):
         return
@@ -101,7 +102,7 @@ def _prefix(home: Path, folder: Path) -> Iterator[Path]:
 
 def _targets(folder: Path) -> Iterator[Path]:
     """
-    Where the links of *folder* lead.
+    Returns the targets of the links in *folder*.
     """
     try:
         with os.scandir(folder) as entries:

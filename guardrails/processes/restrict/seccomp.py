@@ -138,7 +138,8 @@ def program(refused: tuple[Rule, ...], machine: int) -> bytes:
 
 def _body(rule: Rule) -> list[bytes]:
     """
-    What follows where the call's number fits. It answers the call, or goes on behind itself with the number loaded.
+    Returns the instructions for a call's number that fits. It answers the call, or goes on behind itself with the
+    number loaded.
     """
     refuse = [_step(_RETURN, _ERRNO | rule.error)]
     if not rule.tests and not rule.unless:

@@ -42,7 +42,8 @@ def _lower(kind: int, most: int) -> None:
 
 def tasks_of(user: int) -> int:
     """
-    How many processes and threads *user* has now, as RLIMIT_NPROC counts them; 0 if that cannot be seen.
+    Returns the number of processes and threads that *user* has now, as RLIMIT_NPROC counts them; 0 if that cannot be
+    seen.
     """
     found = 0
     with suppress(OSError):

@@ -168,7 +168,8 @@ def _system(options: list[str]) -> list[str]:
 
 def _also(confinement: Confinement, folders: tuple[str, ...]) -> dict[str, Any]:
     """
-    What Landlock keeps besides. Root owns what of /proc and /sys sets the kernel, and needs no further right to change it.
+    Returns the confinement that Landlock adds. Root owns what of /proc and /sys sets the kernel, and needs no further
+    right to change it.
     """
     files = confinement.files == "own" and os.geteuid() == 0 and abi() >= LEAST_ABI
     return {
@@ -189,7 +190,7 @@ def _identity(path: str) -> tuple[str, int, int]:
 
 def _names() -> list[str]:
     """
-    What names are resolved by, where it lies in a folder that is not shown.
+    Returns the files that names are resolved by, if they lie in a folder that is not shown.
     """
     target = real("/etc/resolv.conf")
     shown = any(inside(target, folder) for folder in SYSTEM)

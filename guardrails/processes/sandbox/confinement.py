@@ -79,6 +79,7 @@ class Backend(Protocol):
 
     def started(self, confinement: Confinement, program: Program) -> Started:
         """
-        How *program* (its arguments, or a tree) is started. Raises SandboxUnavailable if it cannot be confined so.
+        Returns the command by which *program* (its arguments, or a tree) is started. Raises SandboxUnavailable if it
+        cannot be confined so.
         """
         ...

@@ -197,7 +197,7 @@ def _is_of_programs(folder: str) -> bool:
 
 def _private(folder: str) -> Iterator[str]:
     """
-    What this user can read in *folder* and not every user may.
+    Returns the entries of *folder* that this user can read and not every user may.
     """
     try:
         entries = list(os.scandir(folder))

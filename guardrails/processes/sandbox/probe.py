@@ -62,7 +62,7 @@ print("TRIAL " + json.dumps(out))
 @dataclass(slots=True)
 class _Canaries:
     """
-    What a program outside of the sandbox could read, change and connect to.
+    The things that a program outside of the sandbox could read, change and connect to.
     """
 
     folders: list[str] = field(default_factory=list)
@@ -123,7 +123,7 @@ def _run(backend: Backend, confinement: Confinement, program: list[str]) -> Ende
 
 def _let_through(ended: Ended) -> list[str]:
     """
-    What the trial says it could do, and should not have.
+    Returns the acts that the trial could do, and should not have.
     """
     for line in ended.output.splitlines():
         if line.startswith("TRIAL "):

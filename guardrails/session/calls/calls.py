@@ -193,7 +193,7 @@ class Calls(Passing):
         self, decision: Decision, plan: Plan, arguments: Any, execute: Execute, *, tells: bool
     ) -> tuple[Decision, Plan]:
         """
-        What is told of a decision that was made, and made again if a child gets more for it.
+        Returns the answer to a decision that was made, and made again if a child gets more for it.
         """
         call, envelope = decision.call, decision.envelope
         if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:

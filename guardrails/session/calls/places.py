@@ -1,5 +1,5 @@
 """
-Where paths really are: the fact that guards over paths decide by.
+The real places of paths: the fact that guards over paths decide by.
 """
 
 import os

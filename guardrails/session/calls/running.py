@@ -47,7 +47,7 @@ _STOPS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, OutOfTime)
 
 class Limit(NamedTuple):
     """
-    How long a tool may take: *seconds*, and *why* no longer.
+    The time that a tool may take: *seconds*, and *why* no longer.
     """
 
     seconds: float
@@ -85,7 +85,7 @@ def seconds_left() -> float | None:
 
 class Reading(NamedTuple):
     """
-    How a result that is an iterator becomes an outcome: reading it is a part of running its tool.
+    The way in which a result that is an iterator becomes an outcome: reading it is a part of running its tool.
     """
 
     plan: Plan

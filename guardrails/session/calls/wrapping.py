@@ -169,7 +169,7 @@ class _Run:
 
 def _take(session: "Declaring", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
     """
-    Let *function* have *name* in *session*, for whoever calls it by name; SessionError where another function has it.
+    Let *function* have *name* in *session*, for callers that name it. Raises SessionError if another function has it.
     """
     definition = _definition(function)
     taken = session._wrapped  # noqa: SLF001  one front door in two files
@@ -181,7 +181,7 @@ def _take(session: "Declaring", name: str, function: Callable[..., Any], spec: F
 
 def _definition(function: Callable[..., Any]) -> object:
     """
-    What is the same for a function that is made anew by the same lines, such as a method of another object.
+    Returns the part that stays the same for a function made anew by the same lines, such as a method of another object.
     """
     while isinstance(function, functools.partial):
         function = function.func

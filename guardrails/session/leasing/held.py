@@ -72,7 +72,7 @@ class HeldLease:
     @property
     def time_s(self) -> float:
         """
-        How long it may be silent before it is lost.
+        The time that it may be silent before it is lost.
         """
         return lease_of(self.chain).time
 

@@ -102,7 +102,7 @@ class Refuse:
 @dataclass(frozen=True, slots=True)
 class End:
     """
-    How the loop ended. The *answer* is None after `digest`: the session then has to tell what happened.
+    The end of the loop. The *answer* is None after `digest`: the session then has to tell what happened.
     """
 
     ended: Ended
@@ -177,7 +177,7 @@ class Loop:
     @property
     def end(self) -> End | None:
         """
-        How it ended; None while it goes on.
+        The way it ended; None while it goes on.
         """
         final = self._final
         return None if final.ended is None else End(final.ended, final.text, final.code)

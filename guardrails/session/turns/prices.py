@@ -203,7 +203,7 @@ def _cost(usage: Usage, listed: _Listed, at: datetime) -> Priced:
 
 def _day(at_ms: int) -> datetime:
     """
-    When *at_ms* is, the latest date for a time of which no date can be told: a price is known whatever the clock says.
+    Returns the date of *at_ms*, the latest one for a time that has no date: a price is known with any clock.
     """
     return datetime.fromtimestamp(at_ms / 1000, UTC) if 0 <= at_ms < _DATELESS_MS else datetime.max.replace(tzinfo=UTC)
 
@@ -217,7 +217,7 @@ def _lacks(price: Any, usage: Usage) -> bool:
 
 def _simple(price: Any, usage: Usage) -> Decimal | None:
     """
-    Micro-dollars of a response of plain and cached text; None where more has to be looked at.
+    Returns micro-dollars of a response of plain and cached text, None if more has to be looked at.
     """
     listed = vars(price)
     if usage.cache_write or usage.input_audio or usage.output_audio or "requests_kcount" in listed:
@@ -244,7 +244,7 @@ def _rate(price: Any, input_tokens: int) -> Decimal:
 
 def _full(usage: Usage, listed: _Listed, at: datetime) -> Decimal:
     """
-    USD by the list's own rules. What it cannot tell apart (cached audio, say) counts as what costs more.
+    USD by the list's own rules. Tokens that it cannot tell apart (cached audio, say) count as the dearer ones.
     """
     from genai_prices import Usage as Counts
 

@@ -33,7 +33,7 @@ class Rows(ABC):
     @abstractmethod
     def _ask(self, ask: Callable[[Wire, float], T]) -> T:
         """
-        What *ask* gets of a wire in a limit of time; asked again while that may help.
+        Returns the answer that *ask* gets of a wire in a limit of time; asked again while that may help.
         """
 
     def __len__(self) -> int:

@@ -197,7 +197,7 @@ class RedisStore(Rows):
 
     def _ask(self, ask: Callable[[Wire, float], T]) -> T:
         """
-        What *ask* gets of a wire in a limit of time; asked again while that may help.
+        Returns the answer that *ask* gets of a wire in a limit of time; asked again while that may help.
         """
         if getattr(self._own, "busy", False):
             raise RuntimeError(NESTED)

@@ -111,8 +111,8 @@ def _tried(parser: Any, source: bytes) -> "Node":
     """
     Returns the tree of *source*, whose nodes have no text.
 
-    Raises UnreadableError if the parser comes back to the same places again and again: where text is wrong, its work grows
-    with the square of it. What is right is read about once.
+    Raises UnreadableError if the parser comes back to the same places again and again. Its work on a wrong text grows
+    with the square of it. A command without a fault is read about once.
     """
     left = 64 + len(source) // 2
 

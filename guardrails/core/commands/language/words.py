@@ -206,8 +206,7 @@ def _advice(char: str, after: str) -> str | None:
 
 def _ordered(inside: str) -> bool:
     """
-    Returns whether a `-` *inside* a bracket stands at an end of it, or goes upward from a letter or digit to one of its
-    kind.
+    Returns whether a `-` *inside* a bracket stands at an end, or goes upward between two letters or digits of one kind.
     """
     for place in range(1, len(inside) - 1):
         first, last = inside[place - 1], inside[place + 1]
@@ -218,7 +217,7 @@ def _ordered(inside: str) -> bool:
 
 def _joined(parts: Iterable[str | Glob]) -> Word:
     """
-    Returns the word of *parts*. What begins with a dash is an option: its `*` is the program's.
+    Returns the word of *parts*. A word that begins with a dash is an option: its `*` is the program's.
     """
     found: list[str | Glob] = []
     text: list[str] = []

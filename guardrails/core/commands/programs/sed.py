@@ -1,7 +1,7 @@
 """
 Scripts of sed that only print and change what is printed: no `w`, no `e`, no file that is read beside the operands.
 
-Where sed programs differ in where a command ends, both readings must agree.
+Two readings must agree if sed programs differ in the end of a command.
 """
 
 import re

@@ -184,8 +184,8 @@ class Shell(Guard):
 
     def _unsafe(self, command: "Command") -> tuple[str | None, str]:
         """
-        Returns why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another
-        program; and what to write in its place.
+        Returns the reason why *command* does more than read by a program of *safe*, and the text to write in its place.
+        The reason is None if it only reads, "" if it is of another program.
         """
         if not self.safe:
             return "", ""

@@ -75,9 +75,9 @@ def _learned(
     call: ToolCall, asked: frozenset[str], share: float, usual: tuple[NextAction, str]
 ) -> tuple[NextAction, str]:
     """
-    Returns the *usual* advice, unless the *share* of such calls that were corrected says otherwise: the user is asked
-    if it is too small to pay, and need not be asked if most are. What only the user can know, the fields *asked*, is
-    asked for anyway.
+    Returns the *usual* advice, unless the *share* of such calls that were corrected says otherwise. The user is asked
+    if the share is too small to pay, and need not be asked if it is large. A field in *asked*, which only the user can
+    know, is asked for anyway.
     """
     action, _ = usual
     stakes = Stakes()

@@ -97,8 +97,7 @@ class Duplicates(Guard):
 
 def _worth_again(last: Entry, state: SessionState, tool: Tool) -> bool:
     """
-    Returns whether a call has no answer yet, or failed for a cause that something done since may have removed, or in a
-    way that something done since may have checked.
+    Returns whether a call has no answer yet, or work done since may have removed or checked the cause of its failure.
     """
     if last.status == "expired" or last.error_type == "cancelled":
         return True

@@ -19,7 +19,7 @@ class Headers(Protocol):
 
 class Source(Protocol):
     """
-    Where a body is read from.
+    The source that a body is read from.
     """
 
     def read(self, size: int, /) -> bytes: ...

@@ -252,7 +252,7 @@ class Remote:
 
 def _named(said: dict[str, Any]) -> dict[str, str]:
     """
-    What a stateless revision has in headers beside the message *said*.
+    Returns the headers that a stateless revision has beside the message *said*.
     """
     params = said.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
@@ -280,7 +280,7 @@ def _is_of(data: bytes, id_: Any) -> bool:
 
 def _reason(status: int, body: bytes) -> str:
     """
-    What more there is to say of an HTTP *status*.
+    Returns the further reason that an HTTP *status* gives.
     """
     if status in (401, 403):
         return ": say who asks by `--header`"

@@ -10,7 +10,7 @@ from typing import Final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """
-    Where a client keeps its MCP servers.
+    A client, and the file in which it keeps its MCP servers.
     """
 
     title: str

@@ -83,7 +83,8 @@ def _quoted(word: str) -> str:
 
 def _name_of(command: Sequence[str], options: Sequence[str]) -> str:
     """
-    What the server may be called: the first word that is no runner and no option, without its folder, scope and version.
+    Returns a name for the server: the first word that is no runner and no option, without its folder, scope and
+    version.
     """
     words = [word for word in command if not word.startswith("-") and word not in _RUNNERS]
     named = [word for word in words if not re.fullmatch(r"(?i)(?:.*[\\/])?python[\d.]*w?(?:\.exe)?", word)]

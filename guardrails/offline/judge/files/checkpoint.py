@@ -32,7 +32,7 @@ class CheckpointError(GuardrailsError):
 @dataclass(slots=True, kw_only=True)
 class Position:
     """
-    How far the work has come.
+    The place that the work has reached.
     """
 
     policies: list[str]

@@ -121,7 +121,7 @@ def _waiting(part: Part) -> set[tuple[str, str]]:
 
 def _figures(sides: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """
-    What `Judge.to_dict` would give of all parts; no two have a source in common.
+    Returns the figures of all parts, as `Judge.to_dict` would give them. No two parts have a source in common.
     """
     return {
         "tallies": {source: tallies for side in sides for source, tallies in side["tallies"].items()},

@@ -1,5 +1,5 @@
 """
-How far work on files has come, and how long it may still take.
+The progress of work on files, and the time that it may still take.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 @dataclass(slots=True)
 class Progress:
     """
-    How far the work has come, for a person.
+    The progress of the work, for a person.
     """
 
     file: str

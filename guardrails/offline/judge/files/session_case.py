@@ -71,7 +71,7 @@ def _cut(calls: list[RecordedCall], session_id: str, until: int) -> list[Recorde
 
 def _others(session_id: str, names: list[str]) -> str:
     """
-    What to ask for in its place.
+    Returns a sentence with the session or call to ask for in its place.
     """
     if not names:
         return ": they hold no calls"

@@ -1,5 +1,5 @@
 """
-Where two policies decide differently, call by call, as far as the stops of both are known.
+The calls that two policies decide differently, one by one, as far as the stops of both are known.
 """
 
 from collections import Counter

@@ -162,8 +162,8 @@ def _sketch(call: ToolCall) -> int:
 
 def _label(entry: Entry, before: list[Entry], worth: Worth, sketches: Mapping[int, int], *, long: bool) -> bool | None:
     """
-    Whether *entry* brought what the session had already: the same to an identical or a like call, the same long text, the
-    same failure of a like call. What is the same after work of another tool is no evidence: that it is still so is news.
+    Returns whether *entry* brought a result that the session had: of an equal or like call, a long text, the failure of
+    a like call. An equal result after work of another tool is no evidence: that it is still so is news.
     """
     if worth == "unknown":
         return None

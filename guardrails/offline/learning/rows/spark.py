@@ -133,7 +133,7 @@ def _only(frame: "DataFrame") -> tuple[Any, ...]:
 
 def _uri(path: str | Path) -> str:
     """
-    Where Spark finds a file. Raises TrainingError for a name that it would take for a pattern.
+    Returns the place where Spark finds a file. Raises TrainingError for a name that it would take for a pattern.
     """
     full = str(Path(path).resolve())
     if set(full) & set("*?[]{}\\"):

@@ -233,8 +233,8 @@ def _signature_columns(spec: FeatureSpec) -> list[str]:
 
 def _run_columns(spec: FeatureSpec) -> list[str]:
     """
-    Over the failures of a tool: what the server has asked for, and the row and end of the call that began the run, or the
-    end of the first failure in the window, where the run began before it.
+    Over the failures of a tool: the wait that the server asked for, and the row and end of the run's first call. If the
+    run began before the window, it is the end of the first failure in it.
     """
     begun = f"CASE WHEN (own & 1) = 1 THEN CAST(tool_row AS BIGINT) * {HALF} + {{half}} END"
     high, low = f"coalesce(ended_ms >> 22, {HALF // 2})", f"coalesce(ended_ms & {HALF - 1}, 0)"

@@ -96,7 +96,7 @@ def _failures(kind: str, n: int) -> Reason:
 
 def _retrying(tally: Tally) -> str:
     """
-    What would keep a model from failing again.
+    Returns the advice that would keep a model from failing again.
     """
     retries = tally.retries
     if retries.n and retries.s >= PAYS * retries.n:
@@ -106,7 +106,7 @@ def _retrying(tally: Tally) -> str:
 
 def _signal(tally: Tally) -> str:
     """
-    What would keep a model from asking for a result again.
+    Returns the advice that would keep a model from asking for a result again.
     """
     if tally.said_polling:
         return "it polls: have it answer when there is news, or say when to ask again"

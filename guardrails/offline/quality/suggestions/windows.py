@@ -67,8 +67,8 @@ def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
     """
     Returns whether a tool that changes nothing gives the same result until something is changed.
 
-    Where its own repeats are few, *peers* may speak for it: those of the other tools that change nothing. Where a tool
-    does change something, to declare it stable would hide that from the repeats of others.
+    If its own repeats are few, *peers* may speak for it: those of the other tools that change nothing. If a tool does
+    change something, to declare it stable would hide that from the repeats of others.
     """
     guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
     if guard is None or guard.rule == "always" or plan.tool.polling or plan.tool.stable or not read_only:
@@ -137,8 +137,8 @@ def _narrower(tally: Tally, window: int) -> Made:
 
 def _clean(odds: Mapping[int, Odds], after: int = 0) -> int:
     """
-    The window that holds the most repeats, of which none that is more than *after* calls back brought something; the
-    smallest of them, *after* if there is none.
+    Returns the smallest window that holds the most repeats, *after* if there is none. No repeat in it that is more than
+    *after* calls back brought something.
     """
     window = after
     for back in range(after + 1, WINDOW + 1):

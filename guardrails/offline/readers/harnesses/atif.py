@@ -105,7 +105,7 @@ def _session(session_id: str, extra: Mapping[str, Any]) -> str:
 
 def _results(step: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]]:
     """
-    What came back in a step, by the id of its call; None: the only one, which names no call.
+    Returns the results of a step, by the id of their call. None: the only one, which names no call.
     """
     results = list(objects(mapping(step.get("observation")).get("results")))
     found: dict[str | None, Mapping[str, Any]] = {}

@@ -156,7 +156,7 @@ def _made(turn: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Any]]:
 
 def _answers(turns: list[dict[str, Any]], start: int) -> dict[str | None, Mapping[str, Any]]:
     """
-    What came back before the model's next turn, by the ids of its calls; the first of all for one without an id.
+    Returns the results before the model's next turn, by the ids of their calls; the first of all for one without an id.
     """
     found: dict[str | None, Mapping[str, Any]] = {}
     for at in range(start, len(turns)):

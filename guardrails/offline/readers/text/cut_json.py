@@ -43,7 +43,7 @@ def completed(text: bytes) -> Any:
 
 def _last_whole(text: bytes) -> tuple[int, bytes]:
     """
-    Where the last whole part of *text* ends, and what closes it; nothing closes a text that is not cut.
+    Returns the end of the last whole part of *text*, and the brackets that close it. A text that is not cut needs none.
     """
     closing: list[bytes] = []
     end = 0

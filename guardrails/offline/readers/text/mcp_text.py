@@ -143,7 +143,7 @@ def _error(said: Any) -> Unwrapped | None:
 
 def _value(text: str) -> Any:
     """
-    What *text* says as JSON, or as Python's own literals. Returns None if it is neither.
+    Returns the value of *text* as JSON, or as Python's own literals. Returns None if it is neither.
     """
     try:
         return orjson.loads(text)

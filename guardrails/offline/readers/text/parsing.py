@@ -124,7 +124,7 @@ def parsed_values(lines: Iterable[bytes], report: Report, file: str) -> Iterator
 
 def _broken(text: bytes, kept: list[bytes], report: Report, file: str) -> Iterator[tuple[int, Any]]:
     """
-    What can be saved of a file that is no JSON document.
+    Returns the values that can be saved of a file that is no JSON document.
     """
     value = completed(text)
     if value is None and any(_is_container(line) for line in kept[:_LOOKED_AT]):
@@ -153,7 +153,7 @@ def _is_lines(first: list[bytes]) -> bool:
     """
     Whether each line is a value: the first line is, or it is broken and the second is.
 
-    The first lines of a document that is spread over lines are a bracket and a part that no bracket closes; the only
+    The first lines of a document that is spread over lines are a bracket and a part that no bracket closes. The only
     element of a list can stand alone on its line.
     """
     filled = [line for line in first if line.strip()]

@@ -137,7 +137,7 @@ def _span(run: Mapping[str, Any]) -> Span | None:
 
 def _result(outputs: Any) -> tuple[Any, Mapping[str, Any]]:
     """
-    What a tool returned, and the message around it; an empty one if there is none.
+    Returns the result of a tool, and the message around it; an empty one if there is none.
     """
     found = mapping(outputs)
     if not found:

@@ -72,7 +72,7 @@ def _message(said: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _made(said: Mapping[str, Any]) -> tuple[Made, ...]:
     """
-    What a model's response calls, in its order.
+    Returns the calls in a model's response, in its order.
     """
     found: dict[tuple[int, int], dict[str, Any]] = {}
     for key, value in said.items():

@@ -143,7 +143,8 @@ class SpanSession:
 
 def _decide(call: RecordedCall, span: Span) -> None:
     """
-    What a chain of this library has said of *call*: one that it refused, or that did not end, has no result.
+    Note the decision that a chain of this library made on *call*. A call that it refused, or that did not end, has no
+    result.
     """
     said = span.attributes
     call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
@@ -182,7 +183,7 @@ def _settle(call: RecordedCall, span: Span) -> None:
 
 def _error_type(kind: Any) -> ErrorType | None:
     """
-    What `error.type` stands for: a status, or the name of a class.
+    Returns the meaning of `error.type`: a status, or the name of a class.
     """
     if type(kind) is not str:
         return None

@@ -93,7 +93,7 @@ def _is_call(value: Any) -> bool:
 
 def _call(record: Any, line: bytes) -> RecordedCall | None:
     """
-    The call of a line in which all is as it should be; None where something is not.
+    Returns the call of a line in which all is as it should be, else None.
     """
     tool, session_id, arguments = record["tool"], record["session_id"], record["arguments"]
     result, is_error, at = record["result"], record["is_error"], record["ts"]

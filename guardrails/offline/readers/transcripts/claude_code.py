@@ -83,7 +83,7 @@ class ClaudeCode:
 @dataclass(slots=True)
 class _Session:
     """
-    What is known of the model's responses in a session.
+    The facts known of the model's responses in a session.
     """
 
     turns: Recent[str, int] = field(default_factory=Recent)

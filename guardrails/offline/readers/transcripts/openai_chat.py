@@ -75,7 +75,7 @@ class OpenAIChat:
 
 def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[RecordedCall]:
     """
-    The calls of one conversation, *unnamed* where it has no id of its own; *names* are those of runs before.
+    Returns the calls of one conversation, *unnamed* if it has no id of its own; *names* are those of runs before.
     """
     chat = mapping(value)
     messages = _messages(chat) if chat else listed(value)
@@ -216,7 +216,7 @@ def _made(message: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Any]]:
 
 def _results(messages: list[Any], start: int) -> dict[str, deque[Mapping[str, Any]]]:
     """
-    The results up to the next message that makes calls, by the id of their call, or by their tool where they have none.
+    The results up to the next message that makes calls, by the id of their call, or by their tool if they have no id.
     """
     found: dict[str, deque[Mapping[str, Any]]] = {}
     for at in range(start, len(messages)):

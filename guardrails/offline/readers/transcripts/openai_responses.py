@@ -172,7 +172,8 @@ class Items:
 
 def _failed(item: Mapping[str, Any]) -> bool | None:
     """
-    What an output says of itself: its status, or the exit codes of a shell's commands; None where it says nothing.
+    Returns whether an output says that it failed: by its status, or the exit codes of a shell's commands. Returns None
+    if it says nothing.
     """
     if is_one_of(item.get("status"), _FAILED):
         return True
