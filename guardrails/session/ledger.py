@@ -163,8 +163,7 @@ class Ledger:
     def _adopt(self) -> None:
         """
         Go by the policy's present chain, with what this session has laid on the one before. Amounts used stay used,
-        running calls are settled, a call that waits for a person waits. A raised limit reopens the session that it had
-        ended.
+        running calls are settled, waiting calls wait. A raised limit reopens the session that it had ended.
         """
         with self._adopting:
             policy, engine = self.policy, self._engine
@@ -185,8 +184,7 @@ class Ledger:
 
     def _now(self) -> int:
         """
-        Returns the time of the clock, in milliseconds. Raises an error of the clock as it is, ValueError if the clock
-        tells no time.
+        Returns the time of the clock, in milliseconds. Raises the clock's own error, ValueError for no time.
         """
         said = self._clock()
         if not 0 <= said < LATEST_S:

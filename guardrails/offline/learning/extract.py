@@ -157,8 +157,7 @@ def _run(
     spread: tuple[str | None, str | None, Progress],
 ) -> None:
     """
-    Count *chosen*; what is *met* on the way is noted. *spread*: the features and the computer of the count, and who is
-    told.
+    Count *chosen*; what is *met* on the way is noted. *spread*: features, computer and listener of the count.
     """
     (made, copies), (whole_by, master, progress) = met, spread
     staged = [
