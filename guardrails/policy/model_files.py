@@ -58,7 +58,7 @@ class ModelFiles:
         self._look()
 
     def _begin(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._looking = threading.RLock(), False
 
     def refresh(self, now_ms: int) -> None:
         """
@@ -66,30 +66,35 @@ class ModelFiles:
         """
         since = now_ms - self._checked_ms
         # Two sessions may have clocks of their own.
-        if 0 <= since < CHECK_MS or not self._lock.acquire(blocking=False):
+        if 0 <= since < CHECK_MS or self._looking:
             return
-        try:
-            self._checked_ms = now_ms
-            self._look()
-        finally:
-            self._lock.release()
+        # A signal between an `acquire` and its `try` would leave the lock taken for good: `with` has no such place.
+        with self._lock:
+            self._looking = True
+            try:
+                self._look()
+                self._checked_ms = now_ms
+            finally:
+                self._looking = False
 
     def _look(self) -> None:
-        loaded = dict(self.models.loaded)
+        loaded, seen = dict(self.models.loaded), dict(self._seen)
         for path in self._paths:
             signature = _signature(path)
-            if path in loaded and self._seen.get(path) == signature:
+            if path in loaded and seen.get(path) == signature:
                 continue
-            self._seen[path] = signature
+            seen[path] = signature
             try:
-                loaded[path], self._seen[path] = _read(path)
+                loaded[path], seen[path] = _read(path)
             except FileNotFoundError:
                 if path not in loaded:
                     warn_once(f"model {path}", "no model `%s` yet: the shipped one is asked until it is trained", path)
             except (ModelError, OSError) as error:
                 log.error("the model `%s` cannot be used, what was loaded before stays: %s", path, error)
             loaded.setdefault(path, cold_model())
+        # What a signal breaks off before is looked for again.
         self.models.loaded = loaded
+        self._seen = seen
 
 
 def _signature(path: str) -> Signature | None:

@@ -47,11 +47,10 @@ class Emptying:
         self._thread: threading.Thread | None = None
         self._idle_s = IDLE_S
         self._flushed_at_exit = False
-        self._starting = threading.Lock()
         self._bell = threading.Lock()
         self._bell.acquire()
-        # Reentrant: a log or signal handler may come back while this thread holds it.
-        self._writing = threading.RLock()
+        # Reentrant: a log or signal handler may come back while this thread holds them.
+        self._starting, self._writing = threading.RLock(), threading.RLock()
 
     def flush(self, timeout: float | None = None) -> bool:
         """
@@ -82,23 +81,28 @@ class Emptying:
                 self._bell.release()
 
     def _start(self) -> None:
-        if self._closed or not self._starting.acquire(blocking=False):
+        if self._closed:
             return
-
-        try:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="guardrails-records", daemon=True)
-                self._thread.start()
+        with self._starting:
+            if self._thread is not None:
+                return
+            thread = self._thread = threading.Thread(target=self._run, name="guardrails-records", daemon=True)
+            try:
+                thread.start()
                 if not self._flushed_at_exit:
                     self._flushed_at_exit = True
                     flush_in_pool_process(self)  # type: ignore[arg-type]
-        except RuntimeError:
-            # No thread to be had, or the interpreter is going down: the next put tries again, flush and close write.
-            self._leave()
-        finally:
-            self._starting.release()
+            except BaseException as error:
+                # There is no thread: none to be had, the interpreter goes down, or a signal came first. The next put
+                # tries again, flush and close write.
+                if thread.ident is None:
+                    self._leave()
+                if not isinstance(error, RuntimeError):
+                    raise
 
     def _run(self) -> None:
+        if self._thread is not threading.current_thread():
+            return  # A signal broke its start off, and nobody waits for it.
         idle = False
         try:
             idle = self._write_until_idle()

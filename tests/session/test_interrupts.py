@@ -3,11 +3,9 @@ Ctrl-C at every single place where Python hears of signals: after each call of a
 """
 
 import itertools
-import sys
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from guardrails import Budget, Policy, Rate, Session, SqliteStore, Success, Tool
 from guardrails.core.records.replay import Gap, kin, replay, replay_together, shares
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
+from tests.interrupting import at
 from tests.session.signals import interrupted
 
 
@@ -59,30 +58,6 @@ WORKS: dict[str, Work] = {
     "child": in_child,
     "decide": decided,
 }
-
-
-def at(place: int, work: Callable[[], object]) -> bool:
-    """
-    Do *work*, and interrupt it at its *place*; whether there is that place.
-    """
-    seen = itertools.count()
-    reached = False
-
-    def hear(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal reached
-        if event in ("call", "c_return") and "guardrails/" in frame.f_code.co_filename and next(seen) == place:
-            sys.setprofile(None)
-            reached = True
-            raise KeyboardInterrupt
-
-    sys.setprofile(hear)
-    try:
-        work()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.setprofile(None)
-    return reached
 
 
 def policy_of(*, scoped: bool) -> Policy:

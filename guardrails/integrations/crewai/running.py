@@ -61,9 +61,11 @@ class Run:
         """
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_serve, args=(self._loop,), daemon=True)
-                self._thread.start()
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=_serve, args=(loop,), daemon=True)
+                thread.start()
+                # A loop that a signal has left without its thread would be waited for without an end.
+                self._thread, self._loop = thread, loop
             awaited = asyncio.run_coroutine_threadsafe(work, self._loop)
             self._awaited.add(awaited)
         try:

@@ -47,16 +47,19 @@ class PolicyFiles:
         self.changed = False
         self._wrong = ""
         self._again_s = 0.0
-        self._pid, self._lock = os.getpid(), threading.Lock()
+        self._begin_locks()
         self._begin(sources)
 
     def _begin(self, sources: Mapping[str, str]) -> None:
         self._sources = tuple(sources)
+        self.digest = _digest(sources)
+        """What stands for their contents, in order."""
         stamps: dict[str, Stamp | None] = {path: stamp_of(path) for path in sources}
         # One that was written since it was read is no longer what was loaded: the next look is to find that.
         self._stamps = stamps if digests(sources) == sources else {}
-        self.digest = _digest(sources)
-        """What stands for their contents, in order."""
+
+    def _begin_locks(self) -> None:
+        self._pid, self._lock, self._looking = os.getpid(), threading.RLock(), False
 
     def within(self, folder: str) -> bool:
         """
@@ -75,17 +78,20 @@ class PolicyFiles:
             return
         if self._pid != os.getpid():
             # A lock that another thread held while this process forked is held for good.
-            self._pid, self._lock = os.getpid(), threading.Lock()
-        if not self._lock.acquire(blocking=False):
+            self._begin_locks()
+        if self._looking:
             return
-        try:
-            if _digest(digests(self._sources)) == self.digest and not self._wrong:
-                # Somebody has written the same again.
-                self._stamps = stamps
-            else:
-                self._take(policy, stamps)
-        finally:
-            self._lock.release()
+        # A signal between an `acquire` and its `try` would leave the lock taken for good: `with` has no such place.
+        with self._lock:
+            self._looking = True
+            try:
+                if _digest(digests(self._sources)) == self.digest and not self._wrong:
+                    # Somebody has written the same again.
+                    self._stamps = stamps
+                else:
+                    self._take(policy, stamps)
+            finally:
+                self._looking = False
 
     def _take(self, policy: Any, stamps: dict[str, Stamp | None]) -> None:
         try:
@@ -99,15 +105,16 @@ class PolicyFiles:
                 log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, said)
             self._wrong, self._again_s, self._stamps = said, monotonic() + AGAIN_S, stamps
             return
-        before, self._wrong = self.digest, ""
+        after = _digest(sources)
+        if after != self.digest:
+            self.changed, made.chain.source = True, after
+            policy.scopes, policy.prices, policy.model_files = made.scopes, made.prices, made.model_files
+            # The last of them: it is by the chain that a session knows.
+            policy.chain = made.chain
+            log.warning("the policy `%s` has changed, and holds from the next call on: %s", policy.name, after)
+        self._wrong = ""
+        # A signal that comes before this has all of it done again.
         self._begin(sources)
-        if self.digest == before:
-            return
-        self.changed, made.chain.source = True, self.digest
-        policy.scopes, policy.prices, policy.model_files = made.scopes, made.prices, made.model_files
-        # Last: it is by the chain that a session knows.
-        policy.chain = made.chain
-        log.warning("the policy `%s` has changed, and holds from the next call on: %s", policy.name, self.digest)
 
 
 def _places(path: str) -> Iterator[str]:

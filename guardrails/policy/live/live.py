@@ -39,11 +39,11 @@ class Live:
         Look whether calls are stopped, or files have changed. A mistake in a file is logged, and changes nothing.
         """
         now_s = monotonic()
-        self.due_s = now_s + LOOK_S
         self.stop = self._own_stop or SWITCH.look(now_s)
         if self.files is not None:
-            self.due_s = min(self.due_s, now_s + self.files.every_s)
             self.files.look(self)
+        # Last: a look that a signal breaks off is made again at once.
+        self.due_s = now_s + (LOOK_S if self.files is None else min(LOOK_S, self.files.every_s))
 
     @property
     def digest(self) -> str | None:

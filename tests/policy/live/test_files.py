@@ -2,6 +2,7 @@
 A policy whose files change while its sessions run.
 """
 
+import itertools
 import logging
 import os
 import sys
@@ -22,6 +23,7 @@ from guardrails.offline.judge.files.inputs import inputs
 from guardrails.policy.compiled.following import followed
 from guardrails.policy.compiled.source import digests
 from guardrails.policy.live.files import Loaded, PolicyFiles
+from tests.interrupting import at
 
 
 Write = Callable[..., Path]
@@ -57,6 +59,20 @@ def test_a_session_goes_by_a_changed_file_from_its_next_call_on(write: Write) ->
     assert session.call("pay", {}, ok).ok
     write("tools: [{match: pay, held: again}]")
     assert session.call("pay", {"n": 1}, ok).code == "held.tool"
+
+
+# A file that a signal leaves between `open` and `with` is closed by its last reference.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_a_change_that_a_signal_breaks_off_anywhere_is_taken_all_the_same(write: Write) -> None:
+    policy = Policy.load(write("tools: []"), reload=0)
+    for place in itertools.count():
+        write(f"tools: [{{match: pay, held: since {place}}}]")
+        reached = at(place, policy.look)
+        session = policy.session(f"s{place}")
+        assert f"since {place}" in session.call("pay", {}, ok).to_json(), place
+        if not reached:
+            break
+    assert place > 20
 
 
 def test_a_limit_that_was_raised_opens_what_it_had_ended_and_one_that_was_lowered_ends_it(write: Write) -> None:
