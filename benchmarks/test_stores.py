@@ -42,6 +42,16 @@ def change(states: list[SessionState]) -> None:
 
 
 @pytest.fixture
+def sessions(benchmark: Any, pytestconfig: pytest.Config) -> int:
+    """
+    How many idle sessions are stored: fewer in the short run of `dev.py bench`, and only some if nothing is timed.
+    """
+    if not benchmark.enabled:
+        return 1_000
+    return SESSIONS if float(pytestconfig.getoption("benchmark_max_time")) >= 1 else SESSIONS // 10
+
+
+@pytest.fixture
 def bare(tmp_path: Path) -> Any:
     """
     A transaction of a row as long, by hand.
@@ -167,8 +177,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def test_100_000_idle_sessions_in_memory(benchmark: Any) -> None:
-    sessions = SESSIONS if benchmark.enabled else 1_000
+def test_idle_sessions_in_memory(benchmark: Any, sessions: int) -> None:
     store = MemoryStore()
 
     def fill() -> int:
@@ -182,8 +191,7 @@ def test_100_000_idle_sessions_in_memory(benchmark: Any) -> None:
     benchmark.extra_info["note"] = f"{size // sessions:,} bytes of resident memory each of {sessions:,} sessions"
 
 
-def test_100_000_idle_sessions_in_sqlite(benchmark: Any, tmp_path: Path) -> None:
-    sessions = SESSIONS if benchmark.enabled else 1_000
+def test_idle_sessions_in_sqlite(benchmark: Any, sessions: int, tmp_path: Path) -> None:
     path = tmp_path / "state.db"
 
     def step(states: list[SessionState]) -> None:
@@ -206,8 +214,7 @@ def test_100_000_idle_sessions_in_sqlite(benchmark: Any, tmp_path: Path) -> None
     benchmark.extra_info["note"] = note
 
 
-def test_100_000_idle_sessions_in_redis(benchmark: Any) -> None:
-    sessions = SESSIONS if benchmark.enabled else 1_000
+def test_idle_sessions_in_redis(benchmark: Any, sessions: int) -> None:
     before = shared().ask("INFO", "memory")["used_memory"]
 
     def step(states: list[SessionState]) -> None:

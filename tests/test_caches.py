@@ -33,7 +33,7 @@ BY_TOOL: Final = frozenset(
         *("core.repetition.idle.edits", "core.repetition.results.seeks", "core.repetition.volatile.beside"),
         *("core.guards.repeats.duplicates._repeat", "core.repetition.tool_names._acts"),
         *(f"core.guards.repeats.loop_words.{name}" for name in ("learned_denial", "learned_nudge", "nudge_of")),
-        "core.guards.repeats.loop_words.denial_of",
+        *("core.guards.repeats.loop_words.denial_of", "offline.quality.names.named_to_read"),
     }
 )
 """By the name of a tool, which is bounded where it comes in."""

@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from typer.main import get_command
 
 
+@cache
 def commands() -> str:
     """
     The page, as Markdown.
@@ -18,9 +21,10 @@ def commands() -> str:
     from guardrails.cli import app
 
     text = "# Commands\n\nWhat `guardrails --help` and the help of each command print.\n"
-    for words in ((), *named(get_command(app))):
-        name = " ".join(("guardrails", *words))
-        text += f"\n## {name}\n\n```text\n{helped(words)}\n```\n"
+    every = [(), *named(get_command(app))]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for words, said in zip(every, pool.map(helped, every), strict=True):
+            text += f"\n## {' '.join(('guardrails', *words))}\n\n```text\n{said}\n```\n"
     return text
 
 

@@ -135,6 +135,7 @@ def test_the_page_keeps_what_stands_around_the_tables() -> None:
     assert blast_radius.page(text, "new\n") == f"before\n{blast_radius.BEGIN}new\n{blast_radius.END}after\n"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # what a host warns of is a matter of its own tests
 @pytest.mark.parametrize("name", blast_radius.hosts())
 def test_a_host_that_is_installed_here_holds_what_it_owes(name: str) -> None:

@@ -28,7 +28,7 @@ def named_to_read(tool: str) -> bool:
     """
     Returns whether the first word is one of `READS`; a prefix for the tool's server does not count.
     """
-    return words(tool)[:1] != [] and words(tool)[0] in READS
+    return not READS.isdisjoint(words(tool)[:1])
 
 
 def waits_for_a_person(tool: str) -> bool:
