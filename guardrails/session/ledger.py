@@ -172,15 +172,15 @@ class Ledger:
                 return
             scopes = tuple((name, own, policy.scopes.get(name, below)) for name, own, below in engine.scopes)
             self._engine = engine.of(laid_on(chain, self._laid)).within(scopes)
-            self._base = chain
             # Not the policy's: that may be another one's by now.
             before, after = self._digest, chain.source
-            self._digest = after
             # In here: the events of two changes are in the order of the changes.
             try:
                 self._event("policy", Adopt(self._time()), {"before": before, "after": after})
             except Exception as error:  # noqa: BLE001  what a store raises, the next step hears of
                 log.error("store failed: %s", error, extra={"session": self.id})
+            # Last: what a signal breaks off before is done again by the next step.
+            self._digest, self._base = after, chain
 
     def _now(self) -> int:
         """

@@ -9,6 +9,7 @@ import sys
 import threading
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -293,6 +294,26 @@ def test_exact_replay_of_files_takes_the_later_policy_too(write: Write, tmp_path
     assert not alone.same
     assert "went by a changed policy" in alone.first[0].recorded
     assert replayed(first, inputs([str(records)]), [Policy.load(path)]).same
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_a_change_that_a_signal_breaks_off_anywhere_is_in_the_records_too(write: Write, tmp_path: Path) -> None:
+    path, first = write("budget: {max_calls: 2}"), Policy.load(write("budget: {max_calls: 50}", "first.yaml"))
+    later, places = Policy.load(path), 0
+    for place in itertools.count(0, 3):
+        write("budget: {max_calls: 50}")
+        policy, records = Policy.load(path, reload=0), tmp_path / f"{place}.jsonl"
+        with policy.session("s", records=records) as session:
+            statuses(session, 1)
+            write("budget: {max_calls: 2}")
+            policy.look()
+            reached = at(place, partial(session.call, "search", {"q": "x"}, ok))
+            statuses(session, 3)
+        assert replayed(first, inputs([str(records)]), [later]).same, place
+        if not reached:
+            break
+        places += 1
+    assert places > 60
 
 
 def test_a_compiled_policy_follows_its_file_too(write: Write) -> None:
