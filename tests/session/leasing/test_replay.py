@@ -2,7 +2,10 @@
 What leases did, from the records of all workers: decided again exactly, and forged grants are found.
 """
 
+import itertools
+
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Lease, Leases, MemorySink, MemoryStore, Policy, SessionError, Success, Tool
+from guardrails import Budget, Lease, Leases, MemorySink, MemoryStore, Policy, Session, SessionError, Success, Tool
 from guardrails.core.records.replay import Record, replay_together
 from guardrails.core.values.usage import Usage
 from guardrails.offline.judge.exact import replayed
 from guardrails.offline.judge.files.inputs import Input
+from tests.interrupting import at
 
 
 RULES = Policy(
@@ -117,3 +121,50 @@ def test_files_of_workers_are_replayed_together(tmp_path: Path) -> None:
         files.append(Input(str(path), found=True))
     found = replayed(RULES, files)
     assert (found.differing, found.sessions, found.calls) == (0, 3, len(STEPS)), found.first
+
+
+def call(session: Session, now: list[float], ran: list[float]) -> None:
+    now[0] += 0.03
+    session.call("look", {"n": now[0]}, lambda *_: ran.append(now[0]))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("fresh", [True, False], ids=["with its first trip", "with parts at hand"])
+def test_a_call_that_a_signal_breaks_off_is_never_over_and_a_lost_record_of_a_trip_is_named(*, fresh: bool) -> None:
+    gaps = 0
+    for place in itertools.count(0, 13):
+        now, common, ran = [1_800_000_000.0], MemoryStore(), list[float]()
+        clock = partial(now.__getitem__, 0)
+        sinks = [MemorySink(), MemorySink()]
+        stores = [Leases(common, records=sink, clock=clock, timer=clock, look=None) for sink in sinks]
+        sessions = [
+            RULES.session(f"s{number}", scopes={"tenant": "acme"}, store=store, records=sink, clock=clock)
+            for number, (store, sink) in enumerate(zip(stores, sinks, strict=True))
+        ]
+        for session in [] if fresh else sessions * 3:
+            call(session, now, ran)
+        reached = at(place, partial(call, sessions[0], now, ran))
+        for _ in range(60):
+            for session, store in zip(sessions, stores, strict=True):
+                call(session, now, ran)
+                store.tend()
+            now[0] += 0.2
+        assert 58 <= len(ran) <= 60, place
+        assert [session._read(lambda state, _: len(state.pending)) for session in sessions] == [0, 0], place
+        records = {(each["session_id"], each["run"], each["n"]): each for sink in sinks for each in sink.records}
+        told = said(records.values())
+        assert told == "" or "have a gap before event" in told, place
+        gaps += bool(told)
+        if not reached:
+            break
+    assert bool(gaps) is fresh
+
+
+def said(records: Iterable[Record]) -> str:
+    """
+    Why *records* cannot be decided again; empty if they can, and are the same.
+    """
+    try:
+        return "" if same(records) else "differs"
+    except SessionError as error:
+        return str(error)
