@@ -12,6 +12,7 @@ import pytest
 
 from guardrails import Budget, Policy, Rate, Session, SqliteStore, Success, Tool
 from guardrails.core.records.replay import Gap, kin, replay, replay_together, shares
+from guardrails.session.calls.current import current_session
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
 from tests.interrupting import at
@@ -108,6 +109,7 @@ def walk(work: Work, *, kind: str, scoped: bool, folder: Path, step: int) -> Ite
             return
         # It goes on, and so does its next call.
         assert session.call("look", {}, lambda *_: "ok").ok
+        assert current_session() is None, place
         if work in (paid, failed, refused):
             assert held(session) == [0, 0, [], {}], place
         yield place, exact(policy, sink, session._read(lambda state, _: state.n))

@@ -107,8 +107,10 @@ class Calls(Passing):
                 decision.call.attempt = 0
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": self.id})
-            before = CALLER.set(self)
+            # Read first: a signal may come between a `set` and the name for what it returns.
+            before = CALLER.get()
             try:
+                CALLER.set(self)
                 limit = None
                 if plan.timeout_ms is not None or decision.left_ms is not None:
                     limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
@@ -135,7 +137,7 @@ class Calls(Passing):
             else:
                 envelope = self._settle(decision, plan, result)
             finally:
-                CALLER.reset(before)
+                CALLER.set(before)
         except BaseException as error:
             # Ctrl-C may come between any two lines: what was admitted is not left open.
             end(self, decision, plan, error)

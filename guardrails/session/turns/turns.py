@@ -52,7 +52,11 @@ class Requested:
         self.session.release(self)
 
     def __enter__(self) -> Self:
-        _within.set(self)
+        try:
+            _within.set(self)
+        except BaseException:  # a signal's: the block does not begin
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(
