@@ -20,6 +20,7 @@ from guardrails import Conversations, Policy
 from guardrails.cli import app
 from guardrails.testing.replies import Body
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
+from tests.children import child
 
 
 @pytest.fixture(autouse=True)
@@ -214,17 +215,17 @@ def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget
             "none",
         ]
         command = [sys.executable, "-m", "guardrails", "run", *map(str, given)]
-        agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        shell = workspace / "shell"
-        while not (shell.exists() and shell.read_text().strip()):
-            with suppress(subprocess.TimeoutExpired):
-                agent.wait(0.01)
-                break
-        agent.send_signal(signal.SIGKILL)
-        # Nobody is left to stop its command.
-        with suppress(ProcessLookupError):
-            os.killpg(os.getpgid(int(shell.read_text())), signal.SIGKILL)
-        agent.communicate()
+        with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as agent:
+            shell = workspace / "shell"
+            while not (shell.exists() and shell.read_text().strip()):
+                with suppress(subprocess.TimeoutExpired):
+                    agent.wait(0.01)
+                    break
+            agent.send_signal(signal.SIGKILL)
+            # Nobody is left to stop its command.
+            with suppress(ProcessLookupError):
+                os.killpg(os.getpgid(int(shell.read_text())), signal.SIGKILL)
+            agent.communicate()
         [kept] = json.loads(CliRunner().invoke(app, ["run", "--list", "--json"]).stdout)["conversations"]
         shown = CliRunner().invoke(app, ["run", "--resume", kept["id"], "--json"])
         assert shown.exit_code == 0, shown.output

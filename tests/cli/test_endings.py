@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.children import child
+
 
 GUARDRAILS = [sys.executable, "-m", "guardrails"]
 BAD = "version: 1\nbudget:\n" + "".join(f"  wrong_{n}: 1\n" for n in range(3_000))
@@ -106,15 +108,14 @@ def interrupted(words: list[str], cwd: Path, times: int) -> tuple[int, str]:
     """
     The exit code and the errors of a command that waits for its input and gets Ctrl-C so many times.
     """
-    started = subprocess.Popen(  # noqa: S603
-        [*GUARDRAILS, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd
-    )
-    _until_it_waits(started.pid)
-    for _ in range(times):
-        started.send_signal(signal.SIGINT)
-        time.sleep(0.2)
-    _, said = started.communicate(timeout=60)
-    return started.returncode, said.decode()
+    pipe = subprocess.PIPE
+    with child(*GUARDRAILS, *words, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd) as started:
+        _until_it_waits(started.pid)
+        for _ in range(times):
+            started.send_signal(signal.SIGINT)
+            time.sleep(0.2)
+        _, said = started.communicate(timeout=60)
+    return started.returncode, said
 
 
 def _until_it_waits(pid: int) -> None:

@@ -22,6 +22,7 @@ from typer.testing import CliRunner, Result
 from guardrails import Policy
 from guardrails.cli import app
 from guardrails.sinks import JsonLines
+from tests.children import child
 
 
 def replay(*arguments: str | Path) -> Result:
@@ -343,13 +344,13 @@ def test_ctrl_c_shows_the_figures_so_far_and_a_rerun_goes_on(tmp_path: Path) -> 
     lines = [line(f"s{n % 50}", str(n % 3), ts=1.8e9 + n) for n in range(30_000)]
     plain.write_text("".join(lines))
     command = [sys.executable, "-m", "guardrails", "replay", "default", str(pipe), "--json", "--checkpoint"]
-    process = subprocess.Popen([*command, str(checkpoint)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-    with suppress(BrokenPipeError), pipe.open("w") as end:
-        end.writelines(lines[:15_000])
-        end.flush()
-        process.send_signal(signal.SIGINT)
-        end.writelines(lines[15_000:])
-    out, said = process.communicate()
+    with child(*command, str(checkpoint), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with suppress(BrokenPipeError), pipe.open("w") as end:
+            end.writelines(lines[:15_000])
+            end.flush()
+            process.send_signal(signal.SIGINT)
+            end.writelines(lines[15_000:])
+        out, said = process.communicate()
     first = json.loads(out)
     assert (process.returncode, first["finished"]) == (130, False)
     assert "the same command goes on from there" in said

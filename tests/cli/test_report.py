@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Policy, Retryable, Summary, Tool, Truncate, Validation
 from guardrails.cli import app
+from tests.children import child
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -147,13 +148,13 @@ def test_ctrl_c_shows_the_figures_so_far(tmp_path: Path) -> None:
     call = {"session_id": "s", "tool": "look", "arguments": {}, "result": "same", "is_error": False}
     lines = [json.dumps({**call, "call_index": n}) + "\n" for n in range(30_000)]
     command = [sys.executable, "-m", "guardrails", "report", str(pipe), "--json", "--html", str(page)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    with suppress(BrokenPipeError), pipe.open("w") as end:
-        end.writelines(lines[:15_000])
-        end.flush()
-        process.send_signal(signal.SIGINT)
-        end.writelines(lines[15_000:])
-    out, _ = process.communicate()
+    with child(*command, stdout=subprocess.PIPE) as process:
+        with suppress(BrokenPipeError), pipe.open("w") as end:
+            end.writelines(lines[:15_000])
+            end.flush()
+            process.send_signal(signal.SIGINT)
+            end.writelines(lines[15_000:])
+        out, _ = process.communicate()
     found = json.loads(out)
     assert (process.returncode, found["finished"]) == (130, False)
     assert 0 < found["calls"] < 30_000

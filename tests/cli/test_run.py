@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,6 +34,7 @@ from guardrails.testing.scripted_openai import (
     call,
     obeying,
 )
+from tests.children import child
 
 
 TOOLS = '''
@@ -49,6 +50,18 @@ def look_up(city: str) -> str:
         time.sleep(60)
     return "rain in " + city
 '''
+ELSEWHERE = """
+import signal
+import threading
+from pathlib import Path
+
+def signalled():
+    while not Path({go!r}).exists():
+        time.sleep(0.01)
+    signal.pthread_kill(threading.get_ident(), {number})
+
+threading.Thread(target=signalled, daemon=True).start()
+"""
 POLICY = "version: 1\nextends: default\nbudget: {max_calls: 2}\n"
 
 
@@ -396,12 +409,16 @@ def test_what_a_model_says_does_not_steer_the_terminal(files: Path) -> None:
 # Killed and interrupted
 
 
-def agent(server: ScriptedOpenAI, files: Path) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files))]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-    assert process.stdout is not None
-    assert process.stdout.readline() == "running\n", process.communicate()
-    return process
+def running(server: ScriptedOpenAI, files: Path, *more: object) -> list[str]:
+    return [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files, *more))]
+
+
+@contextmanager
+def agent(server: ScriptedOpenAI, files: Path) -> Iterator["subprocess.Popen[str]"]:
+    with child(*running(server, files), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n", process.communicate()
+        yield process
 
 
 def until(process: "subprocess.Popen[str]", happened: Callable[[], bool]) -> None:
@@ -421,9 +438,8 @@ def slow_turn() -> Callable[..., Reply]:
 
 def test_b4_a_run_that_is_killed_in_mid_turn_is_resumed_and_no_call_runs_twice(files: Path) -> None:
     with ScriptedOpenAI(slow_turn()) as server:
-        process = agent(server, files)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        with agent(server, files) as process:
+            process.send_signal(signal.SIGKILL)
         [told] = json.loads(run("--list", "--json").stdout)["conversations"]
         shown = run("--resume", told["id"], "--json")
         assert shown.exit_code == 0, shown.output
@@ -456,20 +472,19 @@ def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(fi
 
     kills = Random(7)
     with ScriptedOpenAI(model) as server:
-        given = options(server, files, "--policy", files / "policy.yaml", "--wire", wire)
-        command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, given)]
+        command = running(server, files, "--policy", files / "policy.yaml", "--wire", wire)
         killed = 0
         for _ in range(20):
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-            # However slow the machine, it comes to an end.
-            if killed < 12:
-                # Once its next request, or one soon after, has come: the answer is on its way, or calls are running.
-                due = len(server.requests) + 1 + kills.randrange(2)
-                until(process, lambda: len(server.requests) >= due)  # noqa: B023
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(kills.random() * 0.02)
-                process.kill()
-            out, said = process.communicate()
+            with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                # However slow the machine, it comes to an end.
+                if killed < 12:
+                    # Once its next request, or one soon after, has come: the answer is on its way, or calls are running.
+                    due = len(server.requests) + 1 + kills.randrange(2)
+                    until(process, lambda: len(server.requests) >= due)  # noqa: B023
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(kills.random() * 0.02)
+                    process.kill()
+                out, said = process.communicate()
             if process.returncode == 0:
                 break
             assert process.returncode == -signal.SIGKILL, said
@@ -493,9 +508,9 @@ def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(fi
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_b4_an_interrupted_run_says_how_to_go_on(files: Path, number: signal.Signals, code: int) -> None:
     with ScriptedOpenAI(slow_turn()) as server:
-        process = agent(server, files)
-        process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        with agent(server, files) as process:
+            process.send_signal(number)
+            _, said = process.communicate(timeout=30)
         assert process.returncode == code, said
         assert "Traceback" not in said
         *_, hint, command, end = said.splitlines()
@@ -512,17 +527,36 @@ def test_b4_an_interrupted_run_says_how_to_go_on(files: Path, number: signal.Sig
 def test_b4_a_run_that_is_interrupted_while_the_model_thinks_asks_it_again(files: Path) -> None:
     script: list[Reply] = [Delayed(Text("never heard"), 60), Text("All told.")]
     with ScriptedOpenAI(script) as server:
-        command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files))]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        until(process, lambda: bool(server.requests))
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        with child(*running(server, files), stderr=subprocess.PIPE) as process:
+            until(process, lambda: bool(server.requests))
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
         assert process.returncode == 130, said
         shown = run(*said.splitlines()[-2].split()[2:], "--json")
         assert json.loads(shown.stdout)["answer"] == "All told.", shown.output
         assert json.loads(shown.stdout)["interrupted"] == []
     first, second = server.requests
     assert first["messages"] == second["messages"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_b4_a_signal_that_python_notes_too_late_for_the_wait_is_heard_in_it(
+    files: Path, number: signal.Signals, code: int
+) -> None:
+    # Given to another thread it leaves the system call of the main thread alone, as one in the instant before would.
+    with (files / "tools.py").open("a") as tools:
+        tools.write(ELSEWHERE.format(go=str(files / "go"), number=int(number)))
+    with ScriptedOpenAI([Delayed(Text("never heard"), 60)]) as server:
+        with child(*running(server, files), stderr=subprocess.PIPE) as process:
+            until(process, lambda: bool(server.requests))
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(
+                    0.2
+                )  # By then it waits for the answer; if it does not yet, the signal is heard all the same.
+            (files / "go").touch()
+            _, said = process.communicate(timeout=30)
+        assert process.returncode == code, said
+        assert "nothing is lost" in said
 
 
 def test_what_the_library_warns_of_is_shown_among_the_rest(files: Path) -> None:

@@ -20,6 +20,7 @@ from typer.testing import CliRunner, Result
 from guardrails.agent.conversations import Conversations
 from guardrails.cli import app
 from guardrails.testing.scripted_openai import Calls, Delayed, Fail, Raw, Reply, ScriptedOpenAI, Text, call, obeying
+from tests.children import child
 
 
 TOOLS = '''
@@ -129,16 +130,15 @@ def at_a_terminal(*arguments: str) -> str:
     What a person sees whose terminal is both stdout and stderr.
     """
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-m", "guardrails", *arguments], stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL
-    )
-    os.close(theirs)
-    seen = b""
-    with suppress(OSError):
-        while piece := os.read(ours, 65_536):
-            seen += piece
-    process.wait(30)
-    os.close(ours)
+    command = [sys.executable, "-m", "guardrails", *arguments]
+    with child(*command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):
+            while piece := os.read(ours, 65_536):
+                seen += piece
+        process.wait(30)
+        os.close(ours)
     return seen.decode()
 
 
@@ -209,13 +209,13 @@ def test_a_limit_an_error_and_a_wrong_use_end_with_one_event_and_its_code(tmp_pa
 def test_an_interrupted_stream_ends_with_its_event_too(tmp_path: Path, number: signal.Signals) -> None:
     with ScriptedOpenAI([Calls(call("read", {"page": 1})), Delayed(Text("never heard"), 60)]) as server:
         command = [sys.executable, "-m", "guardrails", *given(server, tmp_path, "--events", "read")]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        while len(server.requests) < 2:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.01)
-                break
-        process.send_signal(number)
-        out, said = process.communicate(timeout=30)
+        with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            while len(server.requests) < 2:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.01)
+                    break
+            process.send_signal(number)
+            out, said = process.communicate(timeout=30)
     end = events(out)[-1]
     assert process.returncode == 128 + number == end["exit_code"], said
     assert (end["ended"], end["iterations"], end["requests"]) == ("interrupted", 1, 2)
@@ -225,13 +225,12 @@ def test_an_interrupted_stream_ends_with_its_event_too(tmp_path: Path, number: s
 def test_a_reader_that_goes_away_stops_no_work_and_the_answer_is_printed_later(tmp_path: Path) -> None:
     with ScriptedOpenAI(pages(2)) as server:
         command = [sys.executable, "-m", "guardrails", *given(server, tmp_path, "read")]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        assert process.stdout is not None
-        process.stdout.close()
-        assert process.stderr is not None
-        said = process.stderr.read()
-        process.stderr.close()
-        assert process.wait(30) == 2, said
+        with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.close()
+            assert process.stderr is not None
+            said = process.stderr.read()
+            assert process.wait(30) == 2, said
     assert "Traceback" not in said
     assert "Exception ignored" not in said
     *_, why, resume, end = said.splitlines()

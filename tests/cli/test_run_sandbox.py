@@ -27,6 +27,7 @@ from guardrails.processes.sandbox import choose
 from guardrails.processes.sandbox.confinement import Name
 from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
+from tests.children import child
 
 
 BACKENDS: tuple[Name, ...] = ("bwrap", "landlock")
@@ -105,10 +106,10 @@ def test_an_interrupted_run_leaves_no_process(workspace: Path, sandbox: str, num
     with ScriptedOpenAI(commands(f"setsid sleep {mark} & touch running; sleep {mark}")) as server:
         given = options(server, workspace, "--sandbox", sandbox)
         command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, given)]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        until(lambda: (workspace / "running").exists() or process.poll() is not None)
-        process.send_signal(number)
-        _, said = process.communicate(timeout=30)
+        with child(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            until(lambda: (workspace / "running").exists() or process.poll() is not None)
+            process.send_signal(number)
+            _, said = process.communicate(timeout=30)
         assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number], said
     until(lambda: not marked(mark), 5)
 

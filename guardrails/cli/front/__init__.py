@@ -1,3 +1,3 @@
 """
-The front of all commands: help with examples, completion, quiet endings.
+The front of all commands: help with examples, completion, quiet endings, signals.
 """

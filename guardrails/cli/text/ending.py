@@ -10,10 +10,11 @@ import traceback
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 import typer
 
+from guardrails.cli.front.signals import Terminated, terminated_as_interrupted
 from guardrails.processes.streams import let_go_of_stdout, tell_of_loss
 
 from .printing import FOUND, INTERRUPTED, USAGE, print_json, printable
@@ -140,10 +141,10 @@ def ends(ending: Ending) -> Iterator[None]:
     from guardrails.core.values.errors import GuardrailsError
 
     try:
-        with _terminated_as_interrupted():
+        with terminated_as_interrupted():
             yield
     except KeyboardInterrupt as error:
-        by, code = ("terminated", TERMINATED) if isinstance(error, _Terminated) else ("interrupted", INTERRUPTED)
+        by, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
         if ending.resume is None:
             typer.echo("interrupted; nothing was begun", err=True)
         else:
@@ -195,21 +196,3 @@ def written(ending: Ending) -> Callable[[dict[str, Any]], None] | None:
                 gone = True
 
     return write
-
-
-class _Terminated(KeyboardInterrupt):
-    """
-    SIGTERM, which ends a run as Ctrl-C does.
-    """
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    def end(number: int, frame: object) -> NoReturn:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from guardrails import Budget, Policy, SessionError
 from guardrails.agent.conversations import ConversationError, Conversations
 from guardrails.core.values.errors import StoreError
+from tests.children import child
 
 
 USER = {"role": "user", "content": "find a hotel in Shibuya"}
@@ -279,13 +280,11 @@ while True:
 
 
 def test_b4_kill_9_loses_no_message_that_was_kept(path: Path) -> None:
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)  # noqa: S603
-    assert writer.stdout is not None
-    said = [writer.stdout.readline() for _ in range(25)]
-    writer.send_signal(signal.SIGKILL)
-    said += writer.stdout.readlines()
-    writer.stdout.close()
-    writer.wait()
+    with child(sys.executable, "-c", WRITER, str(path), stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        said = [writer.stdout.readline() for _ in range(25)]
+        writer.send_signal(signal.SIGKILL)
+        said += writer.stdout.readlines()
     confirmed = int([line for line in said if line.endswith("\n")][-1])
     with Conversations(path) as kept, kept.resume("s") as chat:
         assert confirmed <= len(chat) <= confirmed + 1

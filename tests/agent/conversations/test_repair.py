@@ -17,6 +17,7 @@ from guardrails.agent.conversations import Conversations
 from guardrails.agent.conversations.repair import INTERRUPTED, Repaired, repair, unanswered
 from guardrails.core.records.replay import replay
 from guardrails.integrations.openai.conversation import WIRES
+from tests.children import child
 
 
 def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:
@@ -151,12 +152,10 @@ def test_b4_a_process_killed_in_mid_turn_is_taken_up_by_another_and_nothing_runs
     with ScriptedOpenAI(script) as server:
         code = AGENT.replace("{wire}", wire)
         command = [sys.executable, "-c", code, str(path), server.base_url]
-        agent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
-        assert agent.stdout is not None
-        assert agent.stdout.readline() == "running\n"
-        agent.send_signal(signal.SIGKILL)
-        agent.wait()
-        agent.stdout.close()
+        with child(*command, stdout=subprocess.PIPE) as agent:
+            assert agent.stdout is not None
+            assert agent.stdout.readline() == "running\n"
+            agent.send_signal(signal.SIGKILL)
 
         with Conversations(path) as kept, kept.resume("s") as chat:
             session = policy.session("s", store=kept.store)
