@@ -3,6 +3,8 @@ Bytes or text turned into the events of a YAML parser, or into the one mistake t
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 from guardrails.core.values.late_pattern import pattern
@@ -80,11 +82,18 @@ def events(text: str, source: Source) -> Iterator[Any]:
     import yaml
 
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    told = 0
 
     try:
-        yield from yaml.parse(text, Loader=loader)
+        for event in yaml.parse(text, Loader=loader):
+            told += 1
+            yield event
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
+        if mark and "nesting" in (error.problem or ""):
+            # libyaml 0.2.6 bounds the depth too, and reads ahead of its events: those up to there are told first.
+            with suppress(yaml.YAMLError):
+                yield from islice(yaml.parse(text[: mark.index], Loader=loader), told, None)
         line = min(mark.line, len(source.lines) - 1) if mark else 0
         column = mark.column if mark and mark.line == line else len(source.lines[line])
         problem = ", ".join(part for part in (error.context, error.problem) if part)

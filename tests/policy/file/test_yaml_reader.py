@@ -237,6 +237,7 @@ def test_every_key_and_value_knows_its_line_and_column() -> None:
     ("text", "message"),
     [
         ("[" * 500_000, "nested deeper than 32"),
+        ("- " * 20 + "[\n" * 1_500, "nested deeper than 32"),
         ("{a: " * 200_000, "nested deeper than 32"),
         ("- " * 500_000, "nested deeper than 32"),
         ("? " * 500_000, "nested deeper than 32"),
