@@ -44,8 +44,8 @@ def _heard() -> Iterator[None]:
     """
     Let each signal break off the system call that the main thread is in.
 
-    Python notes a signal, and runs its handler between two instructions. A signal that comes after the last instruction
-    before a system call, or to another thread, would be heard at the end of that call: of a request, after minutes.
+    Python notes a signal, and runs its handler between two instructions. A signal may come after the last instruction
+    before a system call, or to another thread. It would be heard at the end of that call: of a request, after minutes.
     """
     if not hasattr(signal, "pthread_kill"):  # Windows
         yield
