@@ -125,6 +125,37 @@ def test_another_worker_that_was_faster_after_the_cut_does_not_hide_that_the_ste
         assert other.update(["s"], look) == [3]
 
 
+def test_who_was_cut_off_in_line_for_one_state_takes_it_for_no_other(
+    store: RedisStore, proxy: CuttingProxy, name: str
+) -> None:
+    """
+    The state of the first comes late, while it waits for the second. Both have the version of one commit.
+    """
+    server, turns = shared(), f"{{{name}}}:turns"
+
+    def somebody_is_at(key: str) -> None:
+        seconds, micros = server.ask("TIME")
+        server.ask("HSET", turns, key, b"somebody%d" % (seconds * 1_000 + micros // 1_000))
+
+    def spend_as_the_other_ends(states: list[SessionState]) -> list[int]:
+        runs.append(None)
+        if len(runs) == 2:
+            server.ask("HDEL", turns, "/user/u1")
+        return spend(states)
+
+    runs: list[None] = []
+    store.update(["/tenant/t1"], spend)
+    somebody_is_at("/tenant/t1")
+    waiting = threading.Thread(target=store.update, args=(["/tenant/t1", "/user/u1"], spend))
+    waiting.start()
+    wait_for(lambda: server.ask("ZCARD", f"{{{name}}}:line"))
+    proxy.cut_all()
+    waiting.join()
+    somebody_is_at("/user/u1")
+    assert store.update(["/user/u1"], spend_as_the_other_ends) == [2]
+    assert store.update(["/tenant/t1", "/user/u1"], look) == [2, 2]
+
+
 def test_connections_that_were_cut_while_nobody_used_them_are_made_anew(store: RedisStore, proxy: CuttingProxy) -> None:
     for n in range(1, 4):
         assert store.update(["s"], spend) == [n]

@@ -127,7 +127,7 @@ class Change:
         key = self._names[place][len(self._stem) + 2 :]
         until = time.monotonic() + limit_s
         while True:
-            said = self._wire.ask(limit_s, b"BLPOP", self._stem + b"go:" + self._wire.writer, _PATIENCE)
+            said = self._wire.ask(limit_s, b"BLPOP", self._stem + b"go:" + self._wire.writer + key, _PATIENCE)
             if said is not None:
                 return [said[1] if n == place else 1 for n in range(len(self._keys))] if said[1] else []
             if time.monotonic() > until:

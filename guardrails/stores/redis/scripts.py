@@ -8,7 +8,7 @@ All keys of a store begin with its namespace in braces, so that a cluster keeps 
     {ns}:keys     of all states
     {ns}:turns    who may go first at a state that many want
     {ns}:line     who waits for that
-    {ns}:go:*     what is told to one of those
+    {ns}:go:*     what is told to one of those of a state: the writer, the key
     {ns}:s:KEY    a version of 16 bytes (the writer, its commit); when it was changed last, in milliseconds by the server's clock, 13
                   digits; the packed state
 """
@@ -70,15 +70,16 @@ local function pass(turns, line, stem, key, now)
   local writer = string.sub(first, -8)
   redis.pcall('ZREM', line, first)
   give(turns, key, writer, now)
-  redis.pcall('RPUSH', stem .. 'go:' .. writer, redis.pcall('GET', stem .. 's:' .. key) or '')
-  redis.pcall('PEXPIRE', stem .. 'go:' .. writer, 10 * {TURN_MS})
+  local told = stem .. 'go:' .. writer .. key
+  redis.pcall('RPUSH', told, redis.pcall('GET', stem .. 's:' .. key) or '')
+  redis.pcall('PEXPIRE', told, 10 * {TURN_MS})
 end
 """
 """
 Who may change a state that many want, each in its turn. No lock: it is over after a moment, and versions alone decide.
 
 {{ns}}:turns has the writer of each such key and since when, {{ns}}:line those that wait: key, number, writer. Who is given the
-turn finds the state in {{ns}}:go:WRITER.
+turn finds the state in {{ns}}:go:WRITER and the key: of another state, that it waited for before, it is told elsewhere.
 """
 
 COMMIT: Final = Script(
