@@ -295,6 +295,21 @@ def test_a_restart_without_a_log_starts_all_afresh_and_the_log_says_so(
         assert caplog.text == ""
 
 
+def test_who_commits_again_after_days_is_not_told_that_something_is_lost(
+    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """
+    Each new connection has the server forget writers that committed nothing for a day.
+    """
+    real = time.monotonic_ns
+    with monkeypatch.context() as days_ago:
+        days_ago.setattr(time, "monotonic_ns", lambda: real() - 2 * 86_400 * 10**9)
+        store.update(["s"], spend)
+    with RedisStore(shared().url, namespace=name), caplog.at_level(logging.ERROR):
+        assert store.update(["s"], spend) == [2]
+    assert caplog.text == ""
+
+
 def test_a_replica_that_takes_over_may_lack_the_latest_steps_and_the_log_says_so(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

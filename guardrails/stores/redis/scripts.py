@@ -82,8 +82,16 @@ Who may change a state that many want, each in its turn. No lock: it is over aft
 turn finds the state in {{ns}}:go:WRITER and the key: of another state, that it waited for before, it is told elsewhere.
 """
 
+_MISSED: Final = f"""
+local function missed(last, known, now)
+  return known > tonumber(last or 0) and known / 2000 > now - {KEPT_US // 1_000}
+end
+"""
+"""Whether a writer's commit *known* is lost. One that is older than a day may be forgotten: nobody can say."""
+
 COMMIT: Final = Script(
     _TURNS
+    + _MISSED
     + """
 local last = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if last and tonumber(last) >= tonumber(ARGV[2]) then return {-1} end
@@ -116,8 +124,7 @@ for i = 5, #KEYS do
   end
 end
 for _, key in ipairs(held) do pass(KEYS[3], KEYS[4], string.sub(KEYS[1], 1, -8), key, now) end
-if tonumber(last or 0) < tonumber(ARGV[2 * #KEYS - 3]) then return {2} end
-return {1}
+return {missed(last, tonumber(ARGV[2 * #KEYS - 3]), now) and 2 or 1}
 """
 )
 """
@@ -138,13 +145,16 @@ return 1
 )
 """Give the turn to the next in line if nobody has it. KEYS: turns, line. ARGV: key."""
 
-SETTLE: Final = Script("""
+SETTLE: Final = Script(
+    _MISSED
+    + """
 local last = redis.call('ZSCORE', KEYS[1], ARGV[1])
-local known = tonumber(last or 0) >= tonumber(ARGV[4]) and 1 or 2
+local known = missed(last, tonumber(ARGV[4]), redis.call('TIME')[1] * 1000) and 2 or 1
 if last and tonumber(last) >= tonumber(ARGV[2]) then return {known, last} end
 redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1])
 return {known, ARGV[3]}
-""")
+"""
+)
 """
 Whether the commit whose answer was lost took place. If not, it never will: its number is passed over.
 
