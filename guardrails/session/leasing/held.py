@@ -77,6 +77,13 @@ class HeldLease:
         return lease_of(self.chain).time
 
     @property
+    def idle_s(self) -> float:
+        """
+        The time after which a part is given back that nobody uses, and the longest until it is looked again.
+        """
+        return min(IDLE_S, self.time_s / BEATS)
+
+    @property
     def returns(self) -> bool:
         """
         Whether others get its part if it is lost.
@@ -98,7 +105,7 @@ class HeldLease:
         """
         if used != self.last:
             self.last, self.moved_at = used, now
-        return now - max(self.moved_at, self.trip_at) >= min(IDLE_S, self.time_s / BEATS)
+        return now - max(self.moved_at, self.trip_at) >= self.idle_s
 
     def is_left(self, now: float) -> bool:
         """
@@ -114,9 +121,10 @@ class HeldLease:
 
     def plan_look(self, rest: dict[str, int], now: float) -> None:
         """
-        Look again before the *rest* can be gone: only then may others ask for something.
+        Look again before the *rest* is gone at the pace that was seen, for then others may ask for something. They may
+        be faster than ever before, so that no look is far off.
         """
-        wait, passed = self.time_s / BEATS if self.rest else 0.0, now - self.rest_at
+        wait, passed = self.idle_s if self.rest else 0.0, now - self.rest_at
         for name, left in rest.items():
             faded = self.rates.get(name, 0.0) / 2
             rate = max(faded, (self.rest.get(name, left) - left) / passed) if passed > 0 else 2 * faded

@@ -50,8 +50,8 @@ def worker(shared: Store, clock: Any) -> Leases:
     return Leases(shared, clock=clock, timer=clock, look=None)
 
 
-def policy(*, lost: Any = "burn", tools: Any = (), **limits: Any) -> Policy:
-    return Policy([], tools=tools, scopes={"tenant": [Budget(**limits), Lease(lost=lost, time=30)]})
+def policy(*, lost: Any = "burn", time: float = 30, tools: Any = (), **limits: Any) -> Policy:
+    return Policy([], tools=tools, scopes={"tenant": [Budget(**limits), Lease(lost=lost, time=time)]})
 
 
 def ran(*_: Any) -> str:
@@ -151,6 +151,24 @@ def test_a_part_that_nobody_uses_comes_back(shared: Store, clock: Any) -> None:
     clock.advance(11)
     store.tend()
     assert plain.progress["calls_left"] == 999
+
+
+def test_a_burst_waits_seconds_for_an_unused_part_however_long_a_lease_may_be_silent(shared: Store, clock: Any) -> None:
+    rules = policy(max_calls=1_000, time=3_600)
+    one, two = worker(shared, clock), worker(shared, clock)
+    first, second = of(rules, one, clock, "a"), of(rules, two, clock, "b")
+    for calls in [5] * 80 + [1] * 60:
+        assert spend(first, calls) == {"ran": calls}
+        clock.advance(1)
+        one.tend()
+    ran, waited = spend(second, 540)["ran"], 0
+    assert ran < 540, "the first holds a part of it"
+    while ran < 540 and waited < 11:
+        clock.advance(1)
+        waited += 1
+        one.tend()
+        ran += spend(second, 540 - ran)["ran"]
+    assert ran == 540
 
 
 def test_closing_gives_back_what_was_not_used(shared: Store, clock: Any) -> None:
