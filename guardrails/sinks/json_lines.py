@@ -7,6 +7,7 @@ import os
 import threading
 
 from collections import deque
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, Self
@@ -37,11 +38,11 @@ class JsonLines(Emptying):
     for a while, and starts again with the next.
 
     `kill -9` takes the records that are not in the file yet. They are at most *max_lines* records, of the latest two
-    *flush_interval_ms*, beside the batch that is being written (64 KiB). A caller that puts more waits, a second at
-    most, until the thread has caught up. If *durable*, `put` returns once its record is on the disk (fsync, one for all
-    that wait). The answer of a step is then recorded, even if the power fails. Callers do not wait only while the file
-    is faulty. Records then wait in memory, up to *max_queued_bytes* by their size hints; beyond it they are dropped and
-    counted, and the log says so once.
+    *flush_interval_ms*, beside the batch that is being written (64 KiB). A caller that puts more than those, or
+    than *max_queued_bytes* by their size hints, waits a second at most, until the thread has caught up. If *durable*,
+    `put` returns once its record is on the disk (fsync, one for all that wait). The answer of a step is then recorded,
+    even if the power fails. Callers do not wait only while the file is faulty. Records then wait in memory, up to
+    *max_queued_bytes*; beyond it they are dropped and counted, and the log says so once.
 
     The file is rotated before it grows beyond *rotate_bytes*, and once its first record is older than *rotate_after*
     (seconds, or `1d`). The next process that appends renames it to `calls.000001.jsonl`. Of the rotated files the
@@ -138,8 +139,11 @@ class JsonLines(Emptying):
     def put(self, record: Entry, size_hint: int) -> None:
         queued = self._queued + size_hint
         if queued > self._max_queued or self._closed:
-            self._drop("closed" if self._closed else "full")
-            return
+            self._wait_for(size_hint)
+            queued = self._queued + size_hint
+            if queued > self._max_queued or self._closed:
+                self._drop("closed" if self._closed else "full")
+                return
 
         # No lock: CPython does not switch threads between the read above and this write. Where it did, the sum would
         # be off by one record until the queue is next empty.
@@ -156,8 +160,8 @@ class JsonLines(Emptying):
         Wait for the disk, or for room.
         """
         if not self.blocks:
-            if self._pressure.full(len(self._queue)):
-                self._pressure.wait(self._backs_up)
+            if self._full():
+                self._pressure.wait(partial(self._backs_up, self._full))
             return
         if not self.flush(DURABLE_S):
             with self._counting:
@@ -166,11 +170,21 @@ class JsonLines(Emptying):
             if first:
                 say(logging.WARNING, "records for `%s` are not on the disk when their calls go on", self.path)
 
-    def _backs_up(self) -> bool:
+    def _full(self) -> bool:
+        return self._pressure.full(len(self._queue))
+
+    def _wait_for(self, size_hint: int) -> None:
         """
-        Whether there is still no room, and a thread that will make some.
+        Wait until *size_hint* more bytes may wait, if they ever may.
         """
-        if self._closed or self._writer.faults or not self._pressure.full(len(self._queue)):
+        if size_hint <= self._max_queued:
+            self._pressure.wait(partial(self._backs_up, lambda: self._queued + size_hint > self._max_queued))
+
+    def _backs_up(self, full: Callable[[], bool]) -> bool:
+        """
+        Whether there is still no room, as *full* says, and a thread that will make some.
+        """
+        if self._closed or self._writer.faults or not full():
             return False
         self._ring()
         return self._thread is not threading.current_thread()

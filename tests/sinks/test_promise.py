@@ -121,6 +121,17 @@ def test_whoever_puts_more_than_may_wait_waits_for_room(path: Path) -> None:
     assert numbers(path) == list(range(500))
 
 
+def test_whoever_puts_more_bytes_than_may_wait_waits_for_room(path: Path) -> None:
+    def puts() -> None:
+        for n in range(100):
+            sink.put({"n": n}, 400)
+
+    with JsonLines(path, max_queued_bytes=1_000, flush_interval_ms=NEVER_MS) as sink:
+        together(*[puts] * 4)
+        assert sink.dropped == 0
+    assert sorted(numbers(path)) == sorted([*range(100)] * 4)
+
+
 def test_each_reason_for_a_drop_has_its_own_count_and_words(path: Path, heard: Heard) -> None:
     sink = JsonLines(path, max_queued_bytes=100, flush_interval_ms=NEVER_MS)
     for _ in range(3):
