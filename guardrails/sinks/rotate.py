@@ -20,6 +20,7 @@ from .base import say
 
 
 _TIME: Final = re.compile(rb'"ts_ms":(\d{10,15})\b')
+_NUMBERED: Final = re.compile(r"(.+)\.\d{6,}(\.[^.]+)?")
 _HEAD: Final = 4_096
 _DECADE_S: Final = 10 * 366 * 86_400
 
@@ -52,6 +53,14 @@ def with_rotated(path: Path) -> list[Path]:
     return [*earlier, path] if not earlier or path.exists() else earlier
 
 
+def name_before(name: str) -> str | None:
+    """
+    Returns the name that a file called *name* had before it was rotated, if it was. Returns None if it was not.
+    """
+    found = _NUMBERED.fullmatch(name)
+    return None if found is None else found[1] + (found[2] or "")
+
+
 def opened_with_rotated(path: Path) -> Iterator[BinaryIO]:
     """
     Returns the same, opened one by one. A file that is rotated meanwhile is read once. Raises OSError if it cannot be
@@ -64,17 +73,21 @@ def opened_with_rotated(path: Path) -> Iterator[BinaryIO]:
             raise
         latest = None
     own = None if latest is None else os.fstat(latest.fileno())
-    for earlier in rotated(path):
-        try:
-            opened = earlier.open("rb")
-        except FileNotFoundError:
-            continue  # It was the oldest, and is not kept any more.
-        if own is not None and os.path.samestat(own, os.fstat(opened.fileno())):
-            opened.close()
-            break
-        yield opened
-    if latest is not None:
-        yield latest
+    try:
+        for earlier in rotated(path):
+            try:
+                opened = earlier.open("rb")
+            except FileNotFoundError:
+                continue  # It was the oldest, and is not kept any more.
+            if own is not None and os.path.samestat(own, os.fstat(opened.fileno())):
+                opened.close()
+                break
+            yield opened
+        if latest is not None:
+            yield latest
+    finally:
+        if latest is not None:
+            latest.close()
 
 
 class Rotation:

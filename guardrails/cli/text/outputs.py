@@ -35,7 +35,7 @@ def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]
             fail(f"`{other}` and `{option}` are the same file `{path}`")
     left = []
     for file in files:
-        option = places.get(os.path.realpath(file.path), "")
+        option = next(filter(None, (places.get(os.path.realpath(path)) for path in file.paths)), "")
         if not option:
             left.append(file)
         elif not file.found:

@@ -256,7 +256,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
     report = Report()
     newer = latest = 0
     try:
-        for line in open_lines(file.path, report):
+        for line in open_lines(file.path, report, rotated=file.rotated):
             try:
                 record = parse_exactly(line)
             except ValueError:

@@ -51,7 +51,7 @@ def count_files(
         for number, file in enumerate(files, 1):
             report = Report()
             try:
-                calls = copies.once(open_calls(file.path, report, source=file.folder))
+                calls = copies.once(open_calls(file.path, report, source=file.folder, rotated=file.rotated))
                 while not interrupted:
                     before = quality.calls
                     for call in islice(calls, AT_ONCE):

@@ -7,7 +7,6 @@ The only module of the readers that touches files, but for databases, which SQLi
 import sys
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -16,6 +15,8 @@ from guardrails.offline.readers.harnesses.agents_session import MAGIC, AgentsSes
 from guardrails.offline.readers.text.leading import HEAD_BYTES
 from guardrails.offline.readers.text.looks import looks_like, no_text, wide_text
 from guardrails.offline.readers.text.parsing import MAX_DOCUMENT, MAX_LINE, TOO_LONG
+from guardrails.offline.readers.transcripts.own_records import OwnRecords
+from guardrails.sinks.rotate import opened_with_rotated, rotated
 
 from .base import RecordedCall, Report
 from .formats import recognise
@@ -34,60 +35,74 @@ _NOTHING: Final = "nothing of it can be unpacked"
 _SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
 
 
-def open_calls(path: str | Path, report: Report, *, source: str | None = None) -> Iterator[RecordedCall]:
+def open_calls(
+    path: str | Path, report: Report, *, source: str | None = None, rotated: bool = False
+) -> Iterator[RecordedCall]:
     """
     Returns the calls of one file, streaming; `-` is standard input. Remarks on the way go into *report*.
 
     The content tells the format, and so it does for gzip or zstd. A file in no known format, or without calls, is noted
     in the report and gives none. The name *source* replaces the file's name as the calls' source (or the name in a data
-    set). Raises OSError if the file cannot be read, and ReaderError for zstd without a package for it.
+    set). The files that a *rotated* one was before are read first, as one with it. Raises OSError if the file cannot be
+    read, and ReaderError for zstd without a package for it.
     """
     file, damage = str(path), list[str]()
-    with ExitStack() as stack:
-        raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
-        chunks = _chunks(raw, damage, report)
-        first = next(chunks, b"").removeprefix(_BOM)
-        while len(first) < HEAD_BYTES and (more := next(chunks, b"")):
-            first += more
-        wide = wide_text(first)
-        if wide is not None:
-            report.note(file, f"skipped: {wide}")
-            report.gave_none(file, wide)
-            return
+    chunks = _content(file, damage, report, rotated=rotated)
+    first = next(chunks, b"").removeprefix(_BOM)
+    while len(first) < HEAD_BYTES and (more := next(chunks, b"")):
+        first += more
+    wide = wide_text(first)
+    if wide is not None:
+        report.note(file, f"skipped: {wide}")
+        report.gave_none(file, wide)
+        return
 
-        rows = session_rows(Path(path), report, file) if first.startswith(MAGIC) and file != STDIN else None
-        if rows is not None:
-            yield from watched(
-                AgentsSession().calls(rows, _name(file), report, file), report, file, AgentsSession.name, source
-            )
-            return
+    rows = session_rows(Path(path), report, file) if first.startswith(MAGIC) and file != STDIN else None
+    if rows is not None:
+        yield from watched(
+            AgentsSession().calls(rows, _name(file), report, file), report, file, AgentsSession.name, source
+        )
+        return
 
-        is_text = first and no_text(first) is None
-        reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if is_text else None
-        if reader is None:
-            for said in damage:
-                report.note(file, said)
-            found = looks_like(first) if first else _NOTHING if damage else "empty"
-            report.note(file, f"skipped: {_NO_CALLS} ({found})" if first else f"skipped: {found}")
-            report.gave_none(file, "; ".join([*damage, found]))
-            return
+    is_text = first and no_text(first) is None
+    reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if is_text else None
+    if reader is None:
+        for said in damage:
+            report.note(file, said)
+        found = looks_like(first) if first else _NOTHING if damage else "empty"
+        report.note(file, f"skipped: {_NO_CALLS} ({found})" if first else f"skipped: {found}")
+        report.gave_none(file, "; ".join([*damage, found]))
+        return
 
-        longest = MAX_DOCUMENT if reader.whole else MAX_LINE
-        lines = _lines(_after(first, chunks), longest, report, file, damage)
-        calls = reader.calls(lines, _name(file), report, file)
-        yield from watched(calls, report, file, reader.name, source)
+    longest = MAX_DOCUMENT if reader.whole else MAX_LINE
+    lines = _lines(_after(first, chunks), longest, report, file, damage)
+    calls = reader.calls(lines, _name(file), report, file)
+    yield from watched(calls, report, file, reader.name, source)
 
 
-def open_lines(path: str | Path, report: Report) -> Iterator[bytes]:
+def open_lines(path: str | Path, report: Report, *, rotated: bool = False) -> Iterator[bytes]:
     """
-    Returns the lines of one file, streaming, unpacked if it is packed. The path `-` is standard input. Raises as
-    `open_calls` does.
+    Returns the lines of one file, streaming, unpacked if it is packed. The path `-` is standard input. The rest is as
+    `open_calls` has it.
     """
-    file = str(path)
-    with ExitStack() as stack:
-        raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
-        damage: list[str] = []
-        yield from _lines(_chunks(raw, damage, report), MAX_LINE, report, file, damage)
+    file, damage = str(path), list[str]()
+    yield from _lines(_content(file, damage, report, rotated=rotated), MAX_LINE, report, file, damage)
+
+
+def was_rotated(path: Path) -> bool:
+    """
+    Returns whether *path* holds records, and other files hold those before them.
+    """
+    earlier = rotated(path)
+    return bool(earlier) and all(map(_holds_records, [*earlier[:1], *([path] if path.exists() else ())]))
+
+
+def _holds_records(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return OwnRecords().recognises(file.read(HEAD_BYTES).decode("utf-8", "replace"))
+    except OSError:
+        return False
 
 
 def _name(file: str) -> str:
@@ -151,16 +166,38 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, dam
         yield b"".join(parts)
 
 
-def _chunks(raw: BinaryIO, damage: list[str], report: Report) -> Iterator[bytes]:
+def _content(file: str, damage: list[str], report: Report, *, rotated: bool) -> Iterator[bytes]:
     """
-    Returns the content of *raw*, unpacked, in chunks. Damage ends it, and goes into *damage*.
+    Returns the content of *file*, unpacked, in chunks; before it that of the files that a *rotated* one was.
+    """
+    if file == STDIN:
+        yield from _chunks(sys.stdin.buffer, damage, report)
+        return
+    if not rotated:
+        with Path(file).open("rb") as raw:
+            yield from _chunks(raw, damage, report)
+        return
+    for opened in opened_with_rotated(Path(file)):
+        with opened as raw:
+            end = b"\n"
+            for chunk in _chunks(raw, damage, report, report.read):
+                yield chunk
+                end = chunk[-1:]
+            if end != b"\n":
+                yield b"\n"
+
+
+def _chunks(raw: BinaryIO, damage: list[str], report: Report, before: int = 0) -> Iterator[bytes]:
+    """
+    Returns the content of *raw*, unpacked, in chunks; *before* it so many bytes were read. Damage ends it, and goes into
+    *damage*.
     """
     told = raw.seekable()
     calls, made, since = report.calls, 0, 0
     try:
         for chunk in unpacked(raw):
             if told:
-                report.read = raw.tell()
+                report.read = before + raw.tell()
             # What came before this chunk has been read by now.
             if report.calls != calls:
                 calls, made, since = report.calls, 0, report.read

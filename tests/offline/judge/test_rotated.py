@@ -2,11 +2,18 @@
 Records that were rotated are one file to whoever reads them.
 """
 
+import itertools
+
 from pathlib import Path
+from typing import Any
 
 from guardrails import Budget, JsonLines, Policy
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.inputs import calls_of, inputs
+from guardrails.offline.judge.files.run import Work, judge_files
+from guardrails.offline.learning.rows.sources import sources
+from guardrails.offline.quality.run import count_files
+from guardrails.offline.readers import Report
 from guardrails.sinks.rotate import rotated
 
 
@@ -19,9 +26,67 @@ def test_exact_replay_of_a_file_reads_what_it_was_before_it_was_rotated(tmp_path
             sink.flush()
     earlier = rotated(path)
     assert len(earlier) > 3
-    assert [each.path for each in inputs([path])] == [*map(str, earlier), str(path)]
-    assert [each.path for each in inputs([tmp_path])] == [*map(str, earlier), str(path)]
+    assert [each.paths for each in inputs([path])] == [[*earlier, path]]
+    assert [each.paths for each in inputs([tmp_path])] == [[*earlier, path]]
+    assert [each.paths for each in inputs([*earlier, path])] == [[*earlier, path]]
     found = replayed(policy, inputs([path]))
     assert (found.same, found.calls) == (True, 40)
     path.unlink()
-    assert [each.path for each in inputs([path])] == [*map(str, earlier)]
+    assert replayed(policy, inputs([path])).calls < 40
+    assert [each.path for each in inputs([path])] == [str(path)]
+
+
+def written(folder: Path, rotate_bytes: int | None) -> Path:
+    """
+    Returns the file of a session that makes one call over and over; what it returns comes behind the next file's beginning.
+    """
+    folder.mkdir()
+    path = folder / "calls.jsonl"
+    seconds = itertools.count(1_800_000_000)
+    policy = Policy([Budget(max_calls=100)])
+    with JsonLines(path, rotate_bytes=rotate_bytes) as sink:
+        session = policy.session("trip", records=sink, clock=lambda: next(seconds))
+        for n in range(12):
+            session.call("search", {"q": "inns"}, lambda *_: sink.flush() and "none")
+            session.call("pay", {"n": n // 4}, lambda *_: failing(sink))
+            sink.flush()
+    return path
+
+
+def failing(sink: JsonLines) -> None:
+    sink.flush()
+    raise TimeoutError("no answer")
+
+
+def test_a_session_whose_records_were_rotated_is_judged_and_counted_as_one(tmp_path: Path) -> None:
+    whole, parts = written(tmp_path / "whole", None), written(tmp_path / "parts", 1_500)
+    assert len(rotated(parts)) > 5
+    policy = Policy.load("strict")
+
+    def figures(place: Path) -> tuple[Any, ...]:
+        files, report = inputs([place]), Report()
+        calls = [
+            (call.source, call.call_index, call.ts_ms, call.error_type, call.has_result)
+            for call in calls_of(files, report)
+        ]
+        [judgement] = judge_files(Work([policy], files))
+        return calls, report.notices, judgement.to_dict() | {"seconds": 0}, count_files(policy, files).quality.sessions
+
+    assert figures(parts) == figures(parts.parent) == figures(whole)
+
+
+def test_what_only_has_the_name_of_a_rotated_file_is_a_file_of_its_own(tmp_path: Path) -> None:
+    call = '{"source": "lab", "session_id": "s", "tool": "search", "arguments": {}, "result": "none"}\n'
+    for name in ("calls.jsonl", "calls.000001.jsonl"):
+        (tmp_path / name).write_text(call)
+    assert [each.paths for each in inputs([tmp_path])] == [
+        [tmp_path / "calls.000001.jsonl"],
+        [tmp_path / "calls.jsonl"],
+    ]
+    assert [each.paths for each in inputs([tmp_path / "calls.jsonl"])] == [[tmp_path / "calls.jsonl"]]
+
+
+def test_training_on_a_file_reads_what_it_was_before_it_was_rotated(tmp_path: Path) -> None:
+    path = written(tmp_path / "parts", 1_500)
+    named = [each.path for each in sources([path])]
+    assert named == [*map(str, rotated(path)), str(path)] == [each.path for each in sources([path.parent])]

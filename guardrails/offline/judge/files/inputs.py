@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from guardrails.offline.readers import Copies, RecordedCall, Report, format_names, open_calls
-from guardrails.sinks.rotate import rotated
+from guardrails.offline.readers.files import was_rotated
+from guardrails.sinks.rotate import name_before, rotated
 
 
 STDIN: Final = "-"
@@ -29,22 +30,28 @@ class Input(NamedTuple):
     """In a folder; else it was given by name."""
     folder: str | None = None
     """What a table calls it in place of its own name: the folder that it was found in among many."""
+    rotated: bool = False
+    """Its records go on from those of files that it was before."""
 
     @property
     def size(self) -> int:
         """
         Its bytes. They are 0 for standard input, and for a file that is no longer there.
         """
-        try:
-            return 0 if self.path == STDIN else Path(self.path).stat().st_size
-        except OSError:
-            return 0
+        return 0 if self.path == STDIN else sum(map(_size, self.paths))
+
+    @property
+    def paths(self) -> list[Path]:
+        """
+        The files that are read: those that it was before it was rotated, and itself.
+        """
+        return [*(rotated(Path(self.path)) if self.rotated else ()), Path(self.path)]
 
 
 def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     """
-    Returns the files of *paths*, each once. Those of a folder come in the order of their names, without hidden ones.
-    Before a file of records come those it was rotated into.
+    Returns the files of *paths*, each once. Those of a folder come in the order of their names, without hidden ones. A
+    file of records is one with those that it was before it was rotated.
 
     Raises FileNotFoundError for the first that is not there.
     """
@@ -52,7 +59,8 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     for path in paths:
         for each in _files(str(path)):
             found.setdefault(each.path if each.path == STDIN else os.path.realpath(each.path), each)
-    return list(found.values())
+    parts = {os.path.realpath(part) for each in found.values() if each.rotated for part in each.paths[:-1]}
+    return [each for place, each in found.items() if place not in parts]
 
 
 def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[RecordedCall]:
@@ -61,7 +69,7 @@ def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[R
     """
     copies, report = Copies(), Report() if report is None else report
     for file in files:
-        yield from copies.once(open_calls(file.path, report, source=file.folder))
+        yield from copies.once(open_calls(file.path, report, source=file.folder, rotated=file.rotated))
     yield from copies.rest()
     report.notices += copies.notices()
 
@@ -90,12 +98,9 @@ def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
 def _files(path: str) -> Iterator[Input]:
     if not path:
         raise FileNotFoundError("no file or folder ``")
-    earlier = rotated(Path(path)) if path != STDIN and not Path(path).is_dir() else []
-    if earlier:
-        # Records that were rotated come in the order in which they were written.
-        yield from (Input(str(file), True) for file in earlier)  # noqa: FBT003
-        if not Path(path).exists():
-            return
+    if path != STDIN and not Path(path).is_dir() and was_rotated(Path(path)):
+        yield Input(path, found=False, rotated=True)
+        return
     if path == STDIN or Path(path).is_file():
         yield Input(path, found=False)
     elif Path(path).is_dir():
@@ -103,10 +108,20 @@ def _files(path: str) -> Iterator[Input]:
             below[:] = sorted(name for name in below if not name.startswith("."))
             files = [Path(folder, name) for name in sorted(names) if not name.startswith(".")]
             files = [file for file in files if file.is_file()]
+            logs = {name for name in set(filter(None, map(name_before, names))) if was_rotated(Path(folder, name))}
+            logs &= {file.name for file in files}
+            files = [file for file in files if name_before(file.name) not in logs]
             source = Path(folder).resolve().name if len(files) > MANY else None
-            yield from (Input(str(file), True, source) for file in files)  # noqa: FBT003
+            yield from (Input(str(file), True, source, file.name in logs) for file in files)  # noqa: FBT003
     elif Path(path).exists():
         # A pipe or a device: read as it comes.
         yield Input(path, found=False)
     else:
         raise FileNotFoundError(f"no file or folder `{path}`")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -144,7 +144,7 @@ class Run:
     def _judge_file(self, file: Input, interrupted: Sequence[bool]) -> bool:
         position, report = self.position, Report()
         self.report = report
-        read = open_calls(file.path, report, source=file.folder)
+        read = open_calls(file.path, report, source=file.folder, rotated=file.rotated)
         try:
             for _ in islice(read, position.calls):
                 pass

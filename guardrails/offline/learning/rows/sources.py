@@ -11,7 +11,9 @@ from typing import BinaryIO, Final, Literal, NamedTuple
 
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.readers import Report, open_lines, recognise
+from guardrails.offline.readers.files import was_rotated
 from guardrails.offline.readers.text.leading import HEAD_BYTES
+from guardrails.sinks.rotate import rotated
 
 
 Kind = Literal["records", "packed records", "parquet", "transcript"]
@@ -42,8 +44,9 @@ def sources(
     paths: Iterable[str | os.PathLike[str]], leave_out: Path | None = None, report: Report | None = None
 ) -> list[Source]:
     """
-    Returns the files of *paths* and of the folders among them, in the order of their names, each once. Hidden files are
-    left out, and those in the folder *leave_out*. Errors of reading a folder go into *report*.
+    Returns the files of *paths* and of the folders among them, in the order of their names, each once. Before a file of
+    records come those that it was before it was rotated. Hidden files are left out, and those in the folder *leave_out*.
+    Errors of reading a folder go into *report*.
 
     A last line without its end is left for later. Raises TrainingError for a path that is not there, OSError for a file
     given by name that cannot be read.
@@ -85,6 +88,10 @@ def _left_out(report: Report, file: str, looks: str) -> None:
 
 
 def _files(path: Path, leave_out: Path | None) -> Iterator[Path]:
+    if not path.is_dir() and was_rotated(path):
+        yield from rotated(path)
+        if not path.exists():
+            return
     if path.is_file():
         yield path
     elif path.is_dir():
