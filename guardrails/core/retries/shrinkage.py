@@ -83,6 +83,8 @@ def times(share: float) -> str:
     within = min(1 / 40, share / 10, (1 - share) / 10)
     tries = next((n for n in (2, 3, 4, 5, 7, 10) if abs(round(share * n) / n - share) <= within), 20)
     worked = round(share * tries)
+    common = math.gcd(worked, tries)
+    worked, tries = worked // common, tries // common
     return f"{worked} {'time' if worked == 1 else 'times'} in {tries}"
 
 

@@ -2,6 +2,7 @@
 What calls with other arguments come to: shrunk, bounded, and less likely with each failure of the kind before.
 """
 
+import math
 import re
 
 from itertools import pairwise
@@ -138,6 +139,7 @@ def test_of_too_few_calls_no_share_is_told() -> None:
         (0.0, "less than 1 time in 20"),
         (0.1, "1 time in 10"),
         (0.14, "1 time in 7"),
+        (0.18, "1 time in 5"),
         (0.5, "1 time in 2"),
         (0.8, "4 times in 5"),
         (0.9, "9 times in 10"),
@@ -154,3 +156,4 @@ def test_what_is_said_of_a_share_is_true_within_a_fortieth(share: float) -> None
     if 1 / 20 <= share <= 19 / 20:
         assert abs(worked / tries - share) <= 1 / 40
         assert 0 < worked < tries
+        assert math.gcd(worked, tries) == 1
