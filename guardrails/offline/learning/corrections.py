@@ -17,8 +17,9 @@ from guardrails.core.retries.prior import prior_corrections
 from guardrails.core.retries.shrinkage import ANY, NONE, After, Corrections, Count
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.rows.cells import Cell
+from guardrails.offline.learning.rows.split import MIN_FOLDS, MIN_RETRIES
 
-from .gate import MIN_FOLDS, MIN_RETRIES, Mean, ratio, slack
+from .gate import Mean, ratio, slack
 
 
 DECIMALS: Final = 6
@@ -59,6 +60,20 @@ def as_labels(cells: Iterable[Cell]) -> list[Cell]:
     Returns *cells* labelled by the correction, so that days and sessions are held out by corrections.
     """
     return [cell._replace(n=cell.corrected_n, s=cell.corrected) for cell in cells if cell.corrected_n > 0]
+
+
+def served(cells: Iterable[Cell]) -> list[Cell]:
+    """
+    Returns the same of failures that other arguments mend: what their calls came to is served, and so is judged.
+    """
+    return as_labels(cell for cell in cells if cell.error_type in CORRECTABLE)
+
+
+def only_told(cells: Iterable[Cell]) -> list[Cell]:
+    """
+    Returns the same of all other failures. Profiles tell what came next there, and it decides nothing.
+    """
+    return as_labels(cell for cell in cells if cell.error_type not in CORRECTABLE)
 
 
 def corrections_of(spec: FeatureSpec, cells: Iterable[Cell]) -> Corrections:

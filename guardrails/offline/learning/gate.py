@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.scoring import EXPLORE
-from guardrails.offline.learning.rows.cells import APART, Cell
+from guardrails.offline.learning.rows.cells import Cell
+from guardrails.offline.learning.rows.split import MIN_FOLDS, MIN_RETRIES
 
 from .design import Columns, columns_of, logits
 
@@ -28,11 +29,6 @@ CALIBRATION: Final = 0.005
 VALUE: Final = 0.005
 """How much less a retry's decision may be worth, beyond noise, for a better log loss: the costs are no exact figures."""
 BINS: Final = 20
-MIN_FOLDS: Final = 5
-"""Groups of sessions below which nothing is known of the noise."""
-MIN_RETRIES: Final = 50
-TRUSTED_HALF_LIVES: Final = 3
-"""How far back the days reach that a new model must not be worse on than their base rate; the newest `APART` are none of them."""
 
 
 class Mean(NamedTuple):
@@ -203,21 +199,6 @@ def slack(retries: float) -> float:
     Nats per retry that are noise if a model is held against the base rate of so few *retries*; none from 50 on.
     """
     return 0.0 if retries >= MIN_RETRIES else 1 / math.sqrt(max(retries, 1.0))
-
-
-def trusted_of(fitted: Sequence[Cell], newest: int, half_life_days: float) -> list[Cell]:
-    """
-    The *fitted* cells that are older than the days up to the *newest*, which may be bad together, and recent enough to tell of today.
-    """
-    before = [cell for cell in fitted if cell.day <= newest - APART]
-    days = sorted({cell.day for cell in before if cell.n > 0}, reverse=True)
-    trusted: list[Cell] = []
-    for day in days:
-        # After a pause, or after days of the future, what is known is older than that; what is little reaches further back.
-        if day < days[0] - TRUSTED_HALF_LIVES * half_life_days and sum(cell.n for cell in trusted) >= MIN_RETRIES:
-            break
-        trusted += [cell for cell in before if cell.day == day]
-    return trusted
 
 
 def _entropy(rate: float) -> float:

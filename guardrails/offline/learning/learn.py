@@ -5,52 +5,26 @@ From daily cells to a judged model: what is held out, which terms pay, whether t
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.shrinkage import Corrections
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import TrainingError
-from guardrails.offline.learning.rows.cells import FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
+from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED, Cell, decayed
+from guardrails.offline.learning.rows.split import MIN_RETRIES, labelled_in, split_of
 
 from .candidate import KEPT, Candidate, candidate, cold_model, grafted, told
-from .corrections import Corrected, as_labels, corrections_of, judged
+from .corrections import Corrected, corrections_of, judged, only_told, served
 from .drift import Drift, drifts
 from .fit import RICH, SEED_TERMS, TERMS, check_outcomes
-from .gate import MIN_FOLDS, MIN_RETRIES, Mean, Verdict, compare, floored, trusted_of
+from .gate import Mean, Verdict, compare, floored
 
 
 RICH_FROM: Final = 2_000
 """Labelled failures from which on the larger set of terms is usual."""
-HELD_SHARE: Final = 0.2
-"""Of all retries, what is held out at least, up to `HELD_RETRIES`: days that bring few judge together."""
-HELD_RETRIES: Final = 200
-HELD_FOLDS: Final = max(MIN_FOLDS, FOLDS // 3)
-"""Groups of sessions that are held out where there is one day only."""
 Terms = tuple[tuple[str, ...], ...]
-
-
-class Split(NamedTuple):
-    """
-    Cells to fit on, cells to judge by, and a description of the cells to judge by.
-    """
-
-    fitted: list[Cell]
-    held: list[Cell]
-    """Those of a day without groups of sessions are a group by themselves."""
-    day: int
-    """The newest day that is held out, in UTC days since 1970, `UNDATED`: none is."""
-    first: int
-    """The oldest one."""
-    whole: bool
-    """Days by themselves; else some sessions of the only one."""
-
-    def trusted(self, half_life_days: float) -> list[Cell]:
-        """
-        The older days, see `trusted_of`.
-        """
-        return trusted_of(self.fitted, self.day, half_life_days) if self.whole else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +86,15 @@ def learn(
     *,
     stakes: Stakes | None = None,
     half_life_days: float = HALF_LIFE_DAYS,
+    force: bool = False,
 ) -> Learned:
     """
     Fit a model on all days but the newest, and compare it there with *present*, or with the shipped model.
 
     The compared model is the one that will be served. It is not fitted again on the days that judged it: a bad day
     never gets in unseen. Bad days may agree. A model that is worse than the base rate before the newest three days is
-    therefore not better. Raises TrainingError if nothing can be learned.
+    therefore not better. With *force* all of the new model is wanted in spite of that, and not only the part that is
+    better. Raises TrainingError if nothing can be learned.
     """
     if not cells:
         raise TrainingError("there are no failed calls in these records, so there is nothing to learn from yet")
@@ -134,7 +110,7 @@ def learn(
     try:
         check_outcomes(labelled, worked)
     except TrainingError as error:
-        if not any(cell.corrected_n > 0 for cell in cells):
+        if not served(cells):
             raise
         notes.append(f"of retries nothing is learned: {error}")
     split = split_of(cells, notes)
@@ -153,13 +129,14 @@ def learn(
             "half_life_days": half_life_days,
             "chosen_terms": chosen,
         }
-        served = rates if corrected is None or corrected.serves else champion.corrections
-        new = candidate(spec, fitted, terms, training, served)
-        verdict = compare(new.model, champion, split.held, stakes) if _labelled(split.held) else None
+        good = force or corrected is None or corrected.serves
+        new = candidate(spec, fitted, terms, training, rates if good else champion.corrections)
+        verdict = compare(new.model, champion, split.held, stakes) if labelled_in(split.held) else None
     if verdict is not None and new is not None:
         verdict = floored(verdict, new.model, split.trusted(half_life_days))
         new = told(new, {"metrics": verdict.metrics(None if present is None else present.name)})
-    if new is None or (corrected is not None and corrected.better and not (verdict is not None and verdict.better)):
+    alone = corrected is not None and corrected.better and not (verdict is not None and verdict.better)
+    if new is None or (alone and not force):
         new = grafted(champion, rates, spec, fitted)
     if corrected is not None:
         new = told(new, {"corrections": corrected.to_dict()})
@@ -184,70 +161,22 @@ def learn(
     )
 
 
-def split_of(cells: Sequence[Cell], notes: list[str] | None = None) -> Split:
-    """
-    Returns the newest days with enough labels to be judged against all before; of one day, a third of its sessions.
-
-    They hold a fifth of the retries, at least 50 and no more than 200 if they can. One day that has more is held out
-    alone. Remarks about that go to *notes*.
-    """
-    notes = [] if notes is None else notes
-    by_day: dict[int, float] = {}
-    for cell in cells:
-        if cell.day != UNDATED:
-            by_day[cell.day] = by_day.get(cell.day, 0.0) + cell.n
-    newest = max(by_day, default=UNDATED)
-    days = sorted((day for day, n in by_day.items() if n > 0), reverse=True)
-    if not days:
-        what = "have no times" if newest == UNDATED else "have no labelled failures with a time"
-        notes.append(f"the records {what}: there is nothing to judge a model by")
-        return Split(list(cells), [], UNDATED, UNDATED, whole=False)
-    total = sum(by_day.values())
-    wanted = max(MIN_RETRIES, min(HELD_SHARE * total, HELD_RETRIES))
-    first, count = days[0], by_day[days[0]]
-    for day in days[1:]:
-        # What is left to fit on must not be less than what judges it.
-        if count >= wanted or count + by_day[day] > total / 2:
-            break
-        first, count = day, count + by_day[day]
-    before = [cell for cell in cells if cell.day < first]
-    if _labelled(before) and sum(cell.s for cell in before) > 0:
-        if first != newest:
-            notes.append(f"judged by {shown(first)} to {shown(days[0])}, with {count:.0f} labelled failures")
-        held = [_grouped(cell, first) for cell in cells if cell.day >= first]
-        return Split(before, held, days[0], first, whole=True)
-    day = days[0]
-    notes.append(f"{shown(day)} is the only day with labelled failures: a third of its sessions is held out")
-    held = [cell for cell in cells if cell.day == day and 0 <= cell.fold < HELD_FOLDS]
-    kept = [cell for cell in cells if cell.day < day or (cell.day == day and cell.fold >= HELD_FOLDS)]
-    return Split(kept, held, day, day, whole=False)
-
-
-def _grouped(cell: Cell, first: int) -> Cell:
-    return cell if cell.fold >= 0 else cell._replace(fold=FOLDS + cell.day - first)
-
-
 def _corrections(
     spec: FeatureSpec, cells: Sequence[Cell], champion: RetryModel, half_life_days: float
 ) -> tuple[Corrections, Corrected | None]:
     """
     Returns estimates of corrections from all days but those that judge them, and their quality. None: nothing is held
     out.
+
+    Those that are told and never served have no say in it.
     """
-    split = split_of(as_labels(cells))
-    fitted = decayed(split.fitted, max((cell.day for cell in split.fitted), default=0), half_life_days)
-    made = corrections_of(spec, fitted)
+    split = split_of(served(cells))
+    beside = [cell for cell in only_told(cells) if not split.whole or cell.day < split.first]
+    today = max((cell.day for cell in split.fitted or beside), default=0)
+    fitted = decayed(split.fitted, today, half_life_days)
+    made = corrections_of(spec, [*fitted, *decayed(beside, today, half_life_days)])
     trusted = split.trusted(half_life_days)
     return made, judged(spec, made, champion, split.held, fitted=fitted, trusted=trusted)
-
-
-def shown(day: int) -> str:
-    """
-    Returns a day as a date.
-    """
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(day * 86_400, UTC).date().isoformat()
 
 
 def _terms(spec: FeatureSpec, cells: list[Cell], half_life_days: float) -> tuple[Terms, dict[str, float]]:
@@ -282,10 +211,6 @@ def _terms(spec: FeatureSpec, cells: list[Cell], half_life_days: float) -> tuple
         terms = (*terms, *SEED_TERMS)
         chosen["seed"] = round(saved.value, 6)
     return terms, chosen
-
-
-def _labelled(cells: Sequence[Cell]) -> bool:
-    return any(cell.n > 0 for cell in cells)
 
 
 def _says(model: RetryModel) -> tuple[Any, ...]:

@@ -19,11 +19,12 @@ from guardrails.offline.judge.files.inputs import SHOWN, what_is_read
 from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED
 from guardrails.offline.learning.rows.counting import Progress
 from guardrails.offline.learning.rows.locks import alone
+from guardrails.offline.learning.rows.split import shown
 from guardrails.policy.feature_file import shipped_spec
 from guardrails.policy.model_files import read_model
 
 from .extract import extract
-from .learn import Learned, learn, shown
+from .learn import Learned, learn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,7 @@ def train(
         found = extract(records, folder, spec=spec, whole_by=whole_by, master=master, progress=progress)
         present, notes = _present(output)
         try:
-            learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days)
+            learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days, force=force)
         except TrainingError as error:
             # Why there is nothing may be that nothing could be read.
             said = [str(error), *found.notices[:SHOWN]]

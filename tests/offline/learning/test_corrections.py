@@ -114,6 +114,27 @@ def test_rates_that_are_worse_than_one_for_all_are_not_served() -> None:
     assert "worse than the base rate" in said.reason
 
 
+def test_what_is_never_served_has_no_say_in_what_is() -> None:
+    # Outages pass in one night: what came after them says nothing of names that are not there.
+    outages = [
+        cell(f"read_{fold}", "timeout", 9, 9.0 if back < 2 else 1.0, day=DAY - back, fold=fold if back < 3 else UNDATED)
+        for back in range(10)
+        for fold in range(FOLDS)
+    ]
+    alone, beside = learn(SPEC, days()), learn(SPEC, [*days(), *outages])
+    assert alone.corrected is not None
+    assert beside.corrected == alone.corrected
+    assert beside.new.model.corrections.rate("book", "not_found") == alone.new.model.corrections.rate(
+        "book", "not_found"
+    )
+    assert beside.new.model.corrections.seen("read_1", "timeout") > 0
+
+
+def test_calls_that_are_never_served_teach_nothing() -> None:
+    with pytest.raises(TrainingError, match="no failed call was ever repeated"):
+        learn(SPEC, days({("read", "timeout"): 0.5}))
+
+
 def test_too_few_calls_are_no_reason_by_themselves() -> None:
     few = days({("book", "not_found"): 0.9}, last=3, calls=1)
     made = learn(SPEC, [one for one in few if one.fold < 3])

@@ -4,7 +4,7 @@ From daily cells to a judged model: promotion, terms, drift.
 
 import math
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -19,8 +19,9 @@ from guardrails.offline.learning.candidate import candidate, cold_model, told
 from guardrails.offline.learning.drift import drifts
 from guardrails.offline.learning.fit import RICH, SEED_TERMS, TERMS
 from guardrails.offline.learning.gate import Mean, compare, held_out, judge, quality
-from guardrails.offline.learning.learn import Learned, learn, split_of
-from guardrails.offline.learning.rows.cells import UNDATED, Cell, decayed
+from guardrails.offline.learning.learn import Learned, learn
+from guardrails.offline.learning.rows.cells import UNDATED, Cell, apart_from, decayed, merged
+from guardrails.offline.learning.rows.split import split_of
 from guardrails.policy.feature_file import shipped_spec
 from guardrails.policy.model_files import cold_model as shipped_model
 from tests.offline.learning.conftest import DAY, SPEC, TRUTH, world
@@ -144,6 +145,63 @@ def test_days_of_few_retries_judge_together(a_day: int, days: int) -> None:
     assert made.first_day < made.day == DAY + days - 1
     assert "judged by" in made.notes[0]
     assert not split_of(cells).fitted[-1].day >= made.first_day
+
+
+@pytest.mark.parametrize("sessions", [1, 3])
+def test_days_of_many_retries_by_few_sessions_judge_together(sessions: int) -> None:
+    cells = merged(
+        cell._replace(fold=cell.fold % sessions if cell.fold >= 0 else UNDATED)
+        for cell in world(range(DAY, DAY + 20), retries=210)
+    )
+    split = split_of(cells)
+    assert len({cell.fold for cell in split.held}) >= 5
+    assert sum(cell.n for cell in split.held) <= sum(cell.n for cell in split.fitted)
+    assert learn(SPEC, cells).better
+
+
+@pytest.mark.parametrize("folds", [(3, 6, 7, 8, 10, 11, 12, 14, 15), range(1, 16), range(5, 16)])
+def test_one_day_is_judged_by_the_sessions_that_there_are(folds: Sequence[int]) -> None:
+    cells = merged(cell._replace(fold=folds[cell.fold % len(folds)]) for cell in world(range(DAY, DAY + 1), 1_000))
+    split = split_of(cells)
+    assert len({cell.fold for cell in split.held}) >= 5
+    assert sum(cell.n for cell in split.held) <= sum(cell.n for cell in split.fitted)
+    assert learn(SPEC, cells).better
+
+
+def test_a_day_of_one_session_is_not_judged_by_it() -> None:
+    made = learn(SPEC, merged(cell._replace(fold=3) for cell in world(range(DAY, DAY + 1))))
+    assert made.verdict is None
+    assert not made.better
+    assert "too few sessions" in made.notes[0]
+
+
+@pytest.mark.parametrize("bad_days", [2, 3])
+def test_bad_days_stay_out_in_the_quiet_days_after_them(flipped: Flip, bad_days: int) -> None:
+    known, first = world(range(DAY, DAY + 20), retries=20, seed=3), DAY + 20
+    bad = world(range(first, first + bad_days), retries=500, seed=4)
+    for day in range(first, first + bad_days):
+        bad = flipped(bad, day)
+    for quiet in range(1, 5):
+        after = world(range(first + bad_days, first + bad_days + quiet), retries=10, seed=5)
+        newest = apart_from(first + bad_days + quiet - 1)
+        night = [*known, *bad, *after]
+        made = learn(SPEC, merged(cell if cell.day >= newest else cell._replace(fold=UNDATED) for cell in night))
+        assert not made.better
+
+
+def test_who_forces_a_model_gets_all_of_it(flipped: Flip, first: Learned) -> None:
+    bad = world(range(DAY + 6, DAY + 12), seed=11)
+    for day in range(DAY + 9, DAY + 12):
+        bad = flipped(bad, day)
+    corrected = [cell._replace(error_type="not_found", n=0.0, s=0.0, unlabelled=cell.n) for cell in world(seed=2)]
+    mended = [
+        cell._replace(action=NO_ACTION, corrected_n=cell.unlabelled, corrected=cell.unlabelled) for cell in corrected
+    ]
+    cells = merged([*bad, *(cell._replace(day=cell.day + 6) for cell in mended)])
+    refused = learn(SPEC, cells, first.new.model, half_life_days=0.5)
+    assert refused.better
+    assert refused.grafted
+    assert not learn(SPEC, cells, first.new.model, half_life_days=0.5, force=True).grafted
 
 
 def test_a_changed_world_is_followed_and_told_of(first: Learned) -> None:
