@@ -44,6 +44,27 @@ def test_replay_and_report_count_the_calls_of_each_format(file: str) -> None:
     assert json.loads(reported.stdout)["calls"] == CALLS[file]
 
 
+def test_it_is_said_what_each_file_was_read_as_and_why_one_was_not(tmp_path: Path) -> None:
+    for name in ("openhands.jsonl", "swe_agent.json", "swe_agent_2024.json"):
+        (tmp_path / name).write_bytes((FILES / name).read_bytes())
+    (tmp_path / "notes.txt").write_text("what I have seen")
+    read = {
+        "openhands.jsonl": "openhands conversation",
+        "swe_agent.json": "swe-agent trajectory",
+        "swe_agent_2024.json": "swe-agent trajectory",
+    }
+    said = f"Read: 2 files as swe-agent trajectory, `{tmp_path}/openhands.jsonl` as openhands conversation; no calls in 1 file."
+    page = tmp_path.with_name("page.html")
+    for command in (["report"], ["replay", "default"], ["replay", "default", "--compare", "strict"]):
+        done = run(*command, tmp_path, "--quiet")
+        assert said in " ".join(done.stdout.split())
+        found = json.loads(run(*command, tmp_path, "--json", "--html", page).stdout)
+        for each in found.get("judgements", [found]):
+            assert each["read_as"] == {str(tmp_path / name): kind for name, kind in read.items()}
+            assert each["without_calls"] == {str(tmp_path / "notes.txt"): "text, 1 line, 16 bytes"}
+        assert "2 files as swe-agent trajectory" in page.read_text()
+
+
 def openhands(number: int) -> str:
     """
     A conversation in which a call fails and works when it is made again, four times over; so are the ones below.

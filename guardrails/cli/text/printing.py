@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
@@ -121,6 +121,16 @@ def paragraph(text: str, *, indent: str = "", hanging: str | None = None) -> str
         subsequent_indent=indent if hanging is None else hanging,
         break_on_hyphens=False,
     )
+
+
+def formats_text(read_as: Mapping[str, str], without: Mapping[str, str]) -> Iterator[str]:
+    """
+    Returns which format the files were read as, as a paragraph; nothing if no file gave calls.
+    """
+    from guardrails.offline.judge.files.inputs import formats_told
+
+    if said := formats_told(read_as, without):
+        yield paragraph(said, hanging="  ")
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

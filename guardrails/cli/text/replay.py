@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from guardrails.offline.judge.result import Judgement, Tally
 from guardrails.offline.pages.numbers import plural
 
-from .printing import heading, paragraph, printable, width
+from .printing import formats_text, heading, paragraph, printable, width
 from .wrong import LEGEND, harm_text, next_text, wrong_figures, wrong_lists
 
 
@@ -210,10 +210,10 @@ def _watched(judgement: Judgement) -> Iterator[str]:
 
 def _saved(total: Tally) -> str:
     usd = f"${total.saved_micro_usd / 1_000_000:,.2f}"
-    spent = f"{total.tokens:,} tokens and ${total.micro_usd / 1_000_000:,.2f} are recorded"
+    spent = f"{plural(total.tokens, 'token')} and ${total.micro_usd / 1_000_000:,.2f} are recorded"
     return paragraph(
         f"Saved at most: {plural(total.saved_calls, 'call')}; {plural(total.saved_responses, 'model response')} all of whose "
-        f"calls were stopped, with {total.saved_tokens:,} tokens and {usd} ({spent}). A model that is stopped may do "
+        f"calls were stopped, with {plural(total.saved_tokens, 'token')} and {usd} ({spent}). A model that is stopped may do "
         "something else, so this is an upper bound."
     )
 
@@ -222,7 +222,7 @@ def _of_responses(tally: Tally) -> list[str]:
     """
     Returns the savings of model responses all of whose calls were stopped.
     """
-    tokens, usd = f"{tally.saved_tokens:,} tokens", f"${tally.saved_micro_usd / 1_000_000:,.4f}"
+    tokens, usd = plural(tally.saved_tokens, "token"), f"${tally.saved_micro_usd / 1_000_000:,.4f}"
     said = [plural(tally.saved_responses, "model response"), *([tokens] if tally.saved_tokens else [])]
     return [*said, *([usd] if tally.saved_micro_usd else [])] if tally.saved_responses else []
 
@@ -232,6 +232,7 @@ def _ends(judgement: Judgement) -> Iterator[str]:
     Returns the calls that were not judged, and the notices met on the way.
     """
     yield from _not_judged(judgement.not_judged)
+    yield from formats_text(judgement.read_as, judgement.without)
     yield from _notices(judgement.notices)
 
 
@@ -244,6 +245,7 @@ def _ends_of_both(names: tuple[str, str], one: Judgement, other: Judgement) -> I
     for name, judgement in zip(names, (one, other), strict=True):
         own = {guard: reason for guard, reason in judgement.not_judged.items() if guard not in both}
         yield from _not_judged(own, f"Not judged of {name}")
+    yield from formats_text(one.read_as, one.without)
     yield from _notices(list(dict.fromkeys([*one.notices, *other.notices])))
 
 

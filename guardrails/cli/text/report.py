@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from guardrails.offline.pages.numbers import NONE, plural, usd
 
-from .printing import heading, paragraph, printable, table
+from .printing import formats_text, heading, paragraph, printable, table
 
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def report_text(found: "Found", suggest: str = "") -> str:
     cost = sum(tally.cost for tally in tools)
     if cost or quality.model_cost:
         lines += ["", f"Cost: {usd(cost)} of tools, {usd(quality.model_cost)} of model responses."]
+    read = list(formats_text(found.read_as, found.without))
+    lines += ["", *read] if read else []
     lines += ["", *(paragraph(notice, hanging="  ") for notice in found.notices[:NOTICES])] if found.notices else []
     if len(found.notices) > NOTICES:
         lines.append(f"and {plural(len(found.notices) - NOTICES, 'more notice')}")

@@ -195,6 +195,8 @@ class Judgement:
     timelines: list[TimeLine] = field(default_factory=list)
     """Of the sessions with the most stops, those first."""
     notices: list[str] = field(default_factory=list)
+    read_as: dict[str, str] = field(default_factory=dict)
+    """The format that each file was read as that gave calls."""
     without: dict[str, str] = field(default_factory=dict)
     """What each file looks like that gave no calls."""
     broken_lines: int = 0
@@ -225,6 +227,8 @@ class Judgement:
             "sources": [_said(tally) for tally in self.tallies],
             "tools": [_said(tally) for tally in self.tools.values()],
             "not_judged": self.not_judged,
+            "read_as": self.read_as,
+            "without_calls": self.without,
             "notices": self.notices,
             "broken_lines": self.broken_lines,
             "spilled_sessions": self.spilled_sessions,

@@ -48,6 +48,8 @@ def to_dict(found: Found, suggested: Sequence[Suggestion]) -> dict[str, Any]:
         "broken_lines": found.broken_lines,
         "finished": found.finished,
         "seconds": round(found.seconds, 3),
+        "read_as": found.read_as,
+        "without_calls": found.without,
         "notices": found.notices,
         "formula": FORMULA,
         "tools": [

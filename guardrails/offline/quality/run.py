@@ -12,6 +12,7 @@ from guardrails.offline.judge.files.inputs import Input
 from guardrails.offline.judge.files.interrupts import interruptible
 from guardrails.offline.judge.files.progress import Progress, share_of
 from guardrails.offline.judge.files.run import AT_ONCE, MAX_NOTICES, broken_lines, seldom_collected, why
+from guardrails.offline.pages.numbers import plural
 from guardrails.offline.readers import Copies, ReaderError, Report, open_calls
 from guardrails.policy.policy import Policy
 
@@ -28,6 +29,8 @@ class Found:
     policy: str
     """Whose `tools:` said which tools poll, change nothing or hide their failures."""
     notices: list[str] = field(default_factory=list)
+    read_as: dict[str, str] = field(default_factory=dict)
+    """The format that each file was read as that gave calls."""
     without: dict[str, str] = field(default_factory=dict)
     """What each file looks like that gave no calls."""
     broken_lines: int = 0
@@ -67,6 +70,7 @@ def count_files(
                     raise
                 report.note(file.path, f"cannot be read: {why(error)}")
                 report.gave_none(file.path, f"cannot be read: {why(error)}")
+            found.read_as |= report.read_as
             found.without |= report.without
             found.broken_lines += report.broken_count
             found.notices = [*found.notices, *report.notices, *broken_lines(report)][:MAX_NOTICES]
@@ -76,7 +80,8 @@ def count_files(
         for call in copies.rest():
             quality.count(call)
     if quality.forgotten:
-        found.notices.append(f"{quality.forgotten:,} sessions were put out of memory while others went on")
+        were = "was" if quality.forgotten == 1 else "were"
+        found.notices.append(f"{plural(quality.forgotten, 'session')} {were} put out of memory while others went on")
     found.notices[:0] = copies.notices()
     found.seconds = time.monotonic() - began
     return found

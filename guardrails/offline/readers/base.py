@@ -115,6 +115,8 @@ class Report:
     notices: list[str] = field(default_factory=list)
     """Sentences for a person: skipped files, missing results, times that go backwards; at most 1,000."""
 
+    read_as: dict[str, str] = field(default_factory=dict)
+    """The format that each file was read as that gave calls."""
     without: dict[str, str] = field(default_factory=dict)
     """What each file looks like that gave no calls."""
 

@@ -5,6 +5,7 @@ Calls as they are read, counted and looked after: missing results, times that go
 from collections.abc import Iterable, Iterator
 
 from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
+from guardrails.offline.pages.numbers import plural
 
 from .base import RecordedCall, Report
 from .recent import Recent
@@ -27,6 +28,8 @@ def watched(
     at_ms = 0
     before = report.calls
     for call in calls:
+        if not count:
+            report.read_as[file] = what
         count += 1
         report.calls = before + count
         if source is not None:
@@ -59,4 +62,4 @@ def watched(
     else:
         report.without.pop(file, None)
     if without:
-        report.note(file, f"{without:,} of {count:,} calls have no result")
+        report.note(file, f"{without:,} of {plural(count, 'call')} {'has' if without == 1 else 'have'} no result")

@@ -44,7 +44,8 @@ TEXT: Final = [
     Case("1 recorded call of 1 session, 1 tool", one("t=1"), one("t=1", "t=2")),
     Case("2 recorded calls of 2 sessions, 2 tools", [["t=1"], ["u=1"]], one("t=1", "u=1")),
     Case("2 recorded calls of 1 session, 1 tool", one("t=1", "t=2"), [["t=1"], ["t=2"]]),
-    Case("1 of 2 calls have no result", one("t=1", "t x?"), one("t=1", "t x=2")),
+    Case("1 of 1 call has no result", one("t?"), one("t?", "t x?")),
+    Case("1 of 2 calls has no result", one("t=1", "t x?"), one("t=1", "t x=2")),
     # What was wasted.
     Case("1. t: 1 of 2 calls wasted - 1 repeated", one("t=1", "t=1"), one("t=1", "t=2")),
     Case("Redesign first", one("t!timeout"), one("t=1")),
@@ -117,9 +118,14 @@ TEXT: Final = [
         one(*['t={"a": 1, "truncated": false}'] * 2),
     ),
     Case(
-        "say in the result what changes it, or when: 3 of 5 repeats brought something new",
+        "say in the result what changes it, or when: 3 of 5 repeats brought something new, or came after work",
         one("t=1", "t=2", "t=3", "t=4", "t=4", "t=4"),
         one(*["t=1"] * 6),
+    ),
+    Case(
+        "3 of 5 repeats brought something new, or came after work",
+        one("t=1", *["edit_file=1", "t=1"] * 3, "t=1", "t=1"),
+        one("t=1", *["read_file=1", "t=1"] * 3, "t=1", "t=1"),
     ),
     Case(WAITS, many(20, "t=wait", "t=wait", "t=done"), many(20, "t=wait", "t=wait", "t=wait")),
     Case(WAITS, many(20, "t=wait", "t=wait", "t=done"), many(20, "t=wait", "t=wait", "write_x=1", "t=done")),

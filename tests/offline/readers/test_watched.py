@@ -43,7 +43,7 @@ def test_sessions_have_clocks_of_their_own() -> None:
 
 def test_missing_results_are_told_of() -> None:
     _, report = look(call(1), call(2, has_result=False))
-    assert report.notices == ["`f`: 1 of 2 calls have no result"]
+    assert report.notices == ["`f`: 1 of 2 calls has no result"]
 
 
 def test_many_of_them_are_told_with_commas() -> None:

@@ -50,6 +50,8 @@ class Position:
     """Bytes of that file."""
     broken: int = 0
     notices: list[str] = field(default_factory=list)
+    read_as: dict[str, str] = field(default_factory=dict)
+    """The format that each file was read as that gave calls."""
     without: dict[str, str] = field(default_factory=dict)
     """What each file looks like that gave no calls."""
 

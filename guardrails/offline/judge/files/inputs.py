@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from guardrails.offline.pages.numbers import plural
 from guardrails.offline.readers import Copies, RecordedCall, Report, format_names, open_calls
 from guardrails.offline.readers.files import was_rotated
 from guardrails.sinks.rotate import name_before, rotated
@@ -84,6 +85,22 @@ def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str,
     if len(found) > SHOWN:
         found[SHOWN:] = [f"and {len(found) - SHOWN:,} more files without calls"]
     return f"no calls found: {'; '.join(found)}; {what_is_read()}"
+
+
+def formats_told(read_as: Mapping[str, str], without: Mapping[str, str]) -> str:
+    """
+    Returns which format the files were read as, for a person: a single file by its name, more by their number. Returns
+    an empty text if no file gave calls.
+    """
+    of: dict[str, list[str]] = {}
+    for path, name in read_as.items():
+        of.setdefault(name, []).append(path)
+    said = [
+        f"`{paths[0]}` as {name}" if len(paths) == 1 else f"{len(paths):,} files as {name}"
+        for name, paths in sorted(of.items(), key=lambda one: (-len(one[1]), one[0]))
+    ]
+    none = f"; no calls in {plural(len(without), 'file')}" if without else ""
+    return f"Read: {', '.join(said)}{none}." if said else ""
 
 
 def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:

@@ -88,6 +88,7 @@ class Merged:
         for part in parts:
             position.broken += part.position.broken
             position.notices += part.position.notices
+            position.read_as |= part.position.read_as
             position.without |= part.position.without
         position.notices = position.notices[:MAX_NOTICES]
         if run.decisions is not None:

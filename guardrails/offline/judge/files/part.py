@@ -121,6 +121,7 @@ def _found(run: Run, *, finished: bool) -> Part:
             position,
             broken=position.broken + report.broken_count,
             notices=[*position.notices, *report.notices, *broken_lines(report)],
+            read_as=position.read_as | report.read_as,
             without=position.without | report.without,
         ),
         finished=finished,

@@ -14,6 +14,7 @@ from typing import Final
 
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.judge.result import Judgement
+from guardrails.offline.pages.numbers import plural
 from guardrails.offline.readers import Copies, ReaderError, RecordedCall, Report, open_calls
 from guardrails.policy.policy import Policy
 
@@ -162,6 +163,7 @@ class Run:
         position.calls = 0
         position.broken += report.broken_count
         position.notices = [*position.notices, *report.notices, *broken_lines(report)][:MAX_NOTICES]
+        position.read_as |= report.read_as
         position.without |= report.without
         self.report = Report()
         self._tell(file)
@@ -226,8 +228,10 @@ class Run:
                 *broken_lines(report),
             ]
             if judgement.spilled_sessions:
-                said = f"{judgement.spilled_sessions:,} sessions were put out of memory while others went on"
+                were = "was" if judgement.spilled_sessions == 1 else "were"
+                said = f"{plural(judgement.spilled_sessions, 'session')} {were} put out of memory while others went on"
                 judgement.notices.append(said)
+            judgement.read_as = position.read_as | report.read_as
             judgement.without = position.without
             judgement.broken_lines = position.broken + report.broken_count
             judgement.seconds = position.seconds + time.monotonic() - self._began

@@ -7,6 +7,7 @@ The page needs no network and no script. Words of transcripts in it are text.
 from collections.abc import Sequence
 from typing import Final
 
+from guardrails.offline.judge.files.inputs import formats_told
 from guardrails.offline.judge.result import Judgement
 from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.document import Section, document, plain_list, words
@@ -164,6 +165,8 @@ def _limits_of(side: Side) -> Markup:
     lines = [join([named(guard), ": ", said(reason)]) for guard, reason in found.not_judged.items()]
     lines = lines or [Markup("Every guard of the policy could be judged.")]
     notices = [said(notice) for notice in found.notices]
+    if read := formats_told(found.read_as, found.without):
+        notices.insert(0, said(read))
     if found.broken_lines:
         notices.insert(0, Markup(f"{plural(found.broken_lines, 'line')} could not be read."))
     if found.spilled_sessions:

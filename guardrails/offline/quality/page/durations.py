@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrails.offline.pages.markup import Markup, named, tag
-from guardrails.offline.pages.numbers import NONE
+from guardrails.offline.pages.numbers import NONE, plural
 from guardrails.offline.quality.tally import Tally
 
 
@@ -60,7 +60,7 @@ def _bar(tally: Tally, p50: float, p99: float, decades: int) -> Markup:
         tag("rect", class_="grid", x=f"{100 * n / decades - 0.1:.2f}", y=0, width=0.2, height=100)
         for n in range(1, decades)
     ]
-    said = f"p50 {duration(p50)}, p99 {duration(p99)} of {tally.durations.n:,} calls"
+    said = f"p50 {duration(p50)}, p99 {duration(p99)} of {plural(tally.durations.n, 'call')}"
     picture = tag(
         "svg",
         tag("title", said),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from guardrails.offline.judge.files.inputs import formats_told
 from guardrails.offline.judge.page.html import MAX_NOTICES
 from guardrails.offline.pages.bars import Bar, Part, bar_rows
 from guardrails.offline.pages.document import Section, document, plain_list, tiles, words
@@ -128,6 +129,8 @@ def _errors(tally: Tally, colours: Palette) -> tuple[Markup, list[Bar]]:
 
 def _notices(found: Found) -> Markup:
     lines = [said(notice) for notice in found.notices[:MAX_NOTICES]]
+    if read := formats_told(found.read_as, found.without):
+        lines.insert(0, said(read))
     if found.broken_lines:
         lines.insert(0, Markup(f"{plural(found.broken_lines, 'line')} could not be read."))
     if len(found.notices) > MAX_NOTICES:

@@ -114,7 +114,7 @@ def _signal(tally: Tally) -> str:
         return "it waits for something: declare it as polling, and have it answer when there is news or say when to ask again"
     again = summed(tally.always.values())
     if wrong(again):
-        return f"say in the result what changes it, or when: {of(others(again))} repeats brought something new"
+        return f"say in the result what changes it, or when: {of(others(again))} repeats brought something new, or came after work"
     if tally.dead_ends >= ENOUGH * tally.results > 0:
         return f"say in incomplete results how to go on; {_not_so(tally.dead_ends, tally.results)}"
     if tally.results and tally.unsignalled < ENOUGH * tally.results:

@@ -26,7 +26,7 @@ def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None
     assert {c.model for c in calls} == {"gpt-5.5"}
     assert calls[2].arguments == "*** Begin Patch\n*** End Patch"
     assert calls[3].arguments == {"type": "exec", "command": ["ls"]}
-    assert report.notices == ["`codex_rollout.jsonl`: 1 of 8 calls have no result"]
+    assert report.notices == ["`codex_rollout.jsonl`: 1 of 8 calls has no result"]
 
 
 def test_the_older_form_without_envelopes_is_read(read: Any) -> None:

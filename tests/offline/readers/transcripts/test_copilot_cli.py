@@ -16,4 +16,4 @@ def test_a_session_gives_its_calls_and_those_of_its_agents(read: Any) -> None:
     assert calls[0].error_type == "not_found"
     assert calls[0].result == "Path does not exist"
     assert calls[2].arguments == {"prompt": "look"}
-    assert report.notices == ["`copilot_cli.jsonl`: 1 of 4 calls have no result"]
+    assert report.notices == ["`copilot_cli.jsonl`: 1 of 4 calls has no result"]

@@ -38,7 +38,7 @@ def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
     assert calls[1].arguments == '{"city": "Tokyo"', "what is no JSON stays text"
     assert calls[2].error_type == "timeout", "an envelope of this library names its error"
     assert not calls[3].has_result
-    assert report.notices == ["`openai_chat.json`: 1 of 4 calls have no result"]
+    assert report.notices == ["`openai_chat.json`: 1 of 4 calls has no result"]
 
 
 def test_lines_of_chats_are_sessions_of_their_own(read: Any) -> None:
