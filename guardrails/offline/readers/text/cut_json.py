@@ -13,19 +13,21 @@ import orjson
 _TOKEN: Final = re.compile(
     rb'"(?:[^"\\]|\\.)*+(?P<end>")?|(?P<open>[\[{])|(?P<close>[\]}])|(?P<next>[,:])|[^\s"\[\]{},:]++', re.DOTALL
 )
+_CUT_STRING: Final = re.compile(rb'"(?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4})*+', re.DOTALL)
 _CLOSING: Final = {b"[": b"]", b"{": b"}"}
 MAX_DEPTH: Final = 1_000
 """Brackets within each other; orjson reads 1,024."""
 
 
-def completed(text: bytes) -> Any:
+def completed(text: bytes, *, strings: bool = False) -> Any:
     """
-    Returns the value of *text* up to the last part that is whole, with the brackets closed that are open there.
+    Returns the value of *text* up to the last part that is whole, with the brackets closed that are open there. With
+    *strings* the text of a member counts as far as it goes, too.
 
     Returns None if no part is whole, the brackets do not match, or *text* is not cut but broken. Takes time in
     proportion to the length of *text*.
     """
-    end, closing = _last_whole(text)
+    end, closing = _last_whole(text, strings=strings)
     if not closing:
         return None
 
@@ -41,7 +43,7 @@ def completed(text: bytes) -> Any:
         return None
 
 
-def _last_whole(text: bytes) -> tuple[int, bytes]:
+def _last_whole(text: bytes, *, strings: bool) -> tuple[int, bytes]:
     """
     Returns the end of the last whole part of *text*, and the brackets that close it. A text that is not cut needs none.
     """
@@ -65,5 +67,7 @@ def _last_whole(text: bytes) -> tuple[int, bytes]:
                 end = token.start()
         elif token["end"] is not None and after_colon:
             end, after_colon = token.end(), False
+        elif strings and after_colon and (cut := _CUT_STRING.match(text, token.start())):
+            return cut.end(), b'"' + b"".join(reversed(closing))
 
     return end, b"".join(reversed(closing))

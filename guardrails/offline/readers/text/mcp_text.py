@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from .blocks import has_text, text_of
+from .cut_json import completed
 from .fields import is_one_of
 
 
@@ -41,14 +42,12 @@ _BLOCK_KEYS: Final = frozenset(
     {"type", "text", "annotations", "_meta", "meta", "id", "index", "citations", "cache_control", "logprobs"}
 )
 _KINDS: Final = frozenset({"text", "input_text", "output_text", "image", "audio", "resource", "resource_link"})
-_CUT: Final = re.compile(
-    r"""\[?\{"type":\s?"text",\s?"text":\s?"(?P<text>(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+)(?:\\(?:u[0-9a-fA-F]{0,3})?)?""",
-    re.DOTALL,
+_NAMES: Final = (
+    *('"text"', "'text'", '"content"', '"jsonrpc"', '"isError"', '"structuredContent"', '"_meta"'),
+    *('"image"', '"audio"', '"resource"', '"resource_link"'),
 )
-"""A block whose end was cut off, as logs do with long results."""
-_NAMES: Final = ('"text"', "'text'", '"content"', '"jsonrpc"')
 _HEAD: Final = 300
-"""Characters at the beginning of which the names of a block's fields are looked for."""
+"""Characters at the beginning of which the names of a block's fields, or its kind, are looked for."""
 
 
 class Unwrapped(NamedTuple):
@@ -68,7 +67,7 @@ def unwrapped(text: str) -> Unwrapped:
     """
     failed: bool | None = None
     for _ in range(MAX_LAYERS):
-        bare = string_in(text)
+        bare = string_in(text.strip())
         layer = _printed(bare) or _written(bare)
         if layer is None:
             break
@@ -111,6 +110,9 @@ def _written(text: str) -> Unwrapped | None:
         return None
 
     value = _value(text)
+    if value is None:
+        # The end was cut off, as logs do with long results.
+        value = _cut(text)
     if type(value) is dict and value.get("jsonrpc") == "2.0" and value.keys() in _ANSWER:
         if "error" in value:
             return _error(value["error"])
@@ -123,13 +125,16 @@ def _written(text: str) -> Unwrapped | None:
         told = _blocks(value["content"])
         return None if told is None else Unwrapped(told, any(flags))
 
-    if value is None and (cut := _CUT.fullmatch(text)):
-        return Unwrapped(_value(f'"{cut["text"]}"') or "", failed=False)
     if text[:1] == "{" and value is None:
         # One block a line, with or without blank ones between.
-        value = [_value(line) for line in text.split("\n") if line]
+        *lines, last = (line for line in text.split("\n") if line)
+        value = [*map(_value, lines), _value(last) or _cut(last)]
     told = _blocks([value] if type(value) is dict else value, strictly=True)
     return None if told is None else Unwrapped(told, failed=False)
+
+
+def _cut(text: str) -> Any:
+    return completed(text.encode("utf-8", "surrogatepass"), strings=True)
 
 
 def _error(said: Any) -> Unwrapped | None:

@@ -23,16 +23,24 @@ HEAD_CHARS: Final = 600
 _MAX_PARSED: Final = 65_536
 
 _NONE: Final = r"(?:none|null|nil|no|false|0)\b[ \t]*+(?:$|[\n,;])"
+_MEASURE: Final = r"[-+]?(?:\d*\.\d+(?:e[-+]?\d{1,4})?|\d+e[-+]?\d{1,4}|\d+(?=[ \t]?%))[ \t%]*+(?:$|[\n,;])"
+"""`0.02`, `1e-9`, `3 %`: how large an error is."""
+_TOPIC: Final = (
+    r"(?!\ (?:(?:count|rate|budget|margin|bar|log|report|page|estimate|handler|term)s?|messages|codes|types|classes|free"
+    r"|handling|logging|reporting|tracking|monitoring|correction|detection|analysis|boundar(?:y|ies))\b|[./-][a-z])"
+)
+"""What makes a word of failure the subject of a text, or a part of a name."""
 _FAILURE: Final = re.compile(
-    rf"""\s*+(?![^\n]{{0,60}}\b(?:(?:no|zero|without|fixed|standard|margin\ of)(?:\ the)?\ error\b|error\s*[:=]\s*{_NONE}))
+    rf"""\s*+(?![^\n]{{0,60}}\b(?:(?:no|zero|without|fixed|standard|margin\ of)(?:\ the)?\ error\b|error\s*[:=]\s*(?:{_NONE}|{_MEASURE})))
     (?:[❌✖✗⛔🚫⚠]\ufe0f?\s?|\*\*)?+(?:                              # `❌ Error: ...`
       (?:[a-z_]{{1,40}}\ ){{0,4}}error\b\s*+(?:[:\[(]|executing|$)      # `Input validation error: ...`
-    | error\b(?!\ (?:count|rate|budget|margin|bar|free)s?\b) | err:\ | fatal\b | panic:\ | exception\b | unknown\ tool\b
+    | error\b{_TOPIC} | err:\ | panic:\ | exception\b{_TOPIC}
+    | fatal(?:\ (?:\w{{1,40}}\ )?(?:error|exception|signal)\b|\b\s*+(?:[^\w\s]|$)) | unknown\ tool\b
     | mcp\ error\ -?\d | \[error\] | <(?:tool_use_)?error>
     | an\ error\ occurred\ while\ (?:running\ the\ tool|parsing\ tool\ arguments)\b      # OpenAI Agents SDK
-    | (?:failed|unable|could\ not|couldn't|cannot)\ (?:to\ )?[a-z](?![a-z]*:\ 0\b)
+    | (?:failed|unable|could\ not|couldn't|cannot)\ (?:to\ )?+[a-z](?![a-z]*:\ 0\b)
     | [\w.]{{0,80}}(?:Error|Exception)\b\ {{0,3}}:
-    | (?!(?:0|no|none|nothing)(?:\ \w+){{0,3}}\ timed\ out)[^\n]{{0,60}}(?<!\bthat\ )(?<!\bnot\ )(?<!\bnever\ )\btimed\ out\b
+    | (?!(?:0|no|none|nothing)(?:\ \w+){{0,3}}\ timed\ out)[^\n]{{0,60}}(?<!\bthat\ )(?<!\bnot\ )(?<!\bnever\ )\btimed\ out\b(?!:\ \d+\s*+(?:$|\n))
     | (?:process\ exited\ with\ )?(?:exit\ ?(?:code|status)[:\ ]{{1,3}}[1-9]
         | (?:code|status)[:\ ]{{1,3}}(?![23]\d\d\b)[1-9]\d{{0,2}}\s*+(?:$|\n|[^\w\s]))
     | command\ failed\ with\ exit\ code\ [1-9]
@@ -47,6 +55,10 @@ _FAILURE: Final = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
+_NO_TEXT: Final = re.compile(
+    r"""(?:(?:\{"type":"(?:image|audio|resource|resource_link)"[^\n]*|\[[a-z_]{1,40}, \d{1,12} bytes, [0-9a-f]{16}\])\n)+"""
+)
+"""Blocks without text before those with some, as `text_of` writes them."""
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _ENVELOPE_FAILURES: Final = frozenset(
     {"error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"}
@@ -66,7 +78,7 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
     call.result = told
     call.is_error = failed
     if failed:
-        said = string_in(told)
+        said = _spoken(told)
         call.error_type = own_error_type(said) or error_type_from_text(said) or "other"
         call.http_status = status_in_text(said)
 
@@ -80,8 +92,13 @@ def says_failure(told: str) -> bool:
     return flag or _says_failure(told)
 
 
+def _spoken(told: str) -> str:
+    before = _NO_TEXT.match(told)
+    return string_in((told if before is None else told[before.end() :]).strip())
+
+
 def _says_failure(told: str) -> bool:
-    told = string_in(told)
+    told = _spoken(told)
     if told[:1] == "{" and len(told) <= _MAX_PARSED:
         value = _object(told)
         if value is not None:

@@ -2,6 +2,8 @@
 The text of a recorded result, and what it says of its own failure.
 """
 
+import json
+
 from typing import Any
 
 import pytest
@@ -43,6 +45,17 @@ FAILURES = [
     '{"status": 503}',
     '{"status": "validation_error", "errors": []}',
     '{"status": "denied"}',
+    '\n {"error": "x"}',
+    '[{"type": "image", "data": "x"}, {"type": "text", "text": "Error: no page"}]',
+    json.dumps([{"type": "image", "data": "x" * 5000}, {"type": "text", "text": "Error: no page"}]),
+    "Error - no page",
+    "Error code 17",
+    "Error: 404",
+    "error: 1.2.3 is not a version",
+    "fatal: not a git repository",
+    "Fatal Python error: init failed",
+    "fatal",
+    "Exception in thread main",
 ]
 RESULTS = [
     "",
@@ -62,6 +75,19 @@ RESULTS = [
     "404",
     "500 results found for x",
     "The function raises ValueError: see below",
+    "Error handling in Go: a guide",
+    "Error log (last 10 lines):\nnone",
+    "error.log\nok.log",
+    "Error-correcting codes",
+    "Error codes: 404 is for a page that is not there",
+    "Exception handling in Python",
+    "Exception.java",
+    "Fatal accidents decreased by a third",
+    "mean squared error: 0.02",
+    "training error: 1e-9\ntest error: 3e-4",
+    "Relative error: 3 %",
+    "Failed to load: 0 files",
+    "Players timed out: 3",
 ]
 
 
