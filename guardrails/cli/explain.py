@@ -33,7 +33,7 @@ _RULES: Final = (
 )
 
 
-@examples("guardrails explain", "guardrails explain budget.max_calls", "guardrails explain duplicates.repeat --json")
+@examples("guardrails explain", "guardrails explain budget.max_calls", "guardrails explain duplicates.evidence --json")
 def explain(
     code: Annotated[
         str | None,

@@ -1,10 +1,12 @@
 import json
+import shlex
 
 import pytest
 
 from typer.testing import CliRunner
 
 from guardrails.cli import app
+from guardrails.cli.explain import explain
 from guardrails.core.guards.codes import EXPLAINED
 
 
@@ -29,6 +31,11 @@ def test_a_code_is_explained_whole() -> None:
         "a list of its own replaces that of the policy that it extends",
     ):
         assert part in said
+
+
+@pytest.mark.parametrize("line", explain.examples)  # type: ignore[attr-defined]
+def test_each_example_of_the_help_is_of_a_code_that_exists(line: str) -> None:
+    assert explained(*shlex.split(line)[2:])
 
 
 @pytest.mark.parametrize("code", EXPLAINED)

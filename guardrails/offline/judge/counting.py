@@ -27,6 +27,8 @@ class Said(NamedTuple):
     """Of a denial or objection that is wrong; `ended` of every call that is denied because its session is over."""
     worked: bool | None = None
     """Of these calls: whether the record has it as a success."""
+    hinted: tuple[str, ...] = ()
+    """What guards in observe mode would have hinted at."""
 
 
 ALLOWED: Final = Said("allow")
@@ -36,16 +38,23 @@ def said_of(decision: Decision, tally: Tally, worth: Worth) -> Said:
     """
     Returns the same in short; nudges and objections in observe mode are counted.
     """
-    observed = tuple(dict.fromkeys(one.code for one in decision.observed if isinstance(one, Denial)))
-    if observed:
-        count_observed(tally, observed, worth)
+    if not decision.observed:
+        return _decided(decision, tally, worth)
+    denials = tuple(dict.fromkeys(one.code for one in decision.observed if isinstance(one, Denial)))
+    nudges = tuple(dict.fromkeys(one.code for one in decision.observed if not isinstance(one, Denial)))
+    if denials:
+        count_observed(tally, denials, worth)
+    return _decided(decision, tally, worth)._replace(observed=denials, hinted=nudges)
+
+
+def _decided(decision: Decision, tally: Tally, worth: Worth) -> Said:
     if decision.envelope is not None:
-        return Said("deny", decision.denials[0].code, observed)
+        return Said("deny", decision.denials[0].code)
     if decision.nudges:
         _count((code for code, _ in decision.nudges), worth, tally.nudged, tally.wrong_nudges)
         # One that is claimed at once was approved first.
-        return Said("pending" if decision.claim_n else "nudge", decision.nudges[0][0], observed)
-    return Said("allow", None, observed) if observed else ALLOWED
+        return Said("pending" if decision.claim_n else "nudge", decision.nudges[0][0])
+    return ALLOWED
 
 
 def count_denied(tally: Tally, code: str, worth: Worth, *, further: bool) -> None:

@@ -14,7 +14,7 @@ from guardrails.core.values.usage import Usage, cost_of
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.policy.policy import Policy
 
-from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, explained, said_of
+from .counting import Said, count_denied, count_denied_without_cap, explained, said_of
 from .evidence import BITS, SUCCESS, Worth, evidence_of, outcome_of_call, shown_by
 from .lacking import Held, no_scopes, not_judged, one_by_one
 from .lens import Lens, lens
@@ -117,7 +117,7 @@ class Judge:
         further = over and track.refused
         if said.decision == "deny":
             self._deny(track, tally, decision.denials[0].code, worth, over=over)
-        if said is not ALLOWED:
+        if said.code is not None or said.observed:
             said = explained(said, tally, worth, track.past, over=over, further=further)
             self._stop(call, track, said, worth)
         return said

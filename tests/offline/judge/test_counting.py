@@ -67,7 +67,7 @@ def test_what_a_guard_in_observe_mode_would_only_have_hinted_is_no_denial() -> N
     tally = Tally("s")
     hint = Nudge(code="loops.empty", hint="look elsewhere")
     decision = Decision(ToolCall("t", {}, "1", None, 1), 1, 0, 0, observed=(hint,))
-    assert said_of(decision, tally, "new") is ALLOWED
+    assert said_of(decision, tally, "new") == ALLOWED._replace(hinted=("loops.empty",))
     assert not tally.observed
 
 

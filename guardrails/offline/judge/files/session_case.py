@@ -50,7 +50,7 @@ def session_case(
         calls = _cut(calls, session_id, until)
     judge = Judge(policy)
     said = (judge.judge(call) for call in calls)
-    decided = [Decided(each.decision, each.code, each.observed) for each in said]
+    decided = [Decided(each.decision, each.code, (*each.observed, *each.hinted)) for each in said]
     closes = bool(policy.chain.responses)
     try:
         return case_of(calls, decided, policy=name, prices=policy.prices, closes=closes, whole=until is not None)
@@ -65,7 +65,8 @@ def _cut(calls: list[RecordedCall], session_id: str, until: int) -> list[Recorde
     last = next((place for place, call in enumerate(calls) if call.call_index == until), None)
     if last is None:
         first, end = calls[0].call_index, calls[-1].call_index
-        raise SessionError(f"`{session_id}` has no call {until:,}: its calls are {first:,} to {end:,}")
+        there = f"its calls are {first:,} to {end:,}" if len(calls) > 1 else f"its only call is {first:,}"
+        raise SessionError(f"`{session_id}` has no call {until:,}: {there}")
     return calls[: last + 1]
 
 

@@ -40,6 +40,17 @@ def test_the_case_expects_what_the_policy_says_and_holds(transcript: str) -> Non
     assert "duplicates.evidence" in text
 
 
+def test_the_case_of_a_policy_that_observes_expects_its_hints_too(tmp_path: Path) -> None:
+    path = tmp_path / "waits.jsonl"
+    line = {"session_id": "s", "tool": "job_status", "arguments": {}, "result": "running", "is_error": False}
+    path.write_text("".join(json.dumps(line | {"ts": 1.8e9 + 30 * n}) + "\n" for n in range(6)))
+    policy = Policy.load("observe")
+    text = session_case(policy, "observe", inputs([str(path)]), "s")
+    (case,) = read_cases(text).cases
+    assert run_case(policy.chain, case).passed
+    assert "loops.wait" in text
+
+
 def test_a_case_ends_with_the_call_that_is_named(transcript: str) -> None:
     policy = Policy.load("default")
     whole = session_case(policy, "default", inputs([transcript]), "s")
