@@ -67,9 +67,10 @@ def open_calls(
     is_text = first and no_text(first) is None
     reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if is_text else None
     if reader is None:
+        longer = bool(next(chunks, b""))
         for said in damage:
             report.note(file, said)
-        found = looks_like(first) if first else _NOTHING if damage else "empty"
+        found = looks_like(first, more=longer) if first else _NOTHING if damage else "empty"
         report.note(file, f"skipped: {_NO_CALLS} ({found})" if first else f"skipped: {found}")
         report.gave_none(file, "; ".join([*damage, found]))
         return

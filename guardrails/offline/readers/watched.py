@@ -55,8 +55,10 @@ def watched(
 
     if not count:
         broken = f", broken lines: {report.broken_count:,}" if report.broken_count else ""
-        report.note(file, f"no tool calls in this {what}")
-        if file not in report.without:
+        if file in report.without:
+            report.note(file, f"no calls that can be read in this {what}")
+        else:
+            report.note(file, f"no tool calls in this {what}")
             size = f", {report.read:,} bytes" if report.read else ""
             report.gave_none(file, f"{what} without tool calls{broken}{size}")
     else:

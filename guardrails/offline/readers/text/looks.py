@@ -6,7 +6,7 @@ import re
 
 from typing import Any, Final
 
-from .leading import HEAD_BYTES, leading_values
+from .leading import leading_values
 from .parsing import parse
 
 
@@ -58,24 +58,24 @@ def no_text(head: bytes) -> str | None:
     return next((said for start, said in _MAGIC.items() if head.startswith(start)), None)
 
 
-def looks_like(head: bytes) -> str:
+def looks_like(head: bytes, *, more: bool = False) -> str:
     """
-    Returns the kind of a file that begins with *head*, up to 64 KB of it, and its length as far as that shows.
+    Returns the kind of a file that begins with *head*, and its length. If there is *more* in it, that is how long it is
+    at least.
     """
     wide = wide_text(head)
     if wide is not None:
         return wide
     other = no_text(head)
     if other is not None or b"\0" in head or _is_garbled(head):
-        return f"{other or 'binary data'}, {_bytes(head)}"
+        return f"{other or 'binary data'}, {_bytes(head, more=more)}"
     lines = head.count(b"\n") + (not head.endswith(b"\n"))
-    more = "more than " if len(head) >= HEAD_BYTES else ""
-    return f"{_text(head)}, {more}{lines:,} line{'' if lines == 1 else 's'}, {_bytes(head)}"
+    least = "at least " if more else ""
+    return f"{_text(head, more=more)}, {least}{lines:,} line{'' if lines == 1 else 's'}, {_bytes(head, more=more)}"
 
 
-def _bytes(head: bytes) -> str:
-    more = "more than " if len(head) >= HEAD_BYTES else ""
-    return f"{more}{len(head):,} byte{'' if len(head) == 1 else 's'}"
+def _bytes(head: bytes, *, more: bool) -> str:
+    return f"{'more than ' if more else ''}{len(head):,} byte{'' if len(head) == 1 else 's'}"
 
 
 def _is_garbled(head: bytes) -> bool:
@@ -85,14 +85,14 @@ def _is_garbled(head: bytes) -> bool:
     return head.decode("utf-8", "replace").count("\ufffd") * 20 > len(head)
 
 
-def _text(head: bytes) -> str:
+def _text(head: bytes, *, more: bool) -> str:
     text = head.decode("utf-8", "replace")
     start = text.lstrip("\ufeff \t\r\n")
     if not start:
         return "blank lines"
     values = leading_values(text)
     if values:
-        return _json(values, head)
+        return _json(values, head, more=more)
     if not start.replace("[]", "").replace("{}", "").strip():
         return "JSON with nothing in it"
     if start[0] in "{[" and not _SECTION.match(start):
@@ -102,15 +102,15 @@ def _text(head: bytes) -> str:
     rows = [line for line in text.splitlines() if line.strip()][:_SAMPLE]
     if len(rows) > 1:
         for separator, said in _SEPARATORS.items():
-            counts = {row.count(separator) for row in rows[: len(rows) - (len(head) >= HEAD_BYTES)]}
+            counts = {row.count(separator) for row in rows[: len(rows) - more]}
             if len(counts) == 1 and counts != {0}:
                 return f"a table separated by {said}"
     return "text"
 
 
-def _json(values: list[Any], head: bytes) -> str:
+def _json(values: list[Any], head: bytes, *, more: bool) -> str:
     kind = "JSON lines of another form" if len(values) > 1 else "JSON of another form"
-    if len(head) < HEAD_BYTES and not _ends_whole(values, head):
+    if not more and not _ends_whole(values, head):
         kind = "JSON lines of which the last is cut off" if len(values) > 1 else "JSON that is cut off"
     found = [each for value in values[:_SAMPLE] for each in (value[:_SAMPLE] if type(value) is list else [value])]
     keys = list(dict.fromkeys(key for value in found if type(value) is dict for key in value))

@@ -56,8 +56,10 @@ class OpenAIChat:
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
         told, names = _Lines(source), Names()
+        other = False
         for number, value in parsed_values(lines, report, file):
             if _is_line(value):
+                other = other or _calls_otherwise(value)
                 yield from told.add(value, file)
                 continue
             if not _is_chat(value):
@@ -65,12 +67,16 @@ class OpenAIChat:
                 continue
 
             unnamed = file if number == 1 else f"{file}:{number}"
-            if not _is_list(value):
-                yield from _chat(value, source, unnamed, names)
-                continue
-            for place, chat in enumerate(objects(value)):
-                yield from _chat(chat, source, f"{unnamed}/{place}", names)
+            chats = {unnamed: value}
+            if _is_list(value):
+                chats = {f"{unnamed}/{place}": chat for place, chat in enumerate(objects(value))}
+            for named, chat in chats.items():
+                other = other or any(map(_calls_otherwise, _messages_of(chat)))
+                yield from _chat(chat, source, named, names)
         yield from told.rest()
+        if other:
+            report.note(file, "calls that are blocks of a message's content (`tool_use`) are not read")
+            report.gave_none(file, "chat messages whose calls are `tool_use` blocks, which are not read")
 
 
 def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[RecordedCall]:
@@ -78,7 +84,7 @@ def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[Recor
     Returns the calls of one conversation, *unnamed* if it has no id of its own; *names* are those of runs before.
     """
     chat = mapping(value)
-    messages = _messages(chat) if chat else listed(value)
+    messages = _messages_of(value)
     key = next((key for key in _IDS + _IDS_OF_RUNS if type(chat.get(key)) in (str, int)), None)
     session_id = unnamed if key is None else str(chat[key])
     if key is not None and type(chat.get("trial")) is int:
@@ -91,8 +97,18 @@ def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[Recor
         yield from chat_calls(messages, source, session_id, text(chat.get("model")))
 
 
-def _messages(chat: Mapping[str, Any]) -> list[Any]:
-    return listed(chat.get("messages", chat.get("traj")))
+def _messages_of(value: Any) -> list[Any]:
+    chat = mapping(value)
+    return listed(chat.get("messages", chat.get("traj"))) if chat else listed(value)
+
+
+def _calls_otherwise(message: Any) -> bool:
+    """
+    Whether a message makes calls in the form of another API.
+    """
+    said = mapping(message)
+    blocks = objects(said.get("content")) if said.get("role") == "assistant" else ()
+    return any(block.get("type") == "tool_use" for block in blocks) and not any(_made(said))
 
 
 def _is_chat(value: Any) -> bool:

@@ -130,7 +130,7 @@ class _Newer:
         """
         if self._count:
             told = f"records of {newer_told(self._latest)}"
-            report.note(file, f"{self._count:,} lines are left out: {told}")
+            report.note(file, f"{self._count:,} line{' is' if self._count == 1 else 's are'} left out: {told}")
             report.gave_none(file, told)
 
 

@@ -4,10 +4,12 @@ OpenAI chat messages.
 
 import json
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from guardrails.offline.readers import Report, open_calls
 from guardrails.offline.readers.transcripts.openai_chat import MAX_RESULTS
 
 
@@ -21,6 +23,21 @@ def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
 
 def answer(id: str, content: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": id, "content": content}
+
+
+def test_calls_in_the_blocks_of_another_api_are_told_of_and_not_denied(tmp_path: Path) -> None:
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]}
+    made = {"id": "b", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    path, report = tmp_path / "chat.json", Report()
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "go"}, used]}))
+    assert not list(open_calls(path, report))
+    assert report.without[str(path)] == "chat messages whose calls are `tool_use` blocks, which are not read"
+    assert not any("no tool calls" in notice for notice in report.notices)
+    # LangChain writes both.
+    path.write_text(json.dumps({"messages": [used | {"tool_calls": [made]}]}))
+    report = Report()
+    assert len(list(open_calls(path, report))) == 1
+    assert report.notices == [f"`{path}`: 1 of 1 call has no result"]
 
 
 def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
