@@ -97,7 +97,7 @@ def profile_page(profiles: Sequence[Profile], model: str) -> str:
         Section(
             "told",
             "In words",
-            f"The {MOST} with the most retries.",
+            f"The {MOST} with the most retries." if len(told) > MOST else "",
             plain_list(
                 [said(f"{replace(one, tool=short(one.tool) or EMPTY).sentence()}.") for one in most], "Nothing."
             ),

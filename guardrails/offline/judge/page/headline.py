@@ -97,7 +97,7 @@ def figures(total: Tally, sources: int) -> dict[str, Figure]:
         _stopped(total.stopped_second, total.pointless_second),
         _stopped(total.stopped_later, total.pointless_later),
         Figure(limit, count(limit), "by budget, rate, growth or streak"),
-        Figure(after, count(after), f"calls of sessions that were over{_lost(total)}"),
+        Figure(after, count(after), f"{'call' if after == 1 else 'calls'} of sessions that were over{_lost(total)}"),
         Figure(nudged, count(nudged), f"{count(sum(total.wrong_nudges.values()))} of them wrongly"),
         Figure(watched, count(watched), _objected(total)),
         _saved(total),
@@ -146,12 +146,15 @@ def _of_calls(total: Tally) -> str:
 
 
 def _objected(total: Tally) -> str:
-    wrong = f"objections in observe mode, {total.wrong_observed_per_1000:,.2f} wrong per 1,000 calls"
+    objections = "objection" if total.observed.total() == 1 else "objections"
+    wrong = f"{objections} in observe mode, {total.wrong_observed_per_1000:,.2f} wrong per 1,000 calls"
     pointless = (
         (total.observed_second, total.pointless_second, "second"),
         (total.observed_later, total.pointless_later, "later"),
     )
-    met = [f"{of(n, whole)} pointless {name} calls" for n, whole, name in pointless if whole]
+    met = [
+        f"{of(n, whole)} pointless {name} {'call' if whole == 1 else 'calls'}" for n, whole, name in pointless if whole
+    ]
     return f"{wrong}; they met {' and '.join(met)}" if met else wrong
 
 

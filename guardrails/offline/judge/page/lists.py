@@ -190,8 +190,8 @@ def stops(side: Side) -> str:
     headings = [Heading(names[0], number=False), Heading("call"), *(Heading(name, number=False) for name in names[1:])]
     headings.append(Heading("time (UTC)", number=False))
     lines, _ = within(map(_stop, order[:MAX_LISTED]), MAX_BYTES)
-    every = f"the first {MAX_STOPS:,}" if cut(side.judgement) else f"{len(found):,}"
-    caption = f"{len(lines):,} of {every} stops, wrong denials first"
+    every = f"the first {MAX_STOPS:,} stops" if cut(side.judgement) else plural(len(found), "stop")
+    caption = f"{len(lines):,} of {every}, wrong denials first"
     return table(caption, headings, lines, filtered=True)
 
 
@@ -236,7 +236,7 @@ def different(all_sides: Sequence[Side]) -> Markup:
     lines, _ = within(map(_change, found[:MAX_LISTED]), MAX_BYTES)
     names = ("source", "tool", first.name, second.name, "verdict on the stop")
     listed = table(
-        f"{len(lines):,} of {len(found):,} calls decided differently, wrong stops first",
+        f"{len(lines):,} of {plural(len(found), 'call')} decided differently, wrong stops first",
         [Heading("session", number=False), Heading("call"), *(Heading(name, number=False) for name in names)],
         lines,
         filtered=True,
