@@ -13,27 +13,49 @@ def main() -> None:
     """
     Run the command line; ends the process with its exit code.
     """
+    code: int | str | None
     try:
-        code = _run(sys.argv[1:])
+        try:
+            code = _run(sys.argv[1:])
+        except SystemExit as ended:
+            code = ended.code
+        if sys.stdout is not None:
+            # Here and not at Python's own end: a disk that is full is told of in one line.
+            sys.stdout.flush()
     except KeyboardInterrupt:
         # Before a command could say more.
         sys.stderr.write("interrupted\n")
         code = 130
+    except OSError as error:
+        if not _is_read(sys.argv[1:]):
+            # The exit code 2 of a hook blocks a call.
+            raise
+        from .processes.streams import let_go_of_stdout, said_of
+
+        let_go_of_stdout()
+        sys.stderr.write(f"{said_of(error)}\n")
+        code = 2
     sys.exit(code)
 
 
+def _is_read(words: "list[str]") -> bool:
+    """
+    Returns whether a person reads the output of the command line *words*.
+    """
+    return words[:1] not in (["hook"], ["mcp"]) or bool(words[1:] and words[1] in _READ)
+
+
 def _run(words: "list[str]") -> int:
-    apart = words[0] if words[:1] in (["hook"], ["mcp"]) else None
-    if apart is None or (words[1:] and words[1] in _READ):
+    if _is_read(words):
         from .processes.streams import leave_quietly
 
         leave_quietly()
-    if apart == "hook":
+    if words[:1] == ["hook"]:
         # Started for each call of an agent: nothing that it does not need is imported.
         from .hooks.door import main as hook
 
         return hook(words[1:])
-    if apart == "mcp":
+    if words[:1] == ["mcp"]:
         # Before typer: it starts beside a server, and has to cost nothing.
         from .mcp.proxy.door import main as mcp
 

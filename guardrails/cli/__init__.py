@@ -12,7 +12,7 @@ import typer
 
 from typer.main import get_command as made
 
-from guardrails.processes.streams import let_go_of_stdout
+from guardrails.processes.streams import let_go_of_stdout, said_of
 
 from .front.group import Commands as Made
 from .front.group import Group, examples
@@ -47,7 +47,7 @@ class Commands(Group):
 
             fail("interrupted", INTERRUPTED)
         except OSError as error:
-            from .text.printing import fail, said_of
+            from .text.printing import fail
 
             let_go_of_stdout()
             fail(said_of(error))
@@ -100,11 +100,13 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
 @app.callback()
 @examples("guardrails demo", "guardrails init sessions/ -o policy.yaml", "guardrails replay policy.yaml sessions/")
 def guardrails(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,  # noqa: FBT002
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,  # noqa: FBT002
 ) -> None:
     """
     Guards for the tool calls of an LLM agent.
 
-    `guardrails COMMAND --help` has more of each. Exit codes: 0 done, 1 something was found, 2 a use that cannot work,
-    130 interrupted.
+    `guardrails COMMAND --help` explains a command. Exit codes: 0 done, 1 something was found, 2 the command cannot work
+    as it was called, 130 interrupted.
     """

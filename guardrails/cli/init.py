@@ -35,7 +35,9 @@ def init(
     *,
     transcripts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="TRANSCRIPT", help="Recorded calls and folders of them; none: a starter."),
+        typer.Argument(
+            metavar="TRANSCRIPT", help="Recorded calls and folders of them. Without one a starter is written."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The policy file.")] = Path(
         "policy.yaml"
@@ -45,10 +47,11 @@ def init(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
-    Write a first policy, with comments: of recorded calls what was seen of each tool, and limits with room above it.
+    Write a first policy with comments, from recorded calls if there are any.
 
-    Reads what `replay` reads. The written policy is judged on the same calls: what it would refuse wrongly is observed
-    only. Suggestions of the figures about a tool stand there as comments, for a person to confirm.
+    A comment says how often each tool was called and failed. The limits leave room above what was seen. The policy is
+    judged on the same calls, and a tool whose calls it would refuse wrongly is only observed. Guesses about a tool are
+    comments, for a person to confirm. Reads what `replay` reads.
     """
     from guardrails.offline.judge.files.inputs import STDIN, inputs
 
@@ -72,7 +75,9 @@ def init(
             {"output": str(output), "mode": mode, "observed": sorted(observed), **_figures(found), "next": steps}
         )
         return
-    seen = "" if found is None else f" from {found.calls:,} calls of {found.sessions:,} sessions"
+    from guardrails.offline.pages.numbers import plural
+
+    seen = "" if found is None else f" from {plural(found.calls, 'call')} of {plural(found.sessions, 'session')}"
     typer.echo(printable(f"`{output}` is written{seen}. Next:\n  {steps[0]}\n  {steps[1]}"))
 
 

@@ -45,11 +45,11 @@ def train(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
-    Learn from records which failures are worth retrying; the model is replaced only where the new one is better.
+    Learn from records which failures are worth retrying; the model is replaced only if the new one is better.
 
     The counts are kept by day beside the model: run it daily on the same folder, and only new records are read. Exit
-    code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
-    features than training.
+    code 1: the model is trained, but retries of some tool do not end as the present model predicts, or serving saw
+    other features than training.
     """
     from guardrails.offline.learning.train import train as run
 

@@ -28,7 +28,8 @@ class _Pipe(io.FileIO):
 
 def leave_quietly() -> None:
     """
-    From now on a reader that leaves is no failure: a command goes on to its end, and has the exit code of that.
+    From now on a reader that leaves is no failure: a command goes on to its end, and has the exit code of that. The same
+    holds if there is no stream at all.
     """
     sys.stdout, sys.stderr = (_quiet(stream) for stream in (sys.stdout, sys.stderr))
 
@@ -50,7 +51,19 @@ def let_go_of_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def said_of(error: OSError) -> str:
+    """
+    Returns the words for a file, a pipe or a disk that fails.
+    """
+    if error.filename:
+        return f"cannot use `{error.filename}`: {error.strerror}"
+    return f"cannot go on: {error.strerror}" if error.strerror else str(error)
+
+
 def _quiet(stream: Any) -> Any:
+    if stream is None:
+        # Closed by the caller: what is written goes nowhere, and no file takes its number.
+        return open(os.devnull, "w", encoding="utf-8")
     if os.name != "posix" or not isinstance(stream, io.TextIOWrapper):
         return stream
     try:

@@ -88,7 +88,21 @@ def test_both_streams_may_be_left() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-@pytest.mark.parametrize("words", [("policy", "schema"), ("explain",), ("policy", "show", "default")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("policy", "schema"),
+        ("explain",),
+        ("policy", "show", "default"),
+        ("--help",),
+        ("run", "--help"),
+        ("hook", "status"),
+        ("hook", "install", "--help"),
+        ("mcp", "--help"),
+        ("mcp", "snippet", "codex", "--help"),
+    ],
+    ids=" ".join,
+)
 def test_a_full_disk_is_told_in_one_line(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*GUARDRAILS, *words], stdout=full, stderr=subprocess.PIPE, check=False)  # noqa: S603
@@ -96,7 +110,17 @@ def test_a_full_disk_is_told_in_one_line(words: tuple[str, ...]) -> None:
     assert done.stderr.decode() == "cannot go on: No space left on device\n"
 
 
-@pytest.mark.parametrize("words", [("policy", "show", "default", "--json"), ("explain", "--json")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("policy", "show", "default", "--json"),
+        ("explain", "--json"),
+        ("mcp", "--help"),
+        ("mcp", "pins"),
+        ("hook", "--help"),
+    ],
+    ids=" ".join,
+)
 def test_without_standard_output_a_command_ends_as_it_would(words: tuple[str, ...]) -> None:
     done = subprocess.run(  # noqa: S603
         ["/bin/sh", "-c", '"$@" >&-', "sh", *GUARDRAILS, *words], stderr=subprocess.PIPE, check=False

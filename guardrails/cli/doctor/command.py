@@ -29,10 +29,12 @@ NEXT: Final = (
 def doctor(
     stores: Annotated[
         list[str] | None,
-        typer.Argument(metavar="STORE", help="Files of a SqliteStore, URLs of a RedisStore: does it open?"),
+        typer.Argument(
+            metavar="STORE", help="Files of a SqliteStore and URLs of a RedisStore, to try whether they open."
+        ),
     ] = None,
     *,
-    namespace: Annotated[str, typer.Option(metavar="NAME", help="That of a RedisStore.")] = "guardrails",
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="The namespace of a RedisStore.")] = "guardrails",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """

@@ -18,7 +18,7 @@ MOST: Final = 80
 LEAST: Final = 26
 """Columns of a help; typer's own has 50 at least, on a narrower terminal too."""
 _WORDS: Final = re.compile(r"""(?:[^\s"']|"[^"]*"|'[^']*')+""")
-_SENTENCE: Final = re.compile(r"(?<=[.:]) (?=[A-Z])|\n\n")
+_SENTENCE: Final = re.compile(r"(?<=\.) (?=[A-Z])|\n\n")
 
 
 def examples(*lines: str) -> Callable[[Function], Function]:

@@ -41,7 +41,7 @@ def check(
     as_json: Json = False,  # noqa: FBT002 (a flag)
 ) -> None:
     """
-    Report every mistake of policy files, each as file:line:column. Exit code 1: there are some.
+    Report every mistake of policy files, each as file:line:column. Exit code 1: there are mistakes.
     """
     guards = own_guards(own or ())
     checked = [check_file(file, guards) for file in files]
@@ -106,10 +106,11 @@ def deny_all(
     off: Annotated[bool, typer.Option("--off", help="Let calls through again.")] = False,  # noqa: FBT002 (a flag)
 ) -> None:
     """
-    Refuse every tool call of all your processes, at once; without a REASON: say whether that is so. Exit code 1: it is.
+    Refuse every tool call of all your processes at once. Without a REASON it says whether they are refused: exit code 1
+    if so.
 
-    Library, `guardrails run`, `mcp` and `hook` look at one file, that of `GUARDRAILS_DENY_ALL` or in your state folder. Calls
-    that run are settled; models still give their last answers.
+    The library, `guardrails run`, `mcp` and `hook` look at one file. `GUARDRAILS_DENY_ALL` names it, or it is in your
+    state folder. Calls that run are settled, and models still give their last answers.
     """
     from guardrails.policy.live.switch import reason_of, switch_file, turn_off, turn_on
 

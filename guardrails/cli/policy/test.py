@@ -32,12 +32,14 @@ def policy_test(
         typer.Argument(
             metavar="POLICY",
             autocompletion=policies,
-            help="A policy file, or a shipped name; none: all that are shipped.",
+            help="A policy file, or the name of a shipped one. Without it all shipped policies are tested.",
         ),
     ] = None,
     cases: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="CASES", help="Files of cases; none: the policy's own, found by its name."),
+        typer.Argument(
+            metavar="CASES", help="Files of cases. Without one the policy's own cases are taken, found by its name."
+        ),
     ] = None,
     *,
     only: Annotated[str, typer.Option("-k", metavar="TEXT", help="Only cases with this in their name.")] = "",

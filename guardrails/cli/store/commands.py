@@ -37,7 +37,7 @@ def _about() -> None:
 
 
 Place = Annotated[str, typer.Argument(metavar="STORE", help="The file of a SqliteStore, or the URL of a RedisStore.")]
-Namespace = Annotated[str, typer.Option(metavar="NAME", help="That of a RedisStore.")]
+Namespace = Annotated[str, typer.Option(metavar="NAME", help="The namespace of a RedisStore.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Only keys that begin with it; scopes begin with `/`.")]
@@ -51,10 +51,10 @@ def ls(
     *,
     prefix: Prefix = "",
     idle: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only what nothing has changed for so long: 30d.")
+        str | None, typer.Option(metavar="TIME", help="Only entries that nothing has changed for that long: 30d.")
     ] = None,
     limit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Lines at most, the latest changed first; 0: all.")
+        int, typer.Option(metavar="N", min=0, help="Show at most so many lines, the latest changed first; 0 shows all.")
     ] = SHOWN,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
@@ -89,7 +89,7 @@ def ls(
 @examples("guardrails store show state.db session-1", "guardrails store show state.db session-1 --json")
 def show(
     place: Place,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="As `ls` lists it.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key, as `ls` lists it.")],
     *,
     namespace: Namespace = "guardrails",
     as_json: Json = False,
@@ -114,7 +114,7 @@ def show(
 @examples("guardrails store forget state.db session-1", "guardrails store forget state.db session-1 session-2 --yes")
 def forget(
     place: Place,
-    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="As `ls` lists them.")],
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Keys, as `ls` lists them.")],
     *,
     yes: Yes = False,
     namespace: Namespace = "guardrails",
@@ -149,7 +149,7 @@ def forget(
 def prune(
     place: Place,
     *,
-    idle: Annotated[str, typer.Option(metavar="TIME", help="Drop what nothing has changed for so long: 30d, 12h.")],
+    idle: Annotated[str, typer.Option(metavar="TIME", help="Drop what nothing has changed for that long: 30d, 12h.")],
     prefix: Prefix = "",
     scopes: Annotated[bool, typer.Option("--scopes", help="Drop scopes too: their budgets start afresh.")] = False,
     yes: Yes = False,

@@ -14,6 +14,8 @@ from typing import Any, Final, NoReturn
 
 import typer
 
+from guardrails.processes.streams import said_of
+
 
 FOUND: Final = 1
 """Exit code: done, and something was found."""
@@ -61,15 +63,6 @@ def failures_told() -> Iterator[None]:
         fail(str(error))
     except OSError as error:
         fail(said_of(error))
-
-
-def said_of(error: OSError) -> str:
-    """
-    Returns the words for a file, a pipe or a disk that fails.
-    """
-    if error.filename:
-        return f"cannot use `{error.filename}`: {error.strerror}"
-    return f"cannot go on: {error.strerror}" if error.strerror else str(error)
 
 
 def tell_of_nothing(message: str) -> NoReturn:

@@ -10,7 +10,7 @@ import sys
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from guardrails.core.values.errors import PolicyError
 
@@ -37,6 +37,11 @@ Examples:
   guardrails hook status            # is it there, and does it answer?
   guardrails hook uninstall claude  # take it out again
 """
+_EXAMPLES: Final = {
+    "install": ("claude", "codex gemini --policy strict", "claude --project --observe"),
+    "uninstall": ("claude", "claude codex gemini"),
+    "status": ("", "claude --json"),
+}
 _TRUST: Final = "Codex skips hooks that nobody has trusted, and says nothing: start `codex`, type `/hooks`, look at ours and trust it."
 _FOLDERS: Final = "Gemini CLI runs hooks in folders that it trusts only: `/permissions` in it says whether this one is."
 
@@ -72,32 +77,51 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="install|uninstall|status")
-    install = commands.add_parser("install", help="write the hook into a client's settings", allow_abbrev=False)
-    uninstall = commands.add_parser("uninstall", help="take it out again", allow_abbrev=False)
+    install = _command(commands, "install", "write the hook into a client's settings")
+    uninstall = _command(commands, "uninstall", "take the hook out again")
     for command in (install, uninstall):
         command.add_argument("clients", nargs="+", choices=tuple(CLIENTS), metavar="claude|codex|gemini")
         place = command.add_mutually_exclusive_group()
         place.add_argument(
-            "--project", dest="place", action="store_const", const="project", help="this folder's settings, not yours"
+            "--project",
+            dest="place",
+            action="store_const",
+            const="project",
+            help="use the settings of this folder, not your own",
         )
         place.add_argument(
             "--local",
             dest="place",
             action="store_const",
             const="local",
-            help="this folder's, kept out of git (claude only)",
+            help="use those of this folder that git ignores (claude only)",
         )
         command.set_defaults(place="user")
-    install.add_argument("--policy", metavar="NAME|PATH", default="default", help="default: `default`")
-    install.add_argument("--observe", action="store_true", help="decide and record, and say nothing")
-    install.add_argument("--store", metavar="PATH|URL", help="the file of the sessions' states, or redis://..")
+    install.add_argument(
+        "--policy", metavar="NAME|PATH", default="default", help="the policy that guards; `default` if none is named"
+    )
+    install.add_argument("--observe", action="store_true", help="decide and record, but refuse nothing")
+    install.add_argument("--store", metavar="PATH|URL", help="keep the states of sessions there, or in redis://..")
     install.add_argument("--records", metavar="PATH", help="write a line of each decision there")
-    install.add_argument("--user", metavar="U", help="whose sessions these are")
-    install.add_argument("--tenant", metavar="T", help="and of whose organisation")
-    shown = commands.add_parser("status", help="is it there, and does it answer?", allow_abbrev=False)
+    install.add_argument("--user", metavar="U", help="the user of these sessions, for a scope `user`")
+    install.add_argument("--tenant", metavar="T", help="their tenant, for a scope `tenant`")
+    shown = _command(commands, "status", "say whether the hook is there, and whether it answers")
     shown.add_argument("clients", nargs="*", choices=[*CLIENTS, []], metavar="claude|codex|gemini")
     shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON")
     return parser
+
+
+def _command(commands: Any, name: str, says: str) -> argparse.ArgumentParser:
+    lines = "".join(f"  {f'guardrails hook {name} {rest}'.rstrip()}\n" for rest in _EXAMPLES[name])
+    made: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=says,
+        description=f"{says[0].upper()}{says[1:]}{'' if says.endswith('?') else '.'}",
+        epilog=f"Examples:\n{lines}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    return made
 
 
 def _install(said: argparse.Namespace, python: str) -> int:

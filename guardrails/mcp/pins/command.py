@@ -20,9 +20,14 @@ USAGE = """\
 Usage: guardrails mcp pins [--json] [--pins FILE]
        guardrails mcp allow [--pins FILE] SERVER [TOOL]...
 
-pins shows the servers whose tools were seen, and what held tools say now beside
-what they said first. allow allows held tools of SERVER, which is its name or
-its id; all of them if none is named.
+`pins` shows the servers whose tools were seen. Of a held tool it shows what the
+tool says now beside what it said first. `allow` lets the named tools of SERVER
+run again. Without a TOOL it allows all of them. SERVER is a name or an id.
+
+Examples:
+  guardrails mcp pins
+  guardrails mcp pins --json
+  guardrails mcp allow time
 """
 
 

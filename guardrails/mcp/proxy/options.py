@@ -21,41 +21,42 @@ Stands in front of an MCP server and guards its tools. All else passes as it is.
 Options:
   --policy NAME|PATH   the policy: default, strict, observe, or a file
                        [default: default]
-  --session NAME       the session of all calls; else each process is one, or a
-                       client names it
-  --user ID            whose calls these are, for a policy with a scope `user`
-  --tenant ID          the same for a scope `tenant`
-  --store PATH|URL     a file of SQLite for the state, which processes share, or
-                       redis://..; else memory
+  --session NAME       the session of all calls; without it each process is
+                       one, or a client names it
+  --user ID            the user of the calls, for a policy with a scope `user`
+  --tenant ID          the tenant of the calls, for a scope `tenant`
+  --store PATH|URL     a file of SQLite for the state, which processes share,
+                       or redis://..; without it memory
   --records PATH       a file of JSON lines for what was decided
   --structured keep|drop
-                       whether tools promise a form of their structured content:
-                       without it any result can be cut  [default: keep]
-  --pins FILE|none     where it is kept what tools said when first seen: one
-                       that changes is held until `guardrails mcp allow`; none
-                       holds no tool  [default: your state folder]
+                       keep: tools promise the form of structured content.
+                       drop: they do not, so any result can be cut
+                       [default: keep]
+  --pins FILE|none     the file of what tools said when first seen; a tool
+                       that changes is held until `guardrails mcp allow`. none:
+                       no tool is held  [default: a file of your state folder]
   --url URL            a server over streamable HTTP
   --header NAME:VALUE  a header for it, such as its key; ${NAME} stands for a
                        variable of the environment
-  --listen [HOST:]PORT listen over streamable HTTP before the server at --url;
-                       this machine only unless HOST is said
+  --listen [HOST:]PORT listen over streamable HTTP before the server at --url,
+                       on this machine only if no HOST is named
   --identity-header NAME, --tenant-header NAME
-                       headers that say whose a request is, set by what stands
-                       before us
-  --token-key FILE     public keys (PEM or a JWK set) of who signs bearer
-                       tokens: these say whose a request is
-  --token-audience URL what a token must be meant for: our own address, as
-                       clients know it
-  --token-issuer URL   who must have issued it
+                       headers that name the user and the tenant of a request;
+                       a proxy in front of this one sets them
+  --token-key FILE     public keys (PEM or a JWK set) that bearer tokens are
+                       signed with; a token names user and tenant
+  --token-audience URL the audience that a token must name: the address of this
+                       proxy, as clients know it
+  --token-issuer URL   the issuer that a token must name
   --identity-claim NAME, --tenant-claim NAME
                        claims of a token that name the user and the tenant
                        [default: sub, none]
-  --allow-host NAMES   names that clients may call us by beside localhost, with
-                       commas between them
-  --config FILE        servers as clients keep them (`mcpServers`): start the
-                       one of --server, or print the file for a client that
-                       puts each of them behind one budget
-  --server NAME        which of them
+  --allow-host NAMES   names of this proxy, beside localhost, that clients may
+                       use, with commas between them
+  --config FILE        a client's file of servers (`mcpServers`). With --server
+                       that one is started. Without it the file is printed
+                       with each server behind one budget
+  --server NAME        the server of that file to start
   --help               show this and exit
 
 Examples:

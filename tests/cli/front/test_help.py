@@ -31,6 +31,13 @@ def commands(group: Any = ROOT, before: tuple[str, ...] = ()) -> list[tuple[str,
     return found
 
 
+PARTS = [
+    *(("hook", name) for name in ("install", "uninstall", "status")),
+    *(("mcp", name) for name in ("snippet", "pins", "allow")),
+]
+"""The commands of those that start by themselves."""
+
+
 def helped(words: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> str:
     monkeypatch.setenv("COLUMNS", str(columns))
     if words[:1] in (("hook",), ("mcp",)):
@@ -54,18 +61,21 @@ def parse(words: list[str]) -> None:
         rest = rest if hasattr(command, "list_commands") else []
 
 
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
+@pytest.mark.parametrize("words", [*commands(), *PARTS], ids=" ".join)
 def test_each_command_has_two_or_three_examples_that_parse(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = exemplary(helped(words, 80, monkeypatch, capsys))
     assert 2 <= len(found) <= 3
     for line in found:
-        assert line[: 1 + len(words)] == ["guardrails", *words]
-        if words == ("hook",):
+        # `pins` and `allow` have one help.
+        assert line[: 1 + len(words)] == ["guardrails", *words] or line[:2] == ["guardrails", "mcp"]
+        if words[0:1] == ("hook",):
             _parser().parse_args(line[2:])
-        elif words == ("mcp",):
-            assert line[3] in CLIENTS if line[2] == "snippet" else options_of(line[2:]).command
+        elif words[0:1] == ("mcp",):
+            assert line[2] in ("pins", "allow") or (
+                line[3] in CLIENTS if line[2] == "snippet" else options_of(line[2:]).command
+            )
         else:
             parse(line)
 
@@ -88,12 +98,7 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
 
 @pytest.mark.parametrize(
     "words",
-    [
-        ("mcp",),
-        *(("mcp", name) for name in ("snippet", "pins", "allow")),
-        ("hook",),
-        *(("hook", name) for name in ("install", "uninstall", "status")),
-    ],
+    [("mcp",), ("hook",), *PARTS],
     ids=" ".join,
 )
 def test_the_help_of_a_command_that_starts_by_itself_fits_into_80_columns(
@@ -128,4 +133,7 @@ def test_the_help_of_policy_says_that_it_tests_and_prints_the_schema() -> None:
 
 def test_a_group_tells_of_its_commands_in_whole_sentences() -> None:
     for words in ((), ("policy",), ("store",)):
-        assert "..." not in CliRunner().invoke(app, [*words, "--help"]).stdout.partition("Commands:")[2]
+        told = CliRunner().invoke(app, [*words, "--help"]).stdout.partition("Commands:")[2]
+        assert "..." not in told
+        assert told.count("`") % 2 == 0
+        assert told.count("{") == told.count("}")

@@ -23,6 +23,10 @@ nothing is written.
 
 Clients:
   {clients}
+
+Examples:
+  guardrails mcp snippet claude-code
+  guardrails mcp snippet cursor --policy strict -- uvx mcp-server-time
 """
 _PLACEHOLDER: Final = ("YOUR-SERVER", "ITS-ARGUMENTS")
 _PATHS: Final = frozenset({"store", "records", "config"})
