@@ -93,6 +93,8 @@ def of_page(path: Path) -> Iterator[Sentence]:
     block: list[str] = []
     begun = 0
     for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.startswith("    ") and not block and not re.match(r"\s+([*+-]|\d+\.)\s", line):
+            continue  # indented code
         stripped = line.strip().lstrip("> ")
         item = re.match(r"([*+-]|\d+\.)\s+", stripped)
         if not stripped or item or stripped.startswith(("#", "|", "<", "===", "---")):
@@ -101,6 +103,35 @@ def of_page(path: Path) -> Iterator[Sentence]:
         if stripped and not stripped.startswith(("#", "|", "<", "===", "---")):
             begun = begun if block else number
             block.append(stripped[item.end() :] if item else stripped)
+
+
+def of_tables(path: Path) -> Iterator[Sentence]:
+    """
+    Returns the sentences in the cells of the tables of a page. A cell that only quotes in backticks is none.
+    """
+    text = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), path.read_text(encoding="utf-8"))
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("|"):
+            for cell in re.split(r"(?<!\\)\|", line.strip("| ")):
+                yield from (
+                    Sentence(path, number, said) for said in split(_LINK.sub(r"\1", re.sub(r"``.*?``", "`code`", cell)))
+                )
+
+
+def of_policy(path: Path) -> Iterator[Sentence]:
+    """
+    Returns the sentences in the comments of a policy file.
+    """
+    block: list[str] = []
+    for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
+        alone = re.match(r"\s*#\s?(?!yaml-language-server)(.*)", line)
+        beside = None if alone else re.search(r"\s#\s(.*)$", line)
+        if alone:
+            block.append(alone[1])
+            continue
+        for told in (" ".join(block), beside[1] if beside else ""):
+            yield from (Sentence(path, number, said) for said in split(told))
+        block = []
 
 
 def of_module(path: Path) -> Iterator[Sentence]:
@@ -159,11 +190,22 @@ def modules() -> list[Path]:
     return sorted((ROOT / "guardrails").rglob("*.py"))
 
 
+def policies() -> list[Path]:
+    """
+    Returns all shipped policies.
+    """
+    return sorted((ROOT / "policies").glob("*.yaml"))
+
+
 def read(path: Path) -> Iterator[Sentence]:
     """
-    Returns the sentences of a page or a module.
+    Returns the sentences of a page, a module or a policy.
     """
-    return of_page(path) if path.suffix == ".md" else of_module(path)
+    if path.suffix == ".md":
+        yield from of_page(path)
+        yield from of_tables(path)
+    else:
+        yield from of_policy(path) if path.suffix == ".yaml" else of_module(path)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -174,9 +216,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders (default: all)")
     parser.add_argument("--words", type=int, default=RULE, help="words of a sentence at most (%(default)s)")
     given = parser.parse_args(arguments)
-    files = [f for p in given.paths for f in ([p] if p.is_file() else [*p.rglob("*.md"), *p.rglob("*.py")])]
+    files = [
+        f
+        for p in given.paths
+        for f in ([p] if p.is_file() else [*p.rglob("*.md"), *p.rglob("*.py"), *p.rglob("*.yaml")])
+    ]
     found = 0
-    for path in files or [*pages(), *modules()]:
+    for path in files or [*pages(), *modules(), *policies()]:
         for sentence in read(path):
             for why in sentence.faults(given.words):
                 found += 1

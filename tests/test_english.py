@@ -6,7 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.english import BOUND, ROOT, Sentence, main, modules, of_module, of_page, pages, read, split
+from docs.site.staging import stage
+from tests.english import (
+    BOUND,
+    ROOT,
+    Sentence,
+    main,
+    modules,
+    of_module,
+    of_page,
+    of_policy,
+    of_tables,
+    pages,
+    policies,
+    read,
+    split,
+)
 
 
 def rooms() -> dict[str, list[Path]]:
@@ -19,7 +34,7 @@ def rooms() -> dict[str, list[Path]]:
     return found
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*pages(), *policies()], ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_page_has_no_sentence_that_must_be_decoded(page: Path) -> None:
     assert [(said.line, said.text, why) for said in read(page) for why in said.faults(BOUND)] == []
 
@@ -33,6 +48,15 @@ def test_a_room_has_no_docstring_or_message_that_must_be_decoded(room: str) -> N
         for why in said.faults(BOUND)
     ]
     assert told == []
+
+
+def test_no_page_that_the_site_makes_of_docstrings_schema_and_codes_must_be_decoded(tmp_path: Path) -> None:
+    stage(tmp_path / "docs")
+    made = sorted((tmp_path / "docs/reference").glob("*.md"))
+    assert len(made) > 5
+    assert [
+        (page.name, said.line, said.text, why) for page in made for said in read(page) for why in said.faults(BOUND)
+    ] == []
 
 
 def faults(text: str, words: int = BOUND) -> list[str]:
@@ -86,14 +110,31 @@ def test_code_counts_as_one_word() -> None:
 def test_a_page_is_read_without_its_code_tables_and_headings(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "# What it is\n\nOne. Two\nends.\n\n```sh\nWhat it runs.\n```\n\n| What it is. |\n\n* An item\n  goes on.\n* [A link](x.md).\n"
+        "# What it is\n\nOne. Two\nends.\n\n    What code = 1.\n    Where it ends.\n```sh\nWhat it runs.\n```\n\n| What it is. |\n\n* An item\n  goes on.\n* [A link](x.md).\n"
     )
     assert [(said.line, said.text) for said in of_page(page)] == [
         (3, "One."),
         (3, "Two ends."),
-        (12, "An item goes on."),
-        (14, "A link."),
+        (14, "An item goes on."),
+        (16, "A link."),
     ]
+
+
+def test_the_cells_of_tables_are_read(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "One.\n\n| key | says |\n|---|---|\n| `a\\|b` | Two. [Three](x.md) ends. |\n\n```\n| no table |\n```\n"
+    )
+    assert [(said.line, said.text) for said in of_tables(page) if said.text[0].isupper()] == [
+        (5, "Two."),
+        (5, "Three ends."),
+    ]
+
+
+def test_the_comments_of_a_policy_are_read(tmp_path: Path) -> None:
+    policy = tmp_path / "own.yaml"
+    policy.write_text("# One goes\n# on. Two.\nversion: 1   # three\n")
+    assert [said.text for said in of_policy(policy)] == ["One goes on.", "Two.", "three"]
 
 
 def test_an_empty_line_of_a_quotation_ends_its_paragraph(tmp_path: Path) -> None:

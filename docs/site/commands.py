@@ -20,7 +20,7 @@ def commands() -> str:
     """
     from guardrails.cli import app
 
-    text = "# Commands\n\nWhat `guardrails --help` and the help of each command print.\n"
+    text = "# Commands\n\nThe texts that `guardrails --help` and the help of each command print.\n"
     every = [(), *named(get_command(app))]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for words, said in zip(every, pool.map(helped, every), strict=True):

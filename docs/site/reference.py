@@ -92,7 +92,7 @@ def members(cls: type) -> str:
         text += f"\n{block(chr(10).join(plain(one.written) for one in declared))}"
         text += listed(one for one in declared if one.says)
     if cls in GUARDS:
-        return f"{text}\n[What it decides](../guards/{cls.name}.md).\n"
+        return f"{text}\n[The page of this guard](../guards/{cls.name}.md) has examples.\n"
     for one in methods(cls):
         text += f"\n### {cls.__name__}.{one.name}\n\n{block(one.written)}\n{one.says}\n"
     return text

@@ -17,8 +17,8 @@ FILE = {
     "version": "The version of the file format. Every file names it.",
     "extends": "The policies that this one builds on: shipped names, or paths relative to this file.",
     "mode": "The mode of all guards that set none of their own.",
-    "on_error": "What becomes of a call if a guard itself fails.",
-    "envelope": "The form of what the model reads: the result apart from what is said of it, or merged with it.",
+    "on_error": "The fate of a call if a guard itself fails: it is refused, or it runs.",
+    "envelope": "The form of the text for the model: the result apart from what is said of it, or merged with it.",
     "fields": "The optional fields of the envelope that are written. All, if the key is left out.",
     "prices": "USD per million tokens, by the name of a model or a glob.",
     "messages": "Wordings of your own, by code.",
@@ -39,7 +39,7 @@ def settings() -> str:
     text = "# Settings of a policy file\n\nAll keys that a file may have, from its JSON Schema: `guardrails policy schema` prints that.\n"
     text += "\n## The file\n\n| key | type | meaning |\n|---|---|---|\n"
     text += "".join(f"| `{key}` | {kind(keys[key], kinds)} | {FILE[key]} |\n" for key in keys if key in FILE)
-    text += "\n## A rule of `tools`\n\nWhat a rule declares of the tools that match. Settings of guards may stand beside it.\n"
+    text += "\n## A rule of `tools`\n\nA rule declares this of the tools that match. Settings of guards may stand beside it.\n"
     text += "\n| key | type | meaning |\n|---|---|---|\n"
     says = {one.name: " ".join(one.says.split()) for one in fields(Tool)} | FILE
     says |= {"match": "A glob, or several, of names of tools."}
@@ -59,7 +59,7 @@ def guard(name: str, kinds: dict[str, Any]) -> str:
     """
     own = kinds["".join(part.title() for part in name.split("_"))]
     page = (DOCS / "guards" / f"{name}.md").read_text(encoding="utf-8")
-    text = f"\n## {name}\n\n{own['description']}\n\n[What it decides](../guards/{name}.md), with examples.\n"
+    text = f"\n## {name}\n\n{own['description']}\n\n[The page of this guard](../guards/{name}.md) has examples.\n"
     text += "\n| setting | type | default | meaning |\n|---|---|---|---|\n"
     for key, of in own["properties"].items():
         if of.get("deprecated"):

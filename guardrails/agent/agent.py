@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS: Final = (
     "You are an agent. Work on the user's task with your tools, step by step, until it is done; then answer in plain text, "
-    "without a tool call. The result of a call is a JSON object whose `status` says how it went. Where a call was refused or "
+    "without a tool call. The result of a call is a JSON object whose `status` says how it went. If a call was refused or "
     "failed, do what its hint says; do not repeat it unchanged. Your workspace is the folder {workspace}."
 )
 GO_ON: Final = "Go on with the task: its limits were raised."

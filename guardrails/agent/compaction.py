@@ -41,8 +41,8 @@ _SAID: Final = ("system", "developer", "user")
 _KEPT: Final = ("status", "code", "error_type", "handle", "limit_reached", "limit_message")
 """Of an envelope, in a result that is left out."""
 _GONE: Final = (
-    "This result was taken out of the conversation, which had grown too long. What it showed is not lost if you noted it; "
-    "call the tool again if you need it."
+    "This result was taken out of the conversation, which had grown too long. If you need it again and did not note it, "
+    "call the tool again."
 )
 _CUT: Final = "This result was cut, since it does not fit into the conversation. Ask for less at once."
 

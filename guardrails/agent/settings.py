@@ -41,7 +41,7 @@ class Settings:
     builtins: bool = True
     """The library's own tools: files, a shell, memory, the web, sub-agents, messages."""
     sandbox: Literal["auto", "bwrap", "landlock", "none"] = "auto"
-    """What commands are confined by: `auto`, `bwrap`, `landlock`, or `none`; never `none` unless that is said."""
+    """The sandbox of commands: `auto`, `bwrap`, `landlock`, or `none`. `auto` never chooses `none`."""
     network: bool = False
     """Commands may use the network."""
     search: str | None = None

@@ -100,9 +100,9 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
 @app.callback()
 @examples("guardrails demo", "guardrails init sessions/ -o policy.yaml", "guardrails replay policy.yaml sessions/")
 def guardrails(
-    version: Annotated[
+    version: Annotated[  # noqa: FBT002
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,  # noqa: FBT002
+    ] = False,
 ) -> None:
     """
     Guards for the tool calls of an LLM agent.

@@ -48,8 +48,8 @@ def train(
     Learn from records which failures are worth retrying; the model is replaced only if the new one is better.
 
     The counts are kept by day beside the model: run it daily on the same folder, and only new records are read. Exit
-    code 1: the model is trained, but retries of some tool do not end as the present model predicts, or serving saw
-    other features than training.
+    code 1: retries of some tool do not end as the present model predicts, or serving saw other features than training.
+    The model is trained all the same.
     """
     from guardrails.offline.learning.train import train as run
 

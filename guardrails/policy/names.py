@@ -15,6 +15,6 @@ READ_ONLY_NAMES: Final[tuple[Rule, ...]] = tuple(
 """
 The rules that tell looks from work by the tools' names: `Policy(guards, rules=[*own, *READ_ONLY_NAMES])`.
 
-Without them a policy made in code guesses nothing: a tool that declares nothing is taken to change something. What a tool
-declares, and what a rule before these says, outweighs them.
+Without them a policy made in code guesses nothing: a tool that declares nothing is taken to change something. The
+declaration of a tool, or a rule before these, outweighs them.
 """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Parameters = type["BaseModel"] | Mapping[str, Any] | Arguments
-"""What defines the parameters of a tool where its function does not: a pydantic model, a JSON Schema, a made check."""
+"""The parameters of a tool, if its function does not define them: a pydantic model, a JSON Schema, a made check."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What the API takes as the name of a function."""

@@ -66,7 +66,7 @@ class Completion:
     elapsed_ms: int = 0
     """From the first event of the session to this one."""
     marks: dict[str, Any] | None = None
-    """Where its event stands among those of other sessions, where it shares anything with them."""
+    """The place of its event among those of other sessions, if it shares anything with them."""
 
     @classmethod
     def of(

@@ -49,20 +49,20 @@ class Decision:
     repeated: bool = field(default=False, kw_only=True)
     """The same question was asked before and is not settled: no new charge, no new `call` event."""
     claim_n: int = field(default=0, kw_only=True)
-    """Number of the `claim` event, where an admission that was decided before is now run."""
+    """Number of the `claim` event, if an admission that was decided before is now run."""
     park_n: int = field(default=0, kw_only=True)
-    """Number of the `park` event, if the call now waits for a person; of the `claim` event, if it is one that was approved or
-    suspended."""
+    """Number of the `park` event, if the call now waits for a person. Of a call that was approved or suspended it is the number of
+    the `claim` event."""
     expired: tuple[tuple[int, Pending], ...] = field(default=(), kw_only=True)
     """(event number, admission) given up on the way."""
     session: str = field(default="", kw_only=True)
     """Id of the session that it is of."""
     run: str = field(default="", kw_only=True)
-    """Which life of that session."""
+    """The life of that session, since a name may have more than one."""
     marks: dict[str, Any] | None = field(default=None, kw_only=True)
-    """Where its event stands among those of other sessions, where it shares anything with them."""
+    """The place of its event among those of other sessions, if it shares anything with them."""
     left_ms: int | None = field(default=None, kw_only=True)
-    """Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away."""
+    """Milliseconds until the time of the session, or of a scope, is up. None if there is no limit, or if it is days away."""
     retry_source: RetrySource | None = field(default=None, kw_only=True)
     """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
 

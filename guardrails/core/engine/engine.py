@@ -89,7 +89,7 @@ class Happened(NamedTuple):
     run: str
     """Which life of the session."""
     marks: dict[str, Any] | None
-    """Where it stands among the events of other sessions."""
+    """Its place among the events of other sessions."""
     limits: dict[str, int] | None = None
     """The amounts that it set or held, by limit."""
     refused: tuple[str, str] | None = None

@@ -52,11 +52,11 @@ class FailureRule:
     """A regular expression, looked for in the first 8,192 characters in linear time: no lookaround, no backreferences.
     `(?i)` ignores case."""
     unfit: Mapping[str, Any] | None = None
-    """A JSON Schema that the value does not fit, in any of the forms in which the result can be read: another form of answer
-    than the one agreed on. What cannot be checked, such as a text that is too long to be read as JSON, is no failure."""
+    """A JSON Schema. The result is a failure if the value fits it in none of the forms in which the result can be read. A value
+    that cannot be checked, such as a text that is too long to be read as JSON, is no failure."""
     other_than: Field | None = None
-    """Dotted path of an argument of the call that the value repeats in an honest answer: both are there, and another text or
-    number is another entity's data. Case and outer white space do not count."""
+    """Dotted path of an argument of the call. An honest answer repeats its value. If both are there and differ, the answer is
+    data of another entity. Case and outer white space do not count."""
     error_type: ErrorType | None = None
     """None: taken from the status, or from the text of the failure."""
 

@@ -101,10 +101,10 @@ class SessionState:
     limits: dict[str, int] = field(default_factory=dict)
     """Limits of this session that differ from its policy's: raised by `extend`, given to a child."""
     holds: dict[str, Hold] = field(default_factory=dict)
-    """The holds for model requests, by the number of the event, and for calls by guess, `c` and their `seq`; a scope
-    has the session and `#` before it."""
+    """The holds. Those for model requests are named by the number of the event, those for calls by guess by `c` and their `seq`.
+    In a scope the session and `#` stand before it."""
     used: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """By tool, `""` for model responses: how many said what they used, and their micro-dollars and tokens together."""
+    """The use of each tool, and of model responses under `""`: how many told it, their micro-dollars, their tokens."""
     refusals: list[int] = field(default_factory=list)
     """Signatures of the latest refused calls as `low` gives them, the newest last."""
     exhausted: tuple[str, str] | None = None
@@ -113,10 +113,10 @@ class SessionState:
     parked: int = 0
     """Admissions that wait for a person, or were approved or suspended and do not run."""
     stood_ms: int = 0
-    """How long the session's time stood still up to the latest event; see `waited_ms`."""
+    """Milliseconds for which the session's time stood still, up to the latest event; see `waited_ms`."""
     asking: bool = False  # a model request was told that no response has followed yet
     told: bytes = b""
-    """Of the latest responses that were told by a key, `KEY_BYTES` each; the lowest bit: it was charged too."""
+    """The latest responses that were told by a key, `KEY_BYTES` each. The lowest bit is set if it was charged too."""
     answers: dict[int | None, tuple[str, str]] = field(default_factory=dict)
     """The results of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
     leases: dict[str, Lease] = field(default_factory=dict)

@@ -55,9 +55,9 @@ class Tool:
     same_thread: bool = False
     """It works only in the thread that calls it: without a *timeout* it is not held to the time that the session has left."""
     result: ResultClassifier | None = None
-    """How to see a failure that hides in a result."""
+    """The rules by which a failure that hides in a result is found."""
     returns_envelope: bool = False
-    """An object that it returns in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is one; text never is."""
+    """An object that it returns in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is taken as one. Text never is."""
     ask_user: tuple[str, ...] = ()
     """Arguments that only the user can know."""
     paths: tuple[str, ...] = ()
@@ -69,8 +69,8 @@ class Tool:
     """
     by_argv: bool = False
     """
-    Its commands are read by the library's own small language and run program by program, without a shell, if an allow list
-    is held against them (the guard `shell`). Only for tools that do so: an allow list is held against plain text for others.
+    The tool runs commands program by program, without a shell, in the library's own small language. An allow list of the
+    guard `shell` is then held against each program. For other tools it is held against plain text.
     """
     labels: tuple[str, ...] = ()
     """Arguments that only tell a person what the call is for, in other words each time: no part of what makes calls the same."""

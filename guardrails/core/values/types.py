@@ -111,10 +111,10 @@ class ToolCall:
     waits: bool | None = None
     """Whether it is a command that is made again until something has happened; None: nobody looked."""
     guess: tuple[int, int] | None = None
-    """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them; None: nothing is
-    known."""
+    """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them. None if
+    nothing is known."""
     attempt: int = 0
-    """Which attempt at a call it is that the library makes again by itself, from 1; 0: whoever asks makes it again."""
+    """The number of the attempt, from 1, if the library makes the call again by itself. 0 if the caller does."""
     given: Any = None
     """Its arguments as they were passed, if the library may make it again."""
 

@@ -84,7 +84,7 @@ class Failed(TypedDict):
     message: NotRequired[str]
     http_status: NotRequired[Annotated[int, Ge(100), Le(599)]]
     retry_after: NotRequired[Duration]
-    """What the server asked to wait."""
+    """The wait that the server asked for."""
 
 
 class Charge(TypedDict):
@@ -95,7 +95,7 @@ class Charge(TypedDict):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     tokens: NotRequired[Whole]
-    """Absent: the response did not say what it used."""
+    """Left out if the response did not say what it used."""
     cost_usd: NotRequired[Dollars]
     """Absent: its price is unknown, which ends a session with a cost limit unless `on_unpriced` is `warn`."""
     calls: NotRequired[Whole]
@@ -144,7 +144,7 @@ class Step(TypedDict):
     reason: NotRequired[str]
     """Why."""
     exhausted: NotRequired[Text | None]
-    """What a host reads before its next model request: the code that ended the session; null: it goes on."""
+    """The code that ended the session, as a host reads it before its next model request. null if the session goes on."""
     repeat: NotRequired[Annotated[int, Ge(1), Le(MAX_TIMES)]]
     """Run *steps* so many times; `$n` in their texts is the number of the repetition, from 1."""
 
@@ -154,7 +154,7 @@ class Step(TypedDict):
     """A map, or the text that the model wrote."""
     id: NotRequired[Name]
     result: NotRequired[Any]
-    """What the tool gives back; `ok` where nothing else is said."""
+    """The result that the tool gives back; `ok` if the key is left out."""
     result_bytes: NotRequired[Annotated[ByteSize, Ge(2), Le(MAX_RESULT)]]
     """In place of a result: a text of that many bytes of JSON."""
     error: NotRequired[ErrorType | Failed]
@@ -164,11 +164,11 @@ class Step(TypedDict):
     lost: NotRequired[Literal[True]]
     """In place of a result: nobody learns how the call ended, and its admission is given up."""
     takes: NotRequired[Duration]
-    """How long the call runs."""
+    """The time that the call runs."""
     cost_usd: NotRequired[Dollars]
-    """What the call really cost; absent: the estimate."""
+    """The real cost of the call. If the key is left out, the estimate counts."""
     tokens: NotRequired[Whole]
-    """What the call really used."""
+    """The tokens that the call really used."""
 
     expect: NotRequired[Literal["allow", "nudge", "pending", "deny"]]
     """Absent: `allow`."""

@@ -36,9 +36,9 @@ class Approve(Guard):
     tools: tuple[Glob, ...] = ()
     """Globs of the tools that a person has to approve."""
     reason: str = ""
-    """Why, for the person who is asked and for the model."""
+    """The reason, for the person who is asked and for the model."""
     expires: Annotated[Duration, Gt(0)] | None = None
-    """How long a question waits for its answer, and an approved call may be made. Without it a question waits for good, and an
+    """The time that a question waits for its answer, and that an approval holds. Without it a question waits for good, and an
     approval holds for a day."""
 
     @classmethod

@@ -106,7 +106,7 @@ ACCESS: Final = (
     ),
     Explained(
         code="shell.unreadable",
-        when="no valid bash, a NUL, more than 16 KiB beside here-documents, nested too deep, far more to run than is written, or the parser failed; with `allow` also a program that starts others if it is not clear which; always denied",
+        when="no valid bash, a NUL, more than 16 KiB beside here-documents, nested too deep, far more to run than is written, or the parser failed. With `allow` also a program that starts others if it is not clear which ones. It is always denied",
         means="The command cannot be read, so nobody knows what it would run. If the parser is missing, every command is refused so.",
         told="The command cannot be read: $reason. Write it plainer: one valid bash command, or several calls.",
         retry=OTHERWISE,

@@ -113,7 +113,7 @@ LIMITS: Final = (
         code="budget.unpriced",
         when="a model response of unknown price, or of unknown usage, under a cost limit: the session is over; status `limit_reached`",
         means="The policy limits the cost, and nobody knows what a response of this model cost. A limit that cannot be held closes.",
-        told="No price is known for the model `$model`, so the cost limit ($limit) cannot be held: set it under `prices` in the policy, or pass `cost_usd` to `charge`. "
+        told="No price is known for the model `$model`, so the cost limit ($limit) cannot be held. Set it under `prices` in the policy, or pass `cost_usd` to `charge`. "
         + _DONE,
         retry=OVER,
         settings=("budget.max_cost_usd", "budget.on_unpriced", "prices"),

@@ -47,11 +47,11 @@ def told(model: str, limit: str, *, untold: bool) -> str:
     named = f"the model `{model}`" if model else "a model"
     if untold:
         return (
-            f"A response of {named} did not say what it used, so the cost limit ({limit}) cannot be held: have its usage "
-            "reported, set a price of 0 under `prices` in the policy if it is free, or pass `cost_usd` to `charge`. "
+            f"A response of {named} did not say what it used, so the cost limit ({limit}) cannot be held. Have its usage "
+            "reported, or pass `cost_usd` to `charge`. If it is free, set a price of 0 under `prices` in the policy. "
             "Stopping tool loop."
         )
     return (
-        f"No price is known for {named}, so the cost limit ({limit}) cannot be held: set it under `prices` in the policy, "
+        f"No price is known for {named}, so the cost limit ({limit}) cannot be held. Set it under `prices` in the policy, "
         "or pass `cost_usd` to `charge`. Stopping tool loop."
     )

@@ -59,11 +59,11 @@ class Loops(Guard):
     unrepaired: Grades = map_of(nudge=None, deny=1)
     """Identical failures whose cause lies in the call, while nothing is done that could remove it."""
     reread: Grades = map_of(nudge=1, deny=None)
-    """Equal answers of a read-only tool to the exact call, while nothing is done that could change them; to refuse the
-    second asks for tools of which none hands out the next of something, or the time."""
+    """Equal answers of a read-only tool to the exact call, while nothing is done that could change them. The second is
+    refused only if no tool hands out the next of something, or the time."""
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
-    """Seconds after a call in which it is taken that nobody else changes anything, so that what it showed may refuse the next;
-    none: for ever, even if things change by themselves."""
+    """Seconds for which a result is believed to be still true, so that it may refuse the next call. None: for ever, even if things
+    change by themselves."""
     cycle: Grades = map_of(nudge=2, deny=3)
     """Whole laps, of 2 to 5 calls."""
     same_error: Grades = map_of(nudge=3, deny=6)
@@ -74,10 +74,10 @@ class Loops(Guard):
     empty: Grades = map_of(nudge=4, deny=10)
     wait: Waits = map_of(nudge=3)
     final_after: Count | None = 3
-    """Turns in a row that only repeated refused calls, after which one more such denial ends the session; never where the
-    host tells no turns."""
+    """Turns in a row that only repeated refused calls. One more denial of that kind ends the session. It never does if the host
+    tells no turns."""
     model: Annotated[str, MinLen(1)] | None = None
-    """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
+    """A repeat model: `default`, the shipped one, or a file, relative to the policy file. With None only the plain rules hold."""
     learned: Learned = map_of(nudge=0.8, deny=None)
 
     def prepare(self) -> None:

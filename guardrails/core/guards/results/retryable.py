@@ -67,17 +67,17 @@ class Retryable(Guard):
     wait_cost_per_s: Annotated[float, Ge(0)] = 0.002
     """The same of each second of waiting."""
     fix_cost: Annotated[float, Ge(0)] = 0.2
-    """The same of correcting arguments or repairing something before the next try."""
+    """The same for a try after arguments were corrected or something was repaired."""
     success_usd: Annotated[float, Gt(0)] = 1.0
     """The worth of a success in USD, to weigh the tool's own cost by."""
     auto: bool = False
-    """The library itself makes a failed call again if that is advised, of tools that are declared `read_only`, `stable` or
-    `idempotent`; the model reads how the last attempt ended."""
+    """The library itself makes a failed call again if that is advised. The tool must be declared `read_only`, `stable` or
+    `idempotent`. The model reads the end of the last attempt."""
     auto_max_wait: Annotated[Duration, Gt(0)] = 20.0
     """Seconds; a longer wait is for the model to decide about."""
     explore: Annotated[float, Ge(0), Le(0.1)] = 0.0
-    """Share of failures of read-only and idempotent tools that are called retryable though it does not pay, to learn from
-    what comes of it; needs records."""
+    """Share of the failures of read-only and idempotent tools that are called retryable although it does not pay. `train` learns
+    from their retries, if there are records."""
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False

@@ -54,7 +54,7 @@ def test_the_message_names_the_model_and_how_to_price_it(clock: Any) -> None:
     session = capped(clock)
     session.charge(model=UNKNOWN, usage=SOME)
     assert session.limit_message == (
-        "No price is known for the model `no-such-model`, so the cost limit ($0.50) cannot be held: set it under `prices` "
+        "No price is known for the model `no-such-model`, so the cost limit ($0.50) cannot be held. Set it under `prices` "
         "in the policy, or pass `cost_usd` to `charge`. Stopping tool loop."
     )
 
@@ -130,8 +130,8 @@ def test_a_whole_response_that_does_not_say_what_it_used_closes_it(usage: Any, m
     assert session.exhausted_by == CODE
     named = f"the model `{model}`" if model else "a model"
     assert session.limit_message == (
-        f"A response of {named} did not say what it used, so the cost limit ($0.50) cannot be held: have its usage "
-        "reported, set a price of 0 under `prices` in the policy if it is free, or pass `cost_usd` to `charge`. "
+        f"A response of {named} did not say what it used, so the cost limit ($0.50) cannot be held. Have its usage "
+        "reported, or pass `cost_usd` to `charge`. If it is free, set a price of 0 under `prices` in the policy. "
         "Stopping tool loop."
     )
     session.extend()
