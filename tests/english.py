@@ -25,7 +25,8 @@ BANNED: Final[dict[str, str]] = {
     r"^None (of|but|that|where)\b": "name the thing: `No guard ...`, not `None of`",
     r"\bnothing where\b": "`Returns None if ...`",
     r"\b(None|True|False|empty|[A-Z]\w*Error|Missing\w+|Unfit) where\b": "`if`, not `where`, for a condition",
-    r"\bwhere (it|they|there|that|one|nobody|no|a|an|this) (is|are|was|were|has|have|lacks|cannot|can|does|do)\b": (
+    r"\b(only|also|even) where\b|\bwhere (nothing|nobody|none|something|somebody)\b": "`if`, not `where`, for a condition",
+    r"\bwhere (it|they|there|that|one|no|a|an|this) (is|are|was|were|has|have|lacks|cannot|can|does|do)\b": (
         "`if`, not `where`, for a condition"
     ),
     r"\bwhoever\b|\bwhatever\b(?! (it|they))|\bwhosoever\b": "name the person or the thing",

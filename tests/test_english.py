@@ -70,6 +70,8 @@ def faults(text: str, words: int = BOUND) -> list[str]:
         "None of the guards objects.",
         "Returns None where there is no model.",
         "Use it where it is installed.",
+        "A model is replaced only where the new one is better.",
+        "`ok` where nothing is said.",
         "Whoever puts one more waits.",
         "Where the file is kept.",
         "How many calls ran.",

@@ -1,5 +1,5 @@
 """
-The loop of an agent: streamed, its conversation cut where it grows too long for the model.
+The loop of an agent: streamed, its conversation cut if it grows too long for the model.
 """
 
 import sys

@@ -41,7 +41,7 @@ def load_tools(file: str) -> Registry:
 
 def replaced(registries: Sequence[Registry]) -> tuple[Registry, ...]:
     """
-    *registries*, where a tool of a later one takes the place of one of its name in those before it.
+    *registries* together: a tool of a later one takes the place of one of its name in those before it.
     """
     for place, registry in enumerate(registries):
         for name in registry:

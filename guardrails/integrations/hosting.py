@@ -65,7 +65,7 @@ class Asking:
 
     def ask(self, requested: ToolChoice = None) -> ToolChoice:
         """
-        Say that a model request starts; what to send as `tool_choice` where the user of the host *requested* another.
+        Say that a model request starts; what to send as `tool_choice` if the user of the host *requested* another.
         """
         try:
             if self._user and self.final.first and current_session() is None:

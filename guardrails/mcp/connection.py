@@ -187,7 +187,7 @@ class Connection:
 
 async def _listened(client: Client, life: _Life) -> None:
     """
-    Hear of changes by a subscription, where the protocol has them (2026-07-28); before, they came unasked.
+    Hear of changes by a subscription, if the protocol has them (2026-07-28); before, they came unasked.
     """
     with suppress(ListenNotSupportedError, MCPError, TimeoutError):
         while not life.lost.is_set():

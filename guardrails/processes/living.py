@@ -1,7 +1,7 @@
 """
 Commands that run now, so that none outlives the process that started it.
 
-A command runs in a thread of its own where its tool has a time limit; Ctrl-C does not reach that thread.
+A command runs in a thread of its own if its tool has a time limit; Ctrl-C does not reach that thread.
 """
 
 import atexit

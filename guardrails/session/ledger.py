@@ -193,7 +193,7 @@ class Ledger:
 
     def _time(self) -> int:
         """
-        The same, `NO_TIME` where the clock fails: the session's time stands still then, and nothing is lost.
+        The same, `NO_TIME` if the clock fails: the session's time stands still then, and nothing is lost.
         """
         try:
             return self._now()

@@ -1,5 +1,5 @@
 """
-Calls that the library makes again by itself: the wait before that, which ends early where its session is closed.
+Calls that the library makes again by itself: the wait before that, which ends early if its session is closed.
 
 Each attempt is a call of its own, decided and completed as any; nothing is open while it waits.
 """

@@ -56,7 +56,7 @@ def frames(body: Body, reply: Text | Calls | Failed, n: int) -> list[str]:
     """
     The server-sent events of a streamed response, `[DONE]` last.
 
-    The usage event (`choices == []`) comes only where `stream_options.include_usage` asks for it; every other event then
+    The usage event (`choices == []`) comes only if `stream_options.include_usage` asks for it; every other event then
     says `usage: null`.
     """
     if isinstance(reply, Failed):

@@ -1,7 +1,7 @@
 """
 A guard held to what it promises: `checks_fresh` and `far`.
 
-A guard is not asked where it says that it would say nothing. So a promise that does not hold is a refusal that nobody ever
+A guard is not asked if it says that it would say nothing. So a promise that does not hold is a refusal that nobody ever
 sees; here it is asked all the same.
 """
 
@@ -28,7 +28,7 @@ class _Far(NamedTuple):
 
 def watched(guard: Guard, broken: list[str]) -> Guard:
     """
-    *guard* for a policy in a test: it does what it does, and is asked also where it promises to say nothing. Each thing
+    *guard* for a policy in a test: it does what it does, and is asked also if it promises to say nothing. Each thing
     that it says there is added to *broken* as a sentence.
     """
     cls: Any = type(guard)

@@ -221,7 +221,7 @@ def _body(response: http.client.HTTPResponse, limit: int, deadline: float) -> tu
 
 def _kind(said: str) -> tuple[str, str]:
     """
-    (type, charset) of a `Content-Type`, each `""` where it says none.
+    (type, charset) of a `Content-Type`, each `""` if it says none.
     """
     text = said[:_MAX_TYPE_CHARS].lower()
     kind, charset = _TYPE.match(text), _CHARSET.search(text)

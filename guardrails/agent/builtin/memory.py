@@ -100,7 +100,7 @@ class Memory(ToolSet):
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """
-        The notes in one transaction. Raises ToolFailure where the file is locked, full or no database.
+        The notes in one transaction. Raises ToolFailure if the file is locked, full or no database.
         """
         deadline = time.monotonic() + MAX_SECONDS
         try:

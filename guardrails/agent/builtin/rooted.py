@@ -49,7 +49,7 @@ class Root:
         """
         The place of *path*, which need not exist; with *make* its folders are made.
 
-        Raises ToolFailure: `invalid_path` where it leads out, `not_found` where a folder on the way does not exist.
+        Raises ToolFailure: `invalid_path` if it leads out, `not_found` if a folder on the way does not exist.
         """
         text = path_of(path)
         # A backslash is a letter here; whoever takes it for a separator must not be led out either.

@@ -27,7 +27,7 @@ class Spawn(ToolSet):
     Starts *agent* on a task, with a share of the budget of *session*: *amounts* of its limits (`max_calls=20`,
     `max_cost_usd=0.1`). The part that the sub-agent does not use comes back.
 
-    *session* may be a function that gives it, where tools are made before their session.
+    *session* may be a function that gives it, if tools are made before their session.
     """
 
     names = ("spawn",)

@@ -27,7 +27,7 @@ class Claim:
     """
     The right to go on with the conversation *row* of the file *path*, until `release` or the end of the process.
 
-    One byte of the lock file `PATH-lock` for each. Raises ConversationError, naming it *name*, where another holds it.
+    One byte of the lock file `PATH-lock` for each. Raises ConversationError, naming it *name*, if another holds it.
     """
 
     def __init__(self, path: str, row: int, name: str, clock: Callable[[], float]) -> None:

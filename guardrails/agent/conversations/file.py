@@ -63,7 +63,7 @@ class File:
     @contextmanager
     def writing(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
         """
-        A transaction that begins by taking the right to write; nothing of it stays where the block raises.
+        A transaction that begins by taking the right to write; nothing of it stays if the block raises.
         """
         with self._lock:
             execute = self._own().execute

@@ -74,7 +74,7 @@ class Conversation(list[dict[str, Any]]):
 
     def insert(self, index: SupportsIndex, item: Any) -> None:
         """
-        Keep *item* where *index* is the end.
+        Keep *item* if *index* is the end.
         """
         if int(index) < len(self):
             self._refuse()

@@ -22,7 +22,7 @@ def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]
     """
     *files* but for those of a folder that are *outputs* (option to path) of an earlier run.
 
-    Ends the command where an output cannot be written, is a file that is to be read, or is another output too.
+    Ends the command if an output cannot be written, is a file that is to be read, or is another output too.
     """
     given = {option: path for option, path in outputs.items() if path is not None}
     places: dict[str, str] = {}

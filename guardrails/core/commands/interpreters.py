@@ -1,7 +1,7 @@
 """
 Code that is given to an interpreter on its command line, and the shell commands that it names.
 
-Nothing understands the code: only its string literals are looked at, where it speaks of running a program at all.
+Nothing understands the code: only its string literals are looked at, if it speaks of running a program at all.
 """
 
 import re

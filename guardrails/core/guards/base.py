@@ -148,7 +148,7 @@ class Guard:
 
     def prepare(self) -> None:
         """
-        Read what its settings name, once, where a policy is made. Raises GuardrailsError.
+        Read what its settings name, once, when a policy is made. Raises GuardrailsError.
         """
 
     # What it does.

@@ -200,7 +200,7 @@ def _failed(exc: BaseException, known: _Known) -> Outcome:
 
 def _said(exc: BaseException, kind: ErrorType) -> str:
     """
-    Returns the text of *exc*, with the name of its class where that says more.
+    Returns the text of *exc*, with the name of its class if that says more.
     """
     from .exception_facts import text_of
 

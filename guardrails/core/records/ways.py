@@ -72,7 +72,7 @@ _DECLARED: Final = (
 
 def _holding(chain: Chain, tool: str, held: str) -> Chain:
     """
-    Returns *chain* where *tool* is held for the reason *held*, or is not if that is empty.
+    Returns *chain* with *tool* held for the reason *held*, or not held if that is empty.
     """
     own = chain.tools.get(tool) or Tool(name=tool)
     return chain.with_tools([replace(own, held=held)]).knowing(chain.known)
@@ -80,7 +80,7 @@ def _holding(chain: Chain, tool: str, held: str) -> Chain:
 
 def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:  # noqa: FBT001
     """
-    Returns *chain* where the tools that a session named hold *tool*, or do not; None: none were named.
+    Returns *chain* with *tool* known or not, as the session named its tools. None if the session named none.
     """
     if known and (chain.known is None or tool not in chain.known):
         return chain.with_tools([Tool(name=tool)])

@@ -62,7 +62,7 @@ class FeatureSpecError(GuardrailsError, ValueError):
 @dataclass(frozen=True, slots=True)
 class Factor:
     """
-    One factor: its levels are *unknown* (only where *nullable*), up to the first edge, up to the second, ..., above all.
+    One factor: its levels are *unknown* (only if *nullable*), up to the first edge, up to the second, ..., above all.
     """
 
     name: str

@@ -131,7 +131,7 @@ def priors(groups: Mapping[tuple[str, str], Count]) -> dict[str, Beta]:
     """
     Returns the prior of each error type, from the counts of (tool, error type).
 
-    Its mean is the rate of the type, drawn to the rate of all types where the type is rare.
+    Its mean is the rate of the type, drawn to the rate of all types if the type is rare.
     """
     total_n, total_s = (math.fsum(count[i] for count in groups.values()) for i in (0, 1))
     overall = (total_s + 0.5) / (total_n + 1)

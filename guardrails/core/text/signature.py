@@ -44,7 +44,7 @@ def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
     Returns the signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name) and its canonical
     arguments.
 
-    (None, None) where the arguments cannot be signed; never raises. Equal in every process and on every machine. xxh3 is no
+    (None, None) if the arguments cannot be signed; never raises. Equal in every process and on every machine. xxh3 is no
     cryptographic hash: a signature proves nothing against someone who looks for collisions.
     """
     encoded = canonical(arguments)

@@ -224,7 +224,7 @@ def _object(value: Any, walk: _Walk) -> bytes:
 
 def _buffer(value: Any) -> list[object] | None:
     """
-    Format, shape and bytes of an array; exact, where an array's repr is rounded and shortened.
+    Format, shape and bytes of an array; exact, while an array's repr is rounded and shortened.
     """
     try:
         view = memoryview(value)

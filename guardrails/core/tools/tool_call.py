@@ -85,7 +85,7 @@ def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
     if not isinstance(call_id, str):
         raise TypeError(f"`id` is the model's id of the call, text or None, not `{type(call_id).__name__}`")
     if not call_id:
-        raise SessionError("`id` must not be empty: leave it out where the model gave none")
+        raise SessionError("`id` must not be empty: leave it out if the model gave none")
     return bounded_name(str.__str__(tool)), str.__str__(call_id)
 
 

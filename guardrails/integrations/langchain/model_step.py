@@ -1,5 +1,5 @@
 """
-One step of a model in LangChain: a request, or more where the final answer is asked for again.
+One step of a model in LangChain: a request, or more if the final answer is asked for again.
 """
 
 from typing import TYPE_CHECKING, Any, Final

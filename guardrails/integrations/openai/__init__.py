@@ -43,7 +43,7 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
     * *tools* are a `Registry`, or a list of functions, registries, `Tool`s and entries of either wire. Entries and
       `Tool`s are run by `execute(tool, arguments)`. The model can run no other tool.
     * *wire* is "chat", "responses", or `Responses(chained=True)`, which goes on from the response before.
-    * *tool_choice*, in either wire's form, holds for the first request where it forces a tool; *strategy*
+    * *tool_choice*, in either wire's form, holds for the first request if it forces a tool; *strategy*
       `(call_count, turn_count) -> tool_choice` decides turn by turn.
     * *on_text* gets the model's text as it comes, a digest too; *on_usage* the `Usage` of each response that tells it.
     * *parallel* threads run the calls of one turn (None: one).

@@ -206,7 +206,7 @@ class Conversation:
         """
         Charge *reply* and yield the calls to run, which get their results there.
 
-        On leaving, the conversation has a result for every call, also where running them was broken off.
+        On leaving, the conversation has a result for every call, also if running them was broken off.
         """
         turn, kept = None, []
         if not self._again:

@@ -25,7 +25,7 @@ class Reply(Protocol):
 
     def read(self, response: Any) -> str:
         """
-        Take in a whole response; its text. ResponseFailed where the server says that it failed.
+        Take in a whole response; its text. ResponseFailed if the server says that it failed.
         """
         ...
 

@@ -84,7 +84,7 @@ class GuardedRun(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
     ) -> parts.ModelResponse:
         """
-        Turn tools off when it is time, and charge the response; the digest is the answer where the model gives none.
+        Turn tools off when it is time, and charge the response; the digest is the answer if the model gives none.
         """
         asking, off_loop, asked = self._asking, self._session.off_loop, request_context.model_request_parameters
         await off_loop(self._prepare, ctx.run_id, request_context.messages, asked.function_tools)

@@ -1,5 +1,5 @@
 """
-One invocation of an agent: its model requests, of which one may take several where the final answer is asked for again.
+One invocation of an agent: its model requests, of which one may take several if the final answer is asked for again.
 """
 
 import json

@@ -113,7 +113,7 @@ class _Guarded(Generic[F]):
 
     def _asked(self, name: str, arguments: Any) -> tuple[str, Any, str | None]:
         """
-        The tool and the arguments that the model wrote, and what answers them where nothing is to be tried.
+        The tool and the arguments that the model wrote, and what answers them if nothing is to be tried.
         """
         if name == UNREADABLE:
             name, arguments = arguments["tool"], arguments["arguments"]

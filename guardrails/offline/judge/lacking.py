@@ -144,7 +144,7 @@ def one_by_one(chain: Chain, held: Mapping[str, Held]) -> str | None:
 
 def no_arguments(chain: Chain, calls: int) -> dict[str, str]:
     """
-    Returns the guards of *chain* that look at arguments, where *calls* calls were recorded without theirs.
+    Returns the guards of *chain* that look at arguments, if *calls* calls were recorded without theirs.
     """
     if not calls:
         return {}

@@ -128,7 +128,7 @@ def _seen_rule(rule: Rule, timed: bool) -> Rule:  # noqa: FBT001
 
 def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:  # noqa: FBT001
     """
-    *plan* of a tool that was declared where it ran; what the policy declares stands above that.
+    *plan* of a tool that was declared in its own run; what the policy declares stands above that.
     """
     tool = plan.tool
     if polling:

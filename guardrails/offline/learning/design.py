@@ -48,7 +48,7 @@ class Columns:
 
     def joined(self, term: Sequence[str]) -> "Numbers":
         """
-        Returns the levels of *term* as one integer for each cell; -1 where one of them is none.
+        Returns the levels of *term* as one integer for each cell; -1 if one of them is none.
         """
         from guardrails.offline.learning.numeric import np
 

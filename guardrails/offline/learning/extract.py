@@ -134,7 +134,7 @@ def _new(found: Iterable[Source], ledger: Ledger, made: Extracted) -> list[Sourc
 
 def _planned(kept: CellFolder, ledger: Ledger, todo: Sequence[Source]) -> list[Source] | None:
     """
-    The sources of an interrupted run, where all of them are still there.
+    The sources of an interrupted run, if all of them are still there.
     """
     plan = kept.planned()
     if plan is None or plan.get("run") != ledger.runs or plan.get("spec") != ledger.spec:

@@ -74,7 +74,7 @@ class Learned:
     @property
     def skew(self) -> float:
         """
-        Share of failures whose context serving computed otherwise than training; 0 where none is logged.
+        Share of failures whose context serving computed otherwise than training; 0 if none is logged.
         """
         return self.skewed / self.logged if self.logged else 0.0
 

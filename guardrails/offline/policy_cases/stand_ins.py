@@ -41,7 +41,7 @@ class StandIns:
 
     def text(self, original: str, key: object = None, *, numbers: bool = True) -> str:
         """
-        Returns the stand-in of *original*; *key* tells it from others where the text alone does not. Without *numbers*
+        Returns the stand-in of *original*; *key* tells it from others if the text alone does not. Without *numbers*
         two stand-ins differ in more than their digits.
         """
         known = key if key is not None else ("text", _digest(original))
@@ -52,7 +52,7 @@ class StandIns:
 
     def _free(self, wanted: str, *, numbers: bool) -> str:
         """
-        *wanted*, with a mark where another text has that already.
+        *wanted*, with a mark if another text has that already.
         """
         shown = wanted
         while True:
@@ -79,7 +79,7 @@ class StandIns:
 
     def _distinct(self, tool: str, wanted: dict[str, Any] | str) -> dict[str, Any] | str:
         """
-        *wanted*, with a mark where other arguments of that tool have become the same.
+        *wanted*, with a mark if other arguments of that tool have become the same.
         """
         made = wanted
         while True:

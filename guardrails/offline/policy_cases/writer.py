@@ -192,7 +192,7 @@ class Writer:
 
 def _arguments(call: RecordedCall) -> Any:
     """
-    The arguments of *call*: as a map where its text is one, since a text that is cut is no JSON any more.
+    The arguments of *call*: as a map if its text is one, since a text that is cut is no JSON any more.
     """
     arguments = call.arguments
     if arguments is None:

@@ -200,7 +200,7 @@ class Copies:
 
     def _take_place(self, call: RecordedCall, key: int) -> RecordedCall:
         """
-        The copy *call*, which has a result, where the call without one stood.
+        The copy *call*, which has a result, if the call without one stood.
         """
         session = self._holder.pop(key)
         held = self._open[session]

@@ -1,5 +1,5 @@
 """
-The process that stays outside of what it started, and ends all of it: where no namespace of processes does so.
+The process that stays outside of what it started, and ends all of it, if no namespace of processes does so.
 """
 
 import os

@@ -63,7 +63,7 @@ class Declaring(AwaitedCalls):
 
 def _knowing(chain: Chain, tools: Iterable[Tool], names: frozenset[str]) -> Chain:
     """
-    *chain* with *tools*, where *names* are known as well.
+    *chain* with *tools*, and with *names* known as well.
     """
     return chain.with_tools(tools).knowing(None if chain.known is None else chain.known | names)
 

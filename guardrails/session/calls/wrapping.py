@@ -91,7 +91,7 @@ def scoped(
 
 def _offering(chain: Chain, offered: Mapping[str, Tool]) -> Chain:
     """
-    *chain* where those *offered* are all there are.
+    *chain* with those *offered* as all tools there are.
     """
     more = [tool for name, tool in offered.items() if name not in chain.tools]
     return chain.with_tools(more).knowing(frozenset(offered))

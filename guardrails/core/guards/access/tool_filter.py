@@ -15,7 +15,7 @@ class ToolFilter(Guard):
     """
     Deny tools by name: those that match a glob of *deny*, those that match none of *allow*, and unknown ones.
 
-    A tool is unknown where the policy or session names tools and this is none of them.
+    A tool is unknown if the policy or session names tools and this is none of them.
     """
 
     codes: ClassVar[Codes] = {

@@ -121,7 +121,7 @@ def _unchecked(tool: str) -> Denial:
 
 def _may_retry(last: Entry, now_ms: int) -> bool:
     """
-    Returns whether *last* failed and the same call is another try: as advised, or by itself where nobody judges
+    Returns whether *last* failed and the same call is another try: as advised, or by itself if nobody judges
     failures.
     """
     return last.retries_left > 0 or last.due(now_ms)

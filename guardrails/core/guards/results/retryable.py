@@ -63,7 +63,7 @@ class Retryable(Guard):
     model: Annotated[str, MinLen(1)] | None = None
     """A model file, relative to the policy file; until it is there, shipped beliefs are asked. None: fixed rules."""
     retry_cost: Annotated[float, Ge(0)] = 0.1
-    """Of one more try, where a success is worth 1; a model advises what is worth more than it costs."""
+    """The cost of one more try, if a success is worth 1. A model advises a retry that is worth more than it costs."""
     wait_cost_per_s: Annotated[float, Ge(0)] = 0.002
     """The same of each second of waiting."""
     fix_cost: Annotated[float, Ge(0)] = 0.2

@@ -162,7 +162,7 @@ class Remote:
 
     def _stream(self, response: Response, connection: Connection, id_: Any, *, greets: bool) -> None:
         """
-        Pass on the events of a stream until the request *id_* is answered, taken up again where it breaks off.
+        Pass on the events of a stream until the request *id_* is answered, taken up again if it breaks off.
         """
         last, pause = "", PAUSE_S
         for _ in range(RETRIES + 1):

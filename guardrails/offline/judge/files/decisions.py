@@ -31,7 +31,7 @@ class Decisions:
 
     def add(self, call: RecordedCall, said: Said) -> None:
         """
-        One line; `run` stands in it where a record names the life of its session, `why` and `worked` where *said* has them.
+        One line; `run` stands in it if a record names the life of its session, `why` and `worked` where *said* has them.
         """
         data = {
             "source": call.source,

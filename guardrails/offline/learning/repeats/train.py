@@ -22,7 +22,7 @@ def trained(rows: Sequence[Row], base: Collection[str] = ()) -> tuple[dict[str, 
     """
     Returns the JSON value of a model fitted on *rows*, and what models that had not seen a source say of it, by source.
 
-    The intercept is that of the sources *base* (all where none are named). Raises TrainingError if there is nothing to
+    The intercept is that of the sources *base* (all if none are named). Raises TrainingError if there is nothing to
     learn.
     """
     sources = sorted({row.source for row in rows})

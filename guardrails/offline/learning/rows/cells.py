@@ -63,7 +63,7 @@ COUNTS: Final = Cell._fields[7:]
 
 def apart_from(newest_day: int) -> int:
     """
-    Returns the first of the days that are kept apart where *newest_day* is the last, which may be `UNDATED`.
+    Returns the first of the days that are kept apart if *newest_day* is the last, which may be `UNDATED`.
     """
     return max(0, newest_day - APART + 1)
 

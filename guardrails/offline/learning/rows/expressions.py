@@ -57,7 +57,7 @@ def kind(mark: str) -> str:
 
 def looking_back(spec: FeatureSpec) -> str:
     """
-    Returns the frame of the calls in the window and the call itself, where marks are the order.
+    Returns the frame of the calls in the window and the call itself, if marks are the order.
     """
     # Marks of one position differ by less than half the distance of two positions, those of two tools by more than any window.
     return f"RANGE BETWEEN {spec.lookback * PLACE + PLACE // 2 - 1} PRECEDING AND CURRENT ROW"

@@ -122,7 +122,7 @@ def _of_always(tally: Tally, guard: Duplicates) -> Made:
 
 def _narrower(tally: Tally, window: int) -> Made:
     """
-    A smaller window for the rule `evidence`, where equal results that are further apart prove too little.
+    A smaller window for the rule `evidence`, if equal results that are further apart prove too little.
     """
     near = _widest(tally.evidence, PAIR, most=window)
     beyond = within(tally.evidence, window, after=near)

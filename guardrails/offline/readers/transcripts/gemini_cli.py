@@ -77,7 +77,7 @@ class _Session:
 
     def name(self, line: Mapping[str, Any]) -> None:
         """
-        Take the session's id where a line tells it.
+        Take the session's id if a line tells it.
         """
         self._session_id = text(line.get("sessionId")) or self._session_id
 

@@ -91,7 +91,7 @@ def _holds_items(value: Any) -> bool:
 
 class Items:
     """
-    Items as they come; a model response ends where an output, a message of somebody else or another response begins.
+    Items as they come; a model response ends if an output, a message of somebody else or another response begins.
     """
 
     def __init__(self, source: str) -> None:
