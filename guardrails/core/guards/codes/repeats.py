@@ -123,7 +123,7 @@ REPEATS: Final = (
     *(_loop(name, *said) for name, said in _PATTERNS.items()),
     Explained(
         code="loops.wait",
-        when="a nudge only: nothing has changed where something is waited for",
+        when="a nudge only: nothing has changed while something is waited for",
         means="The exact call of a tool that waits for something gave the same answer again. It is never refused for that.",
         told=" ".join(WORDS["wait"]),
         retry="Yes: it ran.",
