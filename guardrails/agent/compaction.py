@@ -96,7 +96,7 @@ class Compaction:
 
     def __call__(self, messages: list[Any]) -> list[Any]:
         """
-        Those of *messages* to go on with.
+        Returns the messages of *messages* to go on with.
         """
         self.requests += 1
         sizes = [_size(message) for message in messages]

@@ -86,7 +86,8 @@ def _placed(policy: Policy, root: str, now: str) -> Policy:
 
 def _settings(own: Mapping[str, Any], root: str, now: str) -> dict[str, Any]:
     """
-    Those of a workspace. Relative paths of a call are taken from where the agent is, and all of the project is open to it.
+    The settings of the guard `workspace`. Relative paths of a call are taken from where the agent is, and all of the
+    project is open to it.
     """
     if os.path.isabs(own["root"]):  # noqa: PTH117
         return dict(own)

@@ -53,8 +53,8 @@ def session_of(session: "Session", event: Mapping[str, Any]) -> "Session":
 
 def share_of(session: "Session", agent: str | None) -> "Session":
     """
-    The session of *agent*: *session* itself, or the share of the sub-agent, which has a context of its own. A sub-agent for
-    which nothing is left uses that of who started it.
+    The session of *agent*: *session* itself, or the share of the sub-agent, which has a context of its own. A sub-agent
+    for which nothing is left uses the share of its parent.
     """
     if not agent:
         return session

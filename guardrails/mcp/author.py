@@ -1,5 +1,5 @@
 """
-For who writes an MCP server: tools that say what state things are in, whether that is all, and whether to try again.
+For the writer of an MCP server: tools that say what state things are in, whether that is all, and whether to try again.
 """
 
 import inspect

@@ -34,7 +34,7 @@ def scope_chains(
     """
     Returns the guards of each scope, ready to decide. Their faults go into *mistakes*.
 
-    Of a policy's *rules* only those hold that set the mode in which a tool is guarded. The *messages* are by scope.
+    Only those of a policy's *rules* hold that set the mode in which a tool is guarded. The *messages* are by scope.
     """
     modes = [replace(rule, declared={}, guards={}) for rule in rules if rule.mode or rule.on_error]
     made = {}

@@ -195,12 +195,12 @@ class Session(Functions):
 
     def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> "Session":
         """
-        Returns a session that reserves *amounts* of this one's limits. Of limits that are not named it reserves a
+        Returns a session that reserves *amounts* of this one's limits. For limits that are not named it reserves a
         *share* of what is left: all, or a part above 0. It reserves again when that is used up. Time is for all of them
         at once.
 
-        Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
-        are each session's own.
+        Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused
+        turns are each session's own.
 
         Unused amounts come back when the child is closed (use `with`); its name is then used up. Raises SessionError if
         more is asked for than is left. With *again* a child that runs already, perhaps in another process, is taken up

@@ -45,8 +45,8 @@ class JsonLines(Emptying):
     *max_queued_bytes*; beyond it they are dropped and counted, and the log says so once.
 
     The file is rotated before it grows beyond *rotate_bytes*, and once its first record is older than *rotate_after*
-    (seconds, or `1d`). The next process that appends renames it to `calls.000001.jsonl`. Of the rotated files the
-    latest *keep* stay, or all.
+    (seconds, or `1d`). The next process that appends renames it to `calls.000001.jsonl`. The latest *keep* of the
+    rotated files stay, or all.
 
     The paths of *redact* name values to erase, dotted from the top of the record. Each segment is a glob (`*`, `?`,
     `[a-z]`, blind to case) for one key or list index. The segment `**` stands for any number of them. The line lists

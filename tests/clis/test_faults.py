@@ -14,7 +14,7 @@ from .model import ANSWER
 from .scripts import each
 
 
-def test_work_goes_on_where_the_store_cannot_be_used(cli: Client) -> None:
+def test_work_goes_on_if_the_store_cannot_be_used(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
     cli.store.mkdir()
     cli.guard("version: 1\non_error: allow\nbudget: {max_calls: 1}\n")
@@ -23,7 +23,7 @@ def test_work_goes_on_where_the_store_cannot_be_used(cli: Client) -> None:
     assert cli.runs("look") == 3
 
 
-def test_nothing_runs_where_the_store_cannot_be_used_and_the_policy_is_closed(cli: Client) -> None:
+def test_nothing_runs_if_the_store_cannot_be_used_and_the_policy_is_closed(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
     cli.store.mkdir()
     cli.guard("version: 1\non_error: deny\nbudget: {max_calls: 9}\n")

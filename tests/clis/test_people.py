@@ -7,7 +7,7 @@ from .model import ANSWER
 from .scripts import each
 
 
-def test_a_call_that_needs_a_person_does_not_run_where_nobody_is(cli: Client) -> None:
+def test_a_call_that_needs_a_person_does_not_run_if_nobody_is_there(cli: Client) -> None:
     pay = cli.program("pay", "echo paid")
     cli.guard(f"version: 1\napprove: {{tools: [{cli.shell_tool}]}}\n")
     cli.model.says(each(cli.shell(f"{pay} 900")))

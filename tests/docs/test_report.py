@@ -68,7 +68,7 @@ def test_the_bounds_are_those_of_the_code() -> None:
         f"none brought anything, and surely less than {100 * WRONG_BOUND:.0f} % will",
         f"{OWN} repeats without a wrong one suffice",
         f"surely more than {100 * HARMLESS:.0f} % of the results of others",
-        f"surely less than {100 * CUT:.0f} % of at least {TIMED} successes do; {TIMEOUT_FACTOR} times their p99",
+        f"surely less than {100 * CUT:.0f} % of at least {TIMED} successes take longer. It is {TIMEOUT_FACTOR} times their p99",
     ):
         assert said in PAGE, said
     assert (SESSIONS, POLLS, HOPELESS) == (3, 0.5, 0.5), "three sessions, more than half"

@@ -42,7 +42,7 @@ CANNOT: Final[dict[str, str]] = {
     "test_usage_is_charged_at_the_policys_prices": _NO_MODEL,
     "test_turns_are_counted_with_their_number_of_calls_and_each_request_is_told_of": _NO_MODEL,
     "test_a_model_is_stopped_by_a_limit_of_turns": _NO_MODEL,
-    "test_a_sub_agent_uses_the_budget_of_who_asks_it": _NO_AGENT,
+    "test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it": _NO_AGENT,
     "test_a_call_that_the_host_holds_is_charged_once_and_runs_an_hour_later": _NO_AGENT,
     "test_a_pause_of_one_call_runs_the_others_of_its_turn_once": _NO_AGENT,
     "test_arguments_that_are_no_json_are_told_of_and_the_run_goes_on": _OBJECT,

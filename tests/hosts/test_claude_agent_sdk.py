@@ -77,7 +77,7 @@ class Driver:
         "test_a_model_that_calls_with_tools_off_is_asked_once_more_and_the_digest_is_the_answer": NO_OFF,
         "test_a_structured_output_is_valid_at_the_end_too": NO_OFF,
         "test_a_second_run_of_a_thread_goes_on_with_its_budget_and_more_can_be_given": NO_OFF,
-        "test_a_sub_agent_uses_the_budget_of_who_asks_it": NO_OFF,
+        "test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it": NO_OFF,
         "test_a_model_is_stopped_by_a_limit_of_turns": NO_OFF,
         "test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end": NO_OFF,
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": NO_REPLACEMENT,

@@ -230,7 +230,7 @@ def _kind(said: str) -> tuple[str, str]:
 
 def _reason(error: Exception) -> str:
     """
-    Returns the reason of a failure in words of this machine. Those of a server are a stranger's.
+    Returns the reason of a failure in words of this machine. A server's words are a stranger's.
     """
     match error:
         case ssl.SSLCertVerificationError():

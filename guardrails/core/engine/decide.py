@@ -244,7 +244,7 @@ def _guess(ask: Ask, state: SessionState, scopes: Sequence[Scope]) -> tuple[int,
 
 def _voice(scope: Scope, tool: str, known: Facts) -> Voice:
     """
-    That of *scope* in a call of *tool*, of which *known* is what the session knows.
+    The voice of *scope* in a call of *tool*. *known* is what the session knows of the call.
     """
     own = scope.chain.plan(tool)
     facts = Facts(

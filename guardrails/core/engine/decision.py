@@ -51,8 +51,8 @@ class Decision:
     claim_n: int = field(default=0, kw_only=True)
     """Number of the `claim` event, if an admission that was decided before is now run."""
     park_n: int = field(default=0, kw_only=True)
-    """Number of the `park` event, if the call now waits for a person. Of a call that was approved or suspended it is the number of
-    the `claim` event."""
+    """Number of the `park` event, if the call now waits for a person. If the call was approved or suspended, it is the
+    number of the `claim` event."""
     expired: tuple[tuple[int, Pending], ...] = field(default=(), kw_only=True)
     """(event number, admission) given up on the way."""
     session: str = field(default="", kw_only=True)

@@ -1,9 +1,8 @@
 """
 Finding the failures that hide in results.
 
-If a tool has declared how it says that it failed, that alone decides. Of other tools, results that anyone would call a
-failure are failures.
-MCP's own `isError: true`, which is part of the protocol, always is a failure.
+If a tool has declared how it says that it failed, that alone decides. Results of other tools are failures if anyone
+would call them so. MCP's own `isError: true`, which is part of the protocol, always is a failure.
 """
 
 from collections.abc import Callable

@@ -166,7 +166,7 @@ def redact(text: str, limit: int = MESSAGE_CHARS, *, keep_traceback: bool = Fals
     characters.
 
     A secret becomes `[redacted]`, the name before it stays; of a traceback only its last line stays, of a longer
-    message head and tail. Of a text above 2 x 16,384 characters only the two ends are looked at.
+    message head and tail. Only the two ends of a text above 2 x 16,384 characters are looked at.
 
     *keep_traceback* is for tools whose very result is one, such as interpreters.
     """

@@ -1,6 +1,6 @@
 """
-Stack traces in text. Those of Python, IPython, JavaScript and Java are taken out, so that the line that names the error
-stays. The exceptions that Python's name are read.
+Stack traces in text. Tracebacks of Python, IPython, JavaScript and Java are taken out, so that the line that names the
+error stays. The exceptions that Python's name are read.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def raised_in(text: str) -> list[str]:
 
 def without_traceback(text: str) -> str:
     """
-    Returns *text* without its stack traces. Of chained exceptions the last one's line stays: it is the one that got
+    Returns *text* without its stack traces. The line of the last of chained exceptions stays: it is the one that got
     out.
 
     One pass over the lines; meant for text that is already bounded.

@@ -1,10 +1,10 @@
 """
 The beliefs about failures before any record says so: cells that a model is fitted on like on any others.
 
-The rates are judgements, set once. Those of repaired and corrected calls follow 1,193 exact retries of public agent
-traces. After a change 80 % of `exec_nonzero`, 94 % of `precondition` and 22 % of `code_error` worked; without one 2 %
-of `code_error` did. Those of transient kinds follow the usual course of rate limits and outages. Evidence outweighs
-them.
+The rates are judgements, set once. The beliefs about repaired and corrected calls follow 1,193 exact retries of public
+agent traces. After a change 80 % of `exec_nonzero`, 94 % of `precondition` and 22 % of `code_error` worked; without one
+2 % of `code_error` did. The beliefs about transient kinds follow the usual course of rate limits and outages. Evidence
+outweighs them.
 """
 
 from collections.abc import Iterator, Mapping

@@ -102,7 +102,7 @@ def _lapse(state: SessionState, key: str) -> None:
 
 def fitting(state: SessionState, cost: int, tokens: int, *, guesses: bool = False) -> str | None:
     """
-    Returns the request of a response that does not name its request. Of the requests that hold enough, it is the one
+    Returns the request of a response that does not name its request. Among the requests that hold enough, it is the one
     that holds least, so that the other holds cover the other requests. Returns None if no request is open. With
     *guesses* only requests without a declared estimate count.
     """

@@ -120,11 +120,11 @@ class SessionState:
     answers: dict[int | None, tuple[str, str]] = field(default_factory=dict)
     """The results of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
     leases: dict[str, Lease] = field(default_factory=dict)
-    """Of a scope: its leases, by who holds them."""
+    """The leases of a scope, by their holders."""
     part: Part | None = None
     """Of the state of a lease: what it knows of the scope."""
     run: str = field(default="", compare=False)
-    """Which life of the session this is, drawn by who records it; `""`: not recorded."""
+    """The life of the session, drawn by the recorder. `""` if nothing is recorded."""
     shared: int = field(default=0, compare=False)
     """Events of its children so far, which share its counters."""
     family: tuple[str, int, int] | None = field(default=None, compare=False)

@@ -130,7 +130,8 @@ def imply_turn(state: SessionState, sig: int | None) -> bool:
 
 def part_turn(state: SessionState) -> None:
     """
-    Let the next call be of the next turn, unless another of this one still runs: for who tells no times either.
+    Let the next call be of the next turn, unless another of this one still runs, for a caller that tells no times
+    either.
     """
     state.call_ms = NO_TIME
 

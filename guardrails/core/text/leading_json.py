@@ -101,7 +101,7 @@ def estimate(value: Any, samples: int = 256) -> int:
     """
     Returns about how many bytes of JSON *value* takes, extrapolated from at most *samples* of its parts.
 
-    Of a list they are evenly spaced, of an object and a text they lead.
+    In a list they are evenly spaced, in an object and a text they lead.
     """
     if isinstance(value, str):
         head = str.__getitem__(value, slice(256))

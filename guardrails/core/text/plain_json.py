@@ -50,7 +50,7 @@ def plain(value: Any, most: int = sys.maxsize) -> Any:
     """
     Returns a copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None.
 
-    Of more than *most* values, members included, the rest is left out.
+    Beyond *most* values, members included, the rest is left out.
     """
     return _Copy(most).of(value)
 

@@ -52,8 +52,8 @@ def read(event: Event) -> Told | None:
 
 def write(told: Told, said: Said) -> Answer:
     """
-    See `Client.write`. Nobody is asked before a call, and nothing stops a run: both make the call run. Of what is put in the
-    place of a result the model reads nothing but the text.
+    See `Client.write`. Nobody is asked before a call, and nothing stops a run: both make the call run. The model reads
+    nothing but the text of an object in the place of a result.
     """
     if said.notice is not None:
         return {"systemMessage": said.notice}

@@ -84,7 +84,7 @@ class Item:
     @property
     def end(self) -> int:
         """
-        Of its value.
+        The end of its value.
         """
         return self.node.end
 

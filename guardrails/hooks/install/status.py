@@ -117,7 +117,8 @@ def _doubled(found: Iterable[Found]) -> None:
 
 def _asked(found: Found, words: list[str], options: Options, *, own: bool, python: str) -> None:
     """
-    Run the command with an event of no session. That of a file that comes with a folder may be anybody's: only *python* is started.
+    Run the command with an event of no session. A command of a file that comes with a folder may be anybody's: only
+    *python* is started.
     """
     if not Path(words[0]).exists():
         found.answers = False

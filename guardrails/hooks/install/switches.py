@@ -71,7 +71,8 @@ def _gemini(client: Client, project: Path, command: str) -> Iterator[str]:
 
 def _refused_by_gemini(client: Client, project: Path) -> bool:
     """
-    A person has said that the folder is not to be trusted. Of a folder that nobody has judged Gemini CLI asks when it starts.
+    A person has said that the folder is not to be trusted. Gemini CLI asks about a folder that nobody has judged when
+    it starts.
     """
     said = os.environ.get("GEMINI_CLI_TRUST_WORKSPACE")
     if said in ("true", "false"):

@@ -18,7 +18,7 @@ R = TypeVar("R")
 class RequestOptions(TypedDict, total=False):
     """
     The settings that go into every request unchanged: those of the client's `create`, of either wire, that a loop does
-    not make itself. Those that the client does not know yet go into `extra_body`.
+    not make itself. Settings that the client does not know yet go into `extra_body`.
     """
 
     access_programs: Any

@@ -1,5 +1,5 @@
 """
-A session that tells of its calls: a span around each, in the context of who makes it.
+A session that tells of its calls: a span around each, in the context of its caller.
 """
 
 import time

@@ -161,7 +161,7 @@ class CallSpan:
 
     def settled(self, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
         """
-        Hear how it ended. Of a tool's result only the shown part is kept.
+        Hear how it ended. Only the shown part of a tool's result is kept.
         """
         outcome, (cost, tokens) = prepared.outcome, self._estimate
         self.ran, self.error_type = True, outcome.error_type

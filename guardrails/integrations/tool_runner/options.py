@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 class RunnerOptions(TypedDict, total=False):
     """
-    Of a runner, beside its functions.
+    The options of a runner, beside its functions.
     """
 
     browser: Any

@@ -105,7 +105,7 @@ class Pins:
         See the tools that *server* offers, as its list has them; those without a name of theirs are left out.
 
         A tool that is new is pinned. One that says something else than it did is held, and shown as it was. So is a new
-        one whose name looks like that of another. Of two of one name the first counts.
+        one whose name looks like that of another. The first of two of one name counts.
         """
         with self._lock:
             try:

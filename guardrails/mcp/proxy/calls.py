@@ -240,8 +240,8 @@ class Calls:
 
     def _of_operator(self, name: str) -> Session:
         """
-        The session that all calls are of. Nobody else could end a pause of it, so that one whose model was stuck, or ran away, goes on
-        for who asks anew.
+        The session that all calls are of. Nobody else could end a pause of it, so that one whose model was stuck, or
+        ran away, goes on for the next caller.
         """
         session, now, before = self._runs.session(Run(name, named=True)), self._clock(), self._asked_at
         self._asked_at = now

@@ -80,7 +80,7 @@ class OpenTracks:
 
 def busiest(tracks: Iterable[tuple[Key, Track]], most: int) -> list[tuple[Key, Track]]:
     """
-    Of *tracks* the ones with the most stops, those first; sessions without a stop are none of them.
+    The *tracks* with the most stops, the most first. Sessions without a stop are left out.
     """
     stopped = (each for each in tracks if each[1].stop_count)
     return heapq.nsmallest(most, stopped, key=lambda each: (-each[1].stop_count, each[0]))

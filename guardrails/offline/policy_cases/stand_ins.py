@@ -152,8 +152,8 @@ def _short(text: str) -> str:
     """
     *text* without secrets; what is too long is cut and told by a hash.
 
-    The hash is of the redacted text, so that nobody can try out what was redacted. Of a text above 16,384 characters it
-    is of the whole, most of which is not shown.
+    The hash is of the redacted text, so that nobody can try out what was redacted. For a text above 16,384 characters
+    it stands for the whole, most of which is not shown.
     """
     whole = len(text) <= SCAN_CHARS
     safe = without_secrets(sanitise(text[:SCAN_CHARS]))

@@ -59,7 +59,7 @@ class Landlock:
     @classmethod
     def found(cls) -> "Landlock":
         """
-        That of the kernel. Raises SandboxUnavailable if it has none, or one that is too old.
+        The Landlock of this kernel. Raises SandboxUnavailable if it has none, or one that is too old.
         """
         try:
             machine_here()

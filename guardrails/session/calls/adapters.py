@@ -54,8 +54,8 @@ class Adapted(Calls):
 
     def limit(self, decision: Decision) -> Limit | None:
         """
-        Returns how long the admitted call of *decision* may take, for who runs it elsewhere: `limit.error()` is then
-        its outcome. Returns None if it may take any time.
+        Returns the time limit of the admitted call of *decision*, for a caller that runs it elsewhere: `limit.error()`
+        is then its outcome. Returns None if it may take any time.
         """
         plan = self._chain.plan(decision.call.tool)
         return limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=False)

@@ -115,7 +115,7 @@ class AwaitedCalls(Adapted):
 
     def _let_go(self, made: object) -> None:
         """
-        Of a call that was claimed, and never ran; what was admitted before, for an interrupt or by a person, stays so.
+        For a call that was claimed, and never ran. An earlier admission, for an interrupt or by a person, stays.
         """
         if not isinstance(made, Decision) or made.envelope is not None:
             return

@@ -105,7 +105,7 @@ class Sessions(Behaviours):
         self.go(session, [searching(ran)], meanwhile)
         assert ran == ["q0", "page 1", "q1"]
 
-    def test_a_sub_agent_uses_the_budget_of_who_asks_it(self) -> None:
+    def test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it(self) -> None:
         ran: list[str] = []
 
         def script(asked: Asked) -> Say:
@@ -178,7 +178,7 @@ class Sessions(Behaviours):
         assert ran == (["a", "b"] if ran_all else ["a"])
         assert statuses(done) == ["success", "success" if ran_all else "denied"]
         assert done.answer == "Done."
-        if "test_a_sub_agent_uses_the_budget_of_who_asks_it" in self.host.cannot:
+        if "test_a_sub_agent_uses_the_budget_of_the_agent_that_asks_it" in self.host.cannot:
             return
         # It fails while a sub-agent works, whose share nobody can give back.
         store.broken = False

@@ -147,7 +147,7 @@ def _within(name: str, words: Words, depth: int) -> list[Kind | None] | None:
 
 def _own(name: str, rest: Words, depth: int) -> Kind | None:
     """
-    Of a script or a task of the project's own: only words that leave no doubt are believed.
+    For a script or a task of the project's own only words that leave no doubt are believed.
     """
     name = name.rpartition("/")[2].lower()
     if name in FILES or name in BUILDS:

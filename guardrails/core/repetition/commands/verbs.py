@@ -29,7 +29,7 @@ _LIVE: Final = pattern(
 
 class Kind(Enum):
     """
-    Of a command, or a word of one, of which something is known.
+    A command, or a word of one, of which something is known.
     """
 
     LOOKS = "looks"

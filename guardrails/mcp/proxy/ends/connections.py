@@ -173,7 +173,7 @@ def event_of(line: bytes, id_: str) -> bytes:
 
 def kept_of(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """
-    Those of *headers* that are of a message, and not of one connection.
+    Returns the *headers* of a message, without those of one connection.
     """
     return [(name, value) for name, value in headers if name.lower() not in HOPS]
 

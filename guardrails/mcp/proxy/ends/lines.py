@@ -26,8 +26,8 @@ class TooLong(bytes):
 
 def lines(descriptor: int, longest: int = MAX_LINE) -> Iterator[bytes]:
     """
-    The lines of *descriptor*, each with its newline if it has one, until its end. Of one longer than *longest* bytes a
-    `TooLong`.
+    The lines of *descriptor*, each with its newline if it has one, until its end. A line longer than *longest* bytes
+    comes as a `TooLong`.
     """
     kept: list[bytes] = []
     size = 0

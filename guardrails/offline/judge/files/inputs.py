@@ -51,7 +51,7 @@ class Input(NamedTuple):
 
 def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     """
-    Returns the files of *paths*, each once. Those of a folder come in the order of their names, without hidden ones. A
+    Returns the files of *paths*, each once. Files of a folder come in the order of their names, without hidden ones. A
     file of records is one with those that it was before it was rotated.
 
     Raises FileNotFoundError for the first that is not there.

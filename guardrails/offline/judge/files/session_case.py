@@ -25,7 +25,7 @@ def session_case(
 ) -> str:
     """
     Returns the YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides
-    it. Of a name that has more than one life, `NAME@RUN` is one of them. The call with the index *until* is its last
+    it. If a name has more than one life, `NAME@RUN` is one of them. The call with the index *until* is its last
     one.
 
     Raises SessionError if no file has this session or this call, or if several lives are meant. Also raises it if a

@@ -72,7 +72,7 @@ def sources(
 
 def _add(found: dict[str, Source], source: Source, report: Report) -> None:
     """
-    Of records that begin alike, those that are not packed count, and of them the longest.
+    If records begin alike, one that is not packed counts, and the longest of these.
     """
     other = found.setdefault(source.identity, source)
     if other.path == source.path:
