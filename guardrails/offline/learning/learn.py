@@ -168,7 +168,7 @@ def _corrections(
     Returns estimates of corrections from all days but those that judge them, and their quality. None: nothing is held
     out.
 
-    Those that are told and never served have no say in it.
+    Corrections that are told and never served have no say in it.
     """
     split = split_of(served(cells))
     beside = [cell for cell in only_told(cells) if not split.whole or cell.day < split.first]
