@@ -472,16 +472,17 @@ def test_names_of_any_kind_are_kept_apart(store: RedisStore) -> None:
 
 
 @needed
-def test_a_worker_that_dies_in_its_turn_holds_the_others_up_for_a_moment_only(store: RedisStore) -> None:
+def test_workers_that_die_in_turn_and_in_line_hold_the_others_up_for_a_moment_only(store: RedisStore) -> None:
     stem = f"{{{store.namespace}}}:"
     store.update(["hot"], spend)
     with shared().client() as client:
         seconds, micros = client.time()
         now = seconds * 1000 + micros // 1000
         client.hset(stem + "turns", "hot", b"deadbody" + str(now).encode())
-        client.zadd(stem + "line", {b"hot\0%016d%b" % (now, b"dead%04d" % n): 0 for n in range(3)})
+        client.zadd(stem + "line", {b"hot\0%016d%b" % (now, b"dead%04d" % n): 0 for n in range(50)})
     with again(store) as other:
         assert other.update(["hot"], spend) == [2]
+        assert shared().ask("ZCARD", stem + "line") == 0, "they do not hold others up one after the other"
         assert [store.update(["hot"], spend) for _ in range(2)] == [[3], [4]]
 
 

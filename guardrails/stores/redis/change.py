@@ -124,15 +124,17 @@ class Change:
         """
         Wait in line for the state at *place*; what the server has, as `commit` gets it, or nothing if it is not known.
         """
-        key = self._names[place][len(self._stem) + 2 :]
-        until = time.monotonic() + limit_s
+        wire, stem, name = self._wire, self._stem, self._names[place]
+        key, until = name[len(stem) + 2 :], time.monotonic() + limit_s
+        told = stem + b"go:" + wire.writer + key
         while True:
-            said = self._wire.ask(limit_s, b"BLPOP", self._stem + b"go:" + self._wire.writer + key, _PATIENCE)
-            if said is not None:
-                return [said[1] if n == place else 1 for n in range(len(self._keys))] if said[1] else []
-            if time.monotonic() > until:
+            said = wire.ask(limit_s, b"BLPOP", told, _PATIENCE)
+            if said is None and time.monotonic() > until:
                 return []
-            self._wire.run(POKE, [self._stem + b"turns", self._stem + b"line"], [key], limit_s)
+            keys = [stem + b"turns", stem + b"line", name, told]
+            found = wire.run(POKE, keys, [key, wire.writer], limit_s) if said is None else said[1]
+            if found is not None:
+                return [found if n == place else 1 for n in range(len(self._keys))] if found else []
 
     def settled(self, limit_s: float) -> bool:
         """

@@ -138,12 +138,28 @@ the version it was and what it becomes (nothing: as it is); the number of the wr
 POKE: Final = Script(
     _TURNS
     + """
-local now = time()
-if not holder(KEYS[1], ARGV[1], now) then pass(KEYS[1], KEYS[2], string.sub(KEYS[1], 1, -6), ARGV[1], now) end
-return 1
+local now, key, writer = time(), ARGV[1], ARGV[2]
+local line = redis.call('ZRANGEBYLEX', KEYS[2], '[' .. key .. '\\0', '(' .. key .. '\\1')
+local whose = holder(KEYS[1], key, now)
+if whose and whose ~= writer then
+  for _, one in ipairs(line) do
+    if string.sub(one, -8) == writer then return false end
+  end
+  redis.call('ZADD', KEYS[2], 0, key .. '\\0' .. string.format('%016.0f', now) .. writer)
+  return false
+end
+for _, one in ipairs(line) do redis.call('ZREM', KEYS[2], one) end
+give(KEYS[1], key, writer, now)
+redis.call('DEL', KEYS[4])
+return redis.call('GET', KEYS[3]) or ''
 """
 )
-"""Give the turn to the next in line if nobody has it. KEYS: turns, line. ARGV: key."""
+"""
+Give the turn at a state to who asks, if nobody has it: the one before has died, and others in line may have died with it. So the
+line begins anew; those who live ask too, and stand in it again. The state, or false if somebody has the turn.
+
+KEYS: turns, line, state, what the writer is told of it. ARGV: key, writer.
+"""
 
 SETTLE: Final = Script(
     _MISSED
