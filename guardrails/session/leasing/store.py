@@ -181,13 +181,14 @@ class Leases:
 
     def _tend(self, lease: HeldLease, now: float) -> None:
         with lease.lock:
-            if lease.dropped or not lease.trips or now < lease.look_at:
+            if lease.dropped or now < lease.look_at:
                 return
             granted, used, held, _ = self._local.update((lease.local,), seen)
             idle = lease.is_idle(used, now)
             free = any_free(granted, used, held) or used != lease.told
             if held == NO_AMOUNTS and lease.is_left(now):
-                self._trip(lease, over=True)
+                if lease.trips or used != lease.told:  # else it was lost, and nobody has come since
+                    self._trip(lease, over=True)
                 self._renew(lease, drop=True)
                 return
             if not free and held == NO_AMOUNTS:
@@ -204,9 +205,8 @@ class Leases:
 
     def close(self) -> None:
         """
-        Give back the unused parts. A session that goes on takes new leases.
-
-        A store that fails is logged. Parts that it did not take back are treated as those of a worker that was killed.
+        Give back the unused parts. A session that goes on takes new leases. A store that fails is logged. Parts that it
+        did not take back are treated as those of a worker that was killed.
         """
         self._ended.set()
         self._thread = None

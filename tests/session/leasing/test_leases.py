@@ -437,6 +437,20 @@ def test_a_scope_that_nobody_uses_any_more_takes_no_room_and_no_time(shared: Sto
     assert spend(again, 2) == {"ran": 1, "tenant.budget.max_calls": 1}
 
 
+def test_leases_that_were_lost_take_no_room_and_no_time_either(shared: Store, clock: Any) -> None:
+    rules, store = policy(max_calls=100), worker(shared, clock)
+    for number in range(20):
+        session = rules.session("s", scopes={"tenant": str(number)}, store=store, clock=clock)
+        spend(session, 3)
+        session.forget()
+        shared.forget(f"/tenant/{number}")
+    for _ in range(10):
+        clock.advance(10)
+        store.tend()
+    assert (len(store), len(store._leases)) == (0, 0)
+    assert spend(session, 3) == {"ran": 3}, "who comes again gets another"
+
+
 def test_who_asks_seldom_gets_what_a_lost_worker_held(shared: Store, clock: Any) -> None:
     rules = policy(max_calls=10, lost="return")
     spend(of(rules, worker(shared, clock), clock), 3)
