@@ -121,7 +121,7 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """
-    Drop sessions or scopes: each starts afresh, with all of its budget. A conversation goes with its messages.
+    Drop sessions or scopes: each starts afresh, with all of its budget. Children and messages go with their session.
     """
     from .opened import messages_of, name_of, opened
 
@@ -130,14 +130,21 @@ def forget(
         for key in wanted:
             if key not in messages and kept.read(key) is None:
                 _tell_of_none(kept, name_of(kept, place), key)
+        named = len(wanted)
+        wanted = list(dict.fromkeys([*wanted, *(child for key in wanted for child in _children(kept, key))]))
         talks = [key for key in wanted if key in messages]
         also = (
-            f", and {sum(messages[key] for key in talks):,} messages of {len(talks):,} conversations" if talks else ""
+            f", {len(wanted) - named:,} {'child' if len(wanted) - named == 1 else 'children'}"
+            if len(wanted) > named
+            else ""
         )
-        _confirm(f"forget {len(wanted):,} {_states(len(wanted))} of `{place}`{also}; each starts afresh", yes=yes)
+        if talks:
+            also += f", and {sum(messages[key] for key in talks):,} messages of {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
+        _confirm(f"forget {named:,} {_states(named)} of `{place}`{also}; each starts afresh", yes=yes)
+        for key in talks:
+            # First: those of a newer version are refused, and then nothing is dropped.
+            _forget_conversation(place, key)
         for key in wanted:
-            if key in talks:
-                _forget_conversation(place, key)
             kept.forget(key)
     _done(wanted, len(wanted), "forgotten", as_json=as_json)
 
@@ -257,6 +264,16 @@ def _tell_of_none(kept: "Kept", name: str, key: str) -> NoReturn:
     near = get_close_matches(key, [one.key for one in islice(kept.entries(key[:1]), ALIKE)], 1)
     mean = f", did you mean `{near[0]}`?" if near else ":"
     fail(f"`{name}` keeps no `{key}`{mean} `guardrails store ls {name}` lists what it keeps")
+
+
+def _children(kept: "Kept", key: str) -> "Iterator[str]":
+    """
+    Returns the keys of all children of the session *key*, closed ones too: their names are free again.
+    """
+    from guardrails.core.values.session_id import SCOPES
+
+    if not key.startswith(SCOPES):
+        yield from [one.key for one in kept.entries(f"{key}/")]
 
 
 def _forget_conversation(place: str, key: str) -> None:

@@ -212,12 +212,38 @@ def test_what_is_forgotten_starts_afresh_and_the_others_stay(path: Path) -> None
     assert sorted(listed(path)) == ["/user/u1", "trip-1"]
 
 
+def test_the_children_of_what_is_forgotten_go_too_so_that_their_names_are_free(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    policy = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_calls=9)]})
+    with SqliteStore(path) as store:
+        for name in ("trip", "trip-2"):
+            with policy.session(name, store=store, scopes={"user": "u"}).child("pay") as child:
+                assert child.call("pay", {}, lambda *_: "ok").ok
+    said = json.loads(run("forget", str(path), "trip", "/user/u", "--yes", "--json").stdout)
+    assert said == {"forgotten": 3, "keys": ["trip", "/user/u", "trip/pay"]}
+    assert sorted(listed(path)) == ["trip-2", "trip-2/pay"]
+    with SqliteStore(path) as store, policy.session("trip", store=store, scopes={"user": "u"}).child("pay") as child:
+        assert child.call("pay", {}, lambda *_: "ok").ok
+
+
+def test_nothing_is_forgotten_if_the_messages_of_one_are_of_a_newer_version(tmp_path: Path) -> None:
+    path = Path(shutil.copy(GOLDEN / "f0dc1a3" / "agent.db", tmp_path))
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE conversation_tables SET version = 9")
+    before = sorted(listed(path))
+    said = run("forget", str(path), "trip-43", "trip-42", "--yes")
+    assert (said.exit_code, "upgrade, or use another file" in " ".join(said.stderr.split())) == (2, True)
+    assert sorted(listed(path)) == before
+
+
 def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
     path = Path(shutil.copy(GOLDEN / "f0dc1a3" / "agent.db", tmp_path))
     (line,) = (one for one in json.loads(run("ls", str(path), "--json").stdout)["entries"] if one["key"] == "trip-42")
     assert (line["kind"], line["messages"], line["version"]) == ("conversation", 15, 3)
-    assert "15 messages" in run("forget", str(path), "trip-42").stderr
-    assert run("forget", str(path), "trip-42", "--yes").stdout == "1 state forgotten\n"
+    assert ", 1 child, and 15 messages of 1 conversation;" in " ".join(
+        run("forget", str(path), "trip-42").stderr.split()
+    )
+    assert run("forget", str(path), "trip-42", "--yes").stdout == "2 states forgotten\n"
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("SELECT count(*) FROM messages").fetchone() == (0,)
     assert "trip-42" not in listed(path)
