@@ -21,7 +21,7 @@ CHECK_MS: Final = 5_000
 """A changed file is found at the first failure after this time."""
 COLD: Final = Path(__file__).parents[1] / "core" / "retries" / "cold.json"
 """What is served until there is a model: fitted on the beliefs of `retries.prior` alone."""
-Signature = tuple[int, int, int]
+Signature = tuple[int, int, int, int]
 
 
 def read_model(path: str | os.PathLike[str]) -> RetryModel:
@@ -102,11 +102,16 @@ def _signature(path: str) -> Signature | None:
         found = Path(path).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return _signature_of(found)
+
+
+def _signature_of(found: os.stat_result) -> Signature:
+    # Who copies with the times of the original keeps all but the time of the change.
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[RetryModel, Signature]:
     with Path(path).open("rb") as file:
         found = os.fstat(file.fileno())
         text = file.read(MAX_BYTES + 1)
-    return parse(text), (found.st_mtime_ns, found.st_size, found.st_ino)
+    return parse(text), _signature_of(found)

@@ -49,6 +49,17 @@ def test_a_changed_file_is_looked_for_at_most_every_few_seconds(path: Path) -> N
     assert names(files) == [read_model(path).name] != before
 
 
+def test_a_file_that_is_written_over_with_the_times_and_size_of_the_one_before_is_loaded(path: Path) -> None:
+    first, second = text(training={"days": [1, 2]}), text(training={"days": [3, 4]})
+    assert len(first) == len(second)
+    path.write_bytes(first)
+    files, found = ModelFiles([str(path)]), path.stat()
+    path.write_bytes(second)
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    files.refresh(CHECK_MS)
+    assert names(files) == [read_model(path).name]
+
+
 def test_a_clock_that_goes_back_does_not_stop_the_looking(path: Path) -> None:
     files = ModelFiles([str(path)])
     files.refresh(10**12)
