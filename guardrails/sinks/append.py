@@ -93,7 +93,7 @@ def _stay(fd: int, before: os.stat_result, path: Path, rotation: Rotation | None
         raise Moved from None
     if (there.st_dev, there.st_ino) != (before.st_dev, before.st_ino):
         raise Moved
-    if rotation is not None and rotation.due(fd, before, more) and rotation.rotate(path):
+    if rotation is not None and rotation.due(path, fd, before, more) and rotation.rotate(path):
         raise Moved
 
 

@@ -103,15 +103,18 @@ class Rotation:
         self._born: tuple[int, float] = (-1, 0.0)
         self._failed = False
 
-    def due(self, fd: int, present: os.stat_result, more: int) -> bool:
+    def due(self, path: Path, fd: int, present: os.stat_result, more: int) -> bool:
         """
-        Returns whether the file *fd*, as *present* says it is, is to be rotated before *more* bytes are appended.
+        Returns whether the file *path*, open as *fd* and as *present* says it is, is to be rotated before *more* bytes are
+        appended.
         """
-        if not present.st_size or (self._size is None and self._age is None):
+        if not present.st_size:
+            # It begins here and now, whatever a session's own clock says of its first record.
+            self._born = present.st_ino, time.time()
             return False
         if self._size is not None and present.st_size + more > self._size:
             return True
-        return self._age is not None and time.time() - self._since(fd, present.st_ino) >= self._age
+        return self._age is not None and time.time() - self._since(path, fd, present.st_ino) >= self._age
 
     def rotate(self, path: Path) -> bool:
         """
@@ -134,9 +137,10 @@ class Rotation:
                     old.unlink()
         return True
 
-    def _since(self, fd: int, inode: int) -> float:
+    def _since(self, path: Path, fd: int, inode: int) -> float:
         """
-        The time of the first record in the file, or else when it was first seen here; seconds since 1970.
+        The time of the first record in the file, or else when it was first seen here; seconds since 1970. It is no earlier
+        than the last record of the file before it.
         """
         if self._born[0] != inode:
             now, born = time.time(), None
@@ -145,5 +149,8 @@ class Rotation:
             if found is not None:
                 born = int(found[1]) / 1000
             # A clock of somebody's own says nothing of a file's age.
-            self._born = inode, born if born is not None and 0 <= now - born < _DECADE_S else now
+            born = born if born is not None and 0 <= now - born < _DECADE_S else now
+            with suppress(OSError, IndexError):
+                born = max(born, rotated(path)[-1].stat().st_mtime)
+            self._born = inode, born
         return self._born[1]

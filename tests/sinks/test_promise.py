@@ -181,11 +181,23 @@ def test_a_file_is_rotated_once_its_first_record_is_old(path: Path) -> None:
 
 
 def test_a_clock_of_its_own_rotates_nothing(path: Path) -> None:
+    last_year = round((time.time() - 366 * 86_400) * 1000)
     with JsonLines(path, rotate_after="1h") as sink:
-        for n, at_ms in enumerate((1_000_000_000_000, 9_000_000_000_000, 1_000_000_000_001)):
+        for n, at_ms in enumerate((last_year, 1_000_000_000_000, 9_000_000_000_000, 1_000_000_000_001)):
             sink.put({"n": n, "ts_ms": at_ms}, 10)
             assert sink.flush()
     assert rotated(path) == []
+
+
+def test_sinks_of_one_file_whose_records_have_a_clock_of_their_own_rotate_it_once_at_most(path: Path) -> None:
+    last_year = round((time.time() - 366 * 86_400) * 1000)
+    with JsonLines(path, rotate_after="1h", keep=2) as one, JsonLines(path, rotate_after="1h", keep=2) as other:
+        for n in range(20):
+            for sink in (one, other):
+                sink.put({"n": n, "ts_ms": last_year}, 10)
+                assert sink.flush()
+    assert len(rotated(path)) <= 1
+    assert len(numbers(path)) == 40
 
 
 ROTATING = """
