@@ -142,8 +142,8 @@ class Rotation:
         The time of the first record in the file, or else when it was first seen here; seconds since 1970. It is no earlier
         than the last record of the file before it.
         """
-        if self._born[0] != inode:
-            now, born = time.time(), None
+        now, born = time.time(), None
+        if self._born[0] != inode or self._born[1] > now:
             os.lseek(fd, 0, os.SEEK_SET)
             found = _TIME.search(os.read(fd, _HEAD).partition(b"\n")[0])
             if found is not None:
@@ -152,5 +152,6 @@ class Rotation:
             born = born if born is not None and 0 <= now - born < _DECADE_S else now
             with suppress(OSError, IndexError):
                 born = max(born, rotated(path)[-1].stat().st_mtime)
-            self._born = inode, born
+            # It began in no future: a clock that was ahead has been set right.
+            self._born = inode, min(born, now)
         return self._born[1]

@@ -189,6 +189,20 @@ def test_a_clock_of_its_own_rotates_nothing(path: Path) -> None:
     assert rotated(path) == []
 
 
+def test_a_clock_that_was_ahead_and_was_set_right_still_ages_a_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = time.time()
+    now = [right + 366 * 86_400]
+    monkeypatch.setattr("guardrails.sinks.rotate.time.time", lambda: now[0])
+    with JsonLines(path, rotate_after="1h") as sink:
+        for n, then in enumerate((right, right + 3_601, right + 3_602, right + 3_603)):
+            sink.put({"n": n, "ts_ms": round(now[0] * 1000)}, 10)
+            assert sink.flush()
+            now[0] = then
+    assert [numbers(each) for each in rotated(path)] == [[0, 1]]
+
+
 def test_sinks_of_one_file_whose_records_have_a_clock_of_their_own_rotate_it_once_at_most(path: Path) -> None:
     last_year = round((time.time() - 366 * 86_400) * 1000)
     with JsonLines(path, rotate_after="1h", keep=2) as one, JsonLines(path, rotate_after="1h", keep=2) as other:
