@@ -129,7 +129,7 @@ def deny_all(
             if said is not None:
                 raise typer.Exit(FOUND)
     except OSError as error:
-        fail(f"cannot write `{path}`: {error.strerror}")
+        fail(f"cannot {'write' if off or reason is not None else 'look at'} `{path}`: {error.strerror}")
 
 
 policy.command("test")(policy_test)

@@ -33,7 +33,8 @@ def switch_file() -> str:
 
 def reason_of(path: str) -> str | None:
     """
-    Returns the reason for which *path* stops every call. Returns None if there is no such file.
+    Returns the reason for which *path* stops every call. Returns None if there is no such file. Raises OSError if nobody
+    can say so, as its folder may not be searched.
     """
     try:
         with open(path, "rb", opener=at_once) as file:
@@ -41,6 +42,10 @@ def reason_of(path: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         # It is there: whoever put it there wants no call.
         return ""
 
@@ -92,9 +97,13 @@ class Switch:
     def _look(self) -> None:
         path = switch_file()
         seen = path, stamp_of(path)
-        if seen == self._seen:
+        if seen == self._seen and (seen[1] is not None or self._said is None):
             return
-        reason = None if seen[1] is None else reason_of(path)
+        reason = None
+        try:
+            reason = reason_of(path)
+        except OSError as error:
+            log.error("the switch `%s` cannot be looked at, so it stops no call: %s", path, error.strerror or error)
         if reason is not None:
             log.warning("every tool call is denied, as `%s` says: %s", path, cleaned(reason))
         elif self._said is not None:

@@ -51,6 +51,31 @@ def test_every_call_of_a_policy_is_refused_at_once_and_let_through_again() -> No
     assert not session.exhausted
 
 
+@pytest.mark.usefixtures("file")
+def test_a_switch_that_cannot_be_looked_at_is_told_of_once_and_by_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Who may do all may search each folder: a name that is too long cannot be looked at by anybody.
+    monkeypatch.setenv(switch.VARIABLE, str(tmp_path / ("x" * 300)))
+    session = Policy().session("s")
+    assert [session.call("t", {"n": n}, ok).ok for n in range(3)] == [True] * 3
+    assert [each.getMessage().partition(" cannot be ")[2] for each in caplog.records] == [
+        "looked at, so it stops no call: File name too long"
+    ]
+    said = CliRunner().invoke(app, ["policy", "deny-all"])
+    assert (said.exit_code, said.stdout) == (2, "")
+    assert "cannot look at" in said.stderr
+
+
+def test_a_switch_that_is_there_and_leads_nowhere_is_on_until_it_is_gone(file: str) -> None:
+    Path(file).parent.mkdir()
+    Path(file).symlink_to(file)
+    session = Policy().session("s")
+    assert session.call("t", {}, ok).code == "deny_all.on"
+    Path(file).unlink()
+    assert session.call("t", {}, ok).ok
+
+
 @pytest.mark.parametrize("mode", ["observe", "off"])
 def test_a_policy_that_only_watches_is_stopped_too(mode: Any) -> None:
     policy = Policy([Denials()], mode=mode)
