@@ -38,7 +38,7 @@ from agent_framework import (
 )
 from agent_framework.exceptions import UserInputRequiredException
 
-from guardrails import Budget, Duplicates, MemorySink, Policy
+from guardrails import Budget, Duplicates, MemorySink, Policy, Retryable, Rule
 from guardrails.core.records.replay import replay
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
@@ -527,6 +527,24 @@ def test_a_failure_that_is_to_end_the_run_is_raised_and_settled() -> None:
     with pytest.raises(MiddlewareFailure, match="not allowed"):
         ask(agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard), session=thread)
     assert unsettled(guard.session(thread)) == {}
+
+
+@pytest.mark.parametrize("kind", [ConnectionError, MiddlewareFailure])
+def test_a_call_that_is_made_again_reads_as_its_last_attempt(clock: Any, kind: Any) -> None:
+    ran: list[str] = []
+
+    def search(query: str) -> str:
+        """Search the web for a query."""
+        ran.append(query)
+        if len(ran) < 2:
+            raise kind("503 Service Unavailable")
+        return "found"
+
+    policy = Policy([Retryable(auto=True)], rules=[Rule(match="search", declared={"read_only": True})])
+    guard = GuardrailsMiddleware(policy, clock=clock, sleep=clock.advance)
+    done = ask(agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard))
+    read = envelope(results(done.messages)[0])
+    assert (read["status"], read["result"], read["attempts"]) == ("success", "found", 2)
 
 
 def test_a_tool_that_needs_its_user_passes_and_stays_open() -> None:

@@ -26,7 +26,7 @@ from agents.exceptions import MaxTurnsExceeded, ToolTimeoutError, UserError
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, ImageContent, TextContent, Tool
 
-from guardrails import Duplicates, Policy, ToolFilter
+from guardrails import Duplicates, Policy, Retryable, Rule, ToolFilter
 from guardrails.integrations.openai_agents import GuardedRunner
 
 from .behaviours.base import envelope, in_turn, search, searching, stuck
@@ -246,6 +246,24 @@ def test_what_the_author_says_of_a_failure_is_what_the_model_reads() -> None:
 def test_a_failure_that_the_author_wants_raised_is_raised() -> None:
     with pytest.raises(UserError, match="the index is down"):
         failed(failure_error_function=None)
+
+
+@pytest.mark.parametrize("failure", [{}, {"failure_error_function": None}], ids=["told", "raised"])
+def test_a_call_that_is_made_again_reads_as_its_last_attempt(clock: Any, failure: Any) -> None:
+    ran: list[str] = []
+
+    def look(query: str) -> str:
+        """Look something up."""
+        ran.append(query)
+        if len(ran) < 2:
+            raise ConnectionError("the index is down")
+        return "found"
+
+    rule = Rule(match="look", declared={"read_only": True})
+    guarded = GuardedRunner(Policy([Retryable(auto=True)], rules=[rule]), clock=clock, sleep=clock.advance)
+    made = agent(in_turn(Say(calls=(Call("look", {"query": "x"}),))), function_tool(look, **failure))
+    read = envelope(outputs(guarded.run_sync(made, "go"))[0])
+    assert (read["status"], read["result"], read["attempts"]) == ("success", "found", 2)
 
 
 def test_a_tool_out_of_the_host_s_time_is_a_failure_of_its_kind() -> None:

@@ -76,6 +76,8 @@ class ToolCalls(FunctionMiddleware):
 
         async def execute(_: str, __: Any) -> Any:
             nonlocal native, stop
+            # What an attempt before came to is not what this one does.
+            native = stop = None
             try:
                 await call_next()
             except MiddlewareTermination as error:

@@ -73,6 +73,8 @@ class Guarded:
 
         async def execute(_: str, arguments: Any) -> Any:
             nonlocal native, raised
+            # What an attempt before came to is not what this one does.
+            native, raised = UNSET, None
             try:
                 native = await tool.run_async(args=dict(arguments), tool_context=tool_context)
             except Exception as error:

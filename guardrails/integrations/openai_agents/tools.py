@@ -118,7 +118,8 @@ class _Call:
 
         async def execute(name: str, arguments: Any) -> Any:
             nonlocal ran, raised, rich
-            ran = True
+            # What an attempt before came to is not what this one does.
+            ran, raised, rich = True, None, None
             try:
                 value = await self._run(run, name, context, _sent(text, arguments))
                 if self.tool.output_json_schema is not None or not _is_rich(value):

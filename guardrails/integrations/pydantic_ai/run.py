@@ -223,7 +223,8 @@ class GuardedRun(AbstractCapability[Any]):
 
         async def execute(_: str, __: Any) -> Any:
             nonlocal result, retry, ran
-            ran = True
+            # What an attempt before came to is not what this one does.
+            result, retry, ran = UNSET, None, True
             try:
                 result = await handler(args)
             except host.SkipToolExecution as skip:

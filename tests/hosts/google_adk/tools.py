@@ -15,7 +15,7 @@ from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.genai import types
 from pydantic import BaseModel
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, current_session
+from guardrails import Budget, Duplicates, MemorySink, Policy, Retryable, Rule, current_session
 from guardrails.integrations.google_adk import GuardrailsPlugin
 from tests.hosts.behaviours.base import in_turn, roaming, search, searching
 from tests.hosts.behaviours.ends import Stay
@@ -87,6 +87,22 @@ class Tools:
         assert read == {"rescued": "down"} if first else read["error_type"] == "connection"
         assert policy.session("t").progress["calls_used"] == 1
         assert policy.session("t")._read(lambda state, _: dict(state.pending)) == {}
+
+    def test_a_call_that_is_made_again_reads_as_its_last_attempt(self, clock: Any) -> None:
+        ran: list[str] = []
+
+        def search(query: str) -> dict[str, Any]:
+            """Search the web for a query."""
+            ran.append(query)
+            if len(ran) < 2:
+                raise ConnectionError("down")
+            return {"success": False, "error": "there is no such row"}
+
+        policy = Policy([Retryable(auto=True)], rules=[Rule(match="search", declared={"read_only": True})])
+        with policy.session("s", clock=clock, sleep=clock.advance) as session:
+            done = went(session, agent_of(ONE, [search]), Rescue())
+        read = json.loads(done.results[0])
+        assert (read["error_message"], read["attempts"], ran) == ("there is no such row", 2, ["x", "x"])
 
     def test_a_request_that_a_callback_answers_holds_nothing(self) -> None:
         def before(callback_context: Any, llm_request: Any) -> Any:

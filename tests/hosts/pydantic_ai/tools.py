@@ -13,7 +13,7 @@ from pydantic_ai.capabilities import Hooks
 from pydantic_ai.exceptions import SkipToolExecution, ToolFailed
 from pydantic_ai.messages import UserPromptPart
 
-from guardrails import Budget, Duplicates, Policy
+from guardrails import Budget, Duplicates, Policy, Retryable, Rule
 from tests.hosts.behaviours.base import envelope, in_turn, search, searching
 from tests.hosts.driver import Call, Say
 
@@ -43,6 +43,22 @@ class Tools:
         done = run(agent(in_turn(Say(calls=(Call("find", {"query": "x"}),))), find))
         assert outcomes(done) == ["failed"]
         assert envelope(told(done)[0])["error_type"] == "permission"
+
+    @pytest.mark.parametrize("kind", [ModelRetry, ToolFailed])
+    def test_a_call_that_is_made_again_reads_as_its_last_attempt(self, clock: Any, kind: Any) -> None:
+        ran: list[str] = []
+
+        def find(query: str) -> str:
+            ran.append(query)
+            if len(ran) < 2:
+                raise kind("503 Service Unavailable")
+            return "found"
+
+        policy = Policy([Retryable(auto=True)], rules=[Rule(match="find", declared={"read_only": True})])
+        with policy.session("s", clock=clock, sleep=clock.advance) as session:
+            done = run(agent(in_turn(Say(calls=(Call("find", {"query": "x"}),))), find, guarded=session))
+        assert outcomes(done) == ["success"]
+        assert (envelope(told(done)[0])["result"], envelope(told(done)[0])["attempts"]) == ("found", 2)
 
     @pytest.mark.parametrize("kind", [ModelRetry, ToolFailed])
     def test_what_a_validator_of_arguments_says_is_wrong_with_them(self, kind: Any) -> None:
