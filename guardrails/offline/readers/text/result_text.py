@@ -2,6 +2,7 @@
 Reads the text of a recorded result, and the failure that it tells of.
 """
 
+import json
 import re
 
 from typing import Any, Final
@@ -74,6 +75,8 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
     told, flag = unwrapped(text_of(content))
     if failed is None:
         failed = flag or _says_failure(told)
+    elif flag and not failed:
+        told = as_failed(told)
     call.has_result = True
     call.result = told
     call.is_error = failed
@@ -81,6 +84,16 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
         said = _spoken(told)
         call.error_type = own_error_type(said) or error_type_from_text(said) or "other"
         call.http_status = status_in_text(said)
+
+
+def as_failed(told: str) -> str:
+    """
+    Returns a failed result of MCP that says *told*.
+
+    A format that has no failure there may only know that nothing was raised. So `isError` is kept in the text, which is
+    judged as in a session: whose words it is in, the tool's or those of a file that it shows, is known there.
+    """
+    return json.dumps({"content": [{"type": "text", "text": told}], "isError": True})
 
 
 def says_failure(told: str) -> bool:

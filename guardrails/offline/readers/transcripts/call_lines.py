@@ -18,8 +18,9 @@ from guardrails.offline.readers.base import RecordedCall, Report
 from guardrails.offline.readers.recent import Recent
 from guardrails.offline.readers.text.fields import MAX_NUMBER, amount, count, mapping, text, time_ms
 from guardrails.offline.readers.text.leading import leading_values
+from guardrails.offline.readers.text.mcp_text import unwrapped
 from guardrails.offline.readers.text.parsing import beyond_64_bits, parse_exactly
-from guardrails.offline.readers.text.result_text import settle
+from guardrails.offline.readers.text.result_text import as_failed, settle
 
 
 HASH_DIGITS: Final = 15
@@ -35,6 +36,8 @@ _RENAMED: Final[dict[str | None, ErrorType | None]] = {
     "stale_state": "precondition",
     "user_rejected": "cancelled",
 }
+_WRAPPED: Final = frozenset('[{"mC \n')
+"""How a result of MCP that was written out begins: as JSON, or as Python prints it."""
 _OPTIONAL_TEXT: Final = frozenset({str, type(None)})
 _EXACT: Final = frozenset({str, int, bool, type(None)})
 
@@ -119,6 +122,9 @@ def _call(record: Any, line: bytes) -> RecordedCall | None:
         return None
 
     whole, masked = record["result_sha1"], record["result_norm_sha1"]
+    if result and result[0] in _WRAPPED:
+        told, failed = unwrapped(result)
+        result = as_failed(told) if failed and is_error is False else told
     return RecordedCall(
         source,
         session_id,

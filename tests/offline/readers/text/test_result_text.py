@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrails import Tool
+from guardrails.offline.judge.evidence import outcome_of_call
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.offline.readers.text.blocks import text_of
 from guardrails.offline.readers.text.result_text import says_failure, settle
@@ -149,6 +151,14 @@ def test_a_result_settles_its_call(
     one = call()
     settle(one, content, failed=failed)
     assert (one.has_result, one.is_error, one.error_type, one.http_status) == (True, is_error, error_type, status)
+
+
+def test_a_flag_of_mcp_is_kept_where_the_format_has_none_and_asked_whose_words_it_is_in() -> None:
+    one = call()
+    settle(one, '{"content": [{"type": "text", "text": "no"}], "isError": true}', failed=False)
+    assert outcome_of_call(one, Tool(name="t")).error_type == "other"
+    # A command may print one that was recorded.
+    assert outcome_of_call(one, Tool(name="Bash")).error_type is None
 
 
 @given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))
