@@ -134,7 +134,8 @@ def _show(
     if as_json:
         print_json(to_dict(found, made))
     elif not suggest:
-        suggest_too = shlex.join(["guardrails", "report", *records, "--suggest", "-o", "overrides.yaml"])
+        of = [] if policy == "default" else ["--policy", policy]
+        suggest_too = shlex.join(["guardrails", "report", *records, *of, "--suggest", "-o", "overrides.yaml"])
         typer.echo(report_text(found, suggest_too if made else ""))
 
 

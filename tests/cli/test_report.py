@@ -91,6 +91,13 @@ def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tm
     assert "1 setting for 1 tool written" in said
 
 
+def test_the_next_command_is_for_the_policy_that_was_asked_for(records: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("version: 1\nextends: default\n")
+    for policy, of in (("default", ""), (own, f"--policy {own} ")):
+        assert f"guardrails report {records} {of}--suggest -o overrides.yaml" in report(records, "--policy", policy)
+
+
 def test_suggestions_are_printed_where_no_file_is_named_and_load_from_there(records: Path, tmp_path: Path) -> None:
     path = tmp_path / "overrides.yaml"
     path.write_text(report(records, "--suggest", "-q"))
