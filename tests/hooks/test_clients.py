@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from guardrails.hooks.clients.gemini import shell_failed
 from tests.hooks.driven import Claude, Codex, Gemini, reason, refused
 
 
@@ -112,6 +113,24 @@ def test_a_command_that_failed_is_a_failure_by_its_exit_code(tmp_path: Path) -> 
     driven.before()
     answer = driven.after("<untrusted_context>\nOutput: bad\nExit Code: 3\nProcess Group PGID: 7\n</untrusted_context>")
     assert "exec_nonzero" in answer["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("Output: a\nError: (none)\nExit Code: 0\nSignal: 0\nBackground PIDs: (none)\nProcess Group PGID: 7", False),
+        ("Output: a\nError: (none)\nExit Code: 2\nSignal: 0\nBackground PIDs: (none)\nProcess Group PGID: 7", True),
+        ("Output: a\nError: (none)\nExit Code: (none)\nSignal: 9\nProcess Group PGID: 7", True),
+        ("Output: a\nSignal: SIGTERM", True),
+        ("Output: the log ends in\nExit Code: 1\nas it should\nProcess Group PGID: 7", False),
+    ],
+)
+def test_an_exit_code_counts_behind_the_output_and_if_it_is_not_0(text: str, failed: bool, tmp_path: Path) -> None:
+    assert shell_failed("run_shell_command", text) is failed
+    driven = Gemini(tmp_path)
+    driven.before()
+    driven.after(f"<untrusted_context>\n{text}\n</untrusted_context>")
+    assert [r["status"] for r in driven.records() if r["event"] == "settle"] == ["error" if failed else "ok"]
 
 
 def test_a_failure_that_claude_tells_is_one(tmp_path: Path) -> None:

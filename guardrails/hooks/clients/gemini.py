@@ -31,9 +31,13 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 EVENTS: Final = tuple(_KINDS)
 _WRAPPED: Final = re.compile(r"\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
-_VOLATILE: Final = re.compile(r"^(?:Process Group PGID|Background PIDs): [\d, ()]{0,400}\n?", re.MULTILINE)
-_EXIT: Final = re.compile(r"^(?:Exit Code: -?\d{1,10}|Signal: \w{1,20})$", re.MULTILINE)
-"""What stands only behind the output of a command that failed."""
+_VOLATILE: Final = re.compile(r"^(?:Process Group PGID|Background PIDs): (?:\(none\)|[\d, ()]{0,400})\n?", re.MULTILINE)
+_EXIT: Final = re.compile(
+    r"""^(?:Exit\ Code:\ (?!0$)-?\d{1,10}|Signal:\ (?!0$)\w{1,20})$
+    (?=(?:\n(?:Exit\ Code|Signal|Background\ PIDs|Process\ Group\ PGID):[^\n]*){0,4}\s*+(?:</untrusted_context>\s*+)?\Z)""",
+    re.MULTILINE | re.VERBOSE,
+)
+"""What stands behind the output of a command that failed; in versions of 2025 a 0 there tells that it worked."""
 _SHELL: Final = "run_shell_command"
 
 

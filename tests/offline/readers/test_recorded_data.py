@@ -42,8 +42,6 @@ RAW: Final = {
 KNOWN_DIFFERENCES: Final = {
     # "aborted by user after 29.7s": the reader calls it a failure, the lines do not.
     ("codex_rollout", "is_error"): 1,
-    # "Exit Code: 1" behind what a command has written: Gemini CLI itself calls that a success, and so do the lines.
-    ("gemini_cli", "is_error"): 3,
 }
 CUT: Final = 3_900
 """Longer strings are cut in the lines."""
