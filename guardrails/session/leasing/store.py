@@ -45,9 +45,8 @@ class Leases:
     The sessions' own states are in *local*, a `MemoryStore` by default, which no other process may use. The sink
     *records* takes the records of trips. By default it is the sink of the first session that has one. A trip asks
     *shared* in the thread of the call. A thread looks every *look* seconds whether parts are to be given back. If
-    *look* is None, the host calls `tend`. The *clock* is the worker's, and *timer* is a clock that is never set.
-
-    `close` gives back the unused parts, as does the end of the program. Raises StoreError as *shared* does.
+    *look* is None, the host calls `tend`. The *clock* is the worker's, and *timer* is a clock that is never set. `close`
+    gives back the unused parts, as does the end of the program. Raises StoreError as *shared* does.
     """
 
     def __init__(
@@ -177,6 +176,7 @@ class Leases:
             try:
                 self._tend(lease, self._timer())
             except Exception as error:  # noqa: BLE001  it is tried again, and no call waits for it
+                lease.look_at = self._timer() + AGAIN_S
                 log.error("store failed: %s", error, extra={"scope": lease.key})
 
     def _tend(self, lease: HeldLease, now: float) -> None:

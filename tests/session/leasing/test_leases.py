@@ -311,6 +311,20 @@ def test_calls_go_on_by_the_part_while_the_shared_store_is_out_of_reach(clock: A
     assert spend(session, 1) == {"ran": 1}
 
 
+def test_a_store_that_is_out_of_reach_is_asked_once_a_second_and_not_at_every_look(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = Failing()
+    store = worker(shared, clock)
+    spend(of(policy(max_calls=100), store, clock), 1)
+    clock.advance(30)
+    shared.broken = True
+    for _ in range(41):
+        store.tend()
+        clock.advance(0.25)
+    assert caplog.text.count("store failed: out of reach") == 11
+
+
 def test_a_store_that_fails_as_leases_are_closed_is_logged_and_what_was_held_is_lost(
     clock: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
