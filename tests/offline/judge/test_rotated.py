@@ -73,6 +73,12 @@ def test_a_session_whose_records_were_rotated_is_judged_and_counted_as_one(tmp_p
         return calls, report.notices, judgement.to_dict() | {"seconds": 0}, count_files(policy, files).quality.sessions
 
     assert figures(parts) == figures(parts.parent) == figures(whole)
+    away = tmp_path / "away"
+    away.mkdir()
+    parts.rename(away / "calls.999999.jsonl")
+    for part in rotated(parts):
+        part.rename(away / part.name)
+    assert figures(away) == figures(whole)
 
 
 def test_what_only_has_the_name_of_a_rotated_file_is_a_file_of_its_own(tmp_path: Path) -> None:

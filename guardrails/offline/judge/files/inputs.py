@@ -123,13 +123,12 @@ def _files(path: str) -> Iterator[Input]:
     elif Path(path).is_dir():
         for folder, below, names in os.walk(path):
             below[:] = sorted(name for name in below if not name.startswith("."))
-            files = [Path(folder, name) for name in sorted(names) if not name.startswith(".")]
-            files = [file for file in files if file.is_file()]
-            logs = {name for name in set(filter(None, map(name_before, names))) if was_rotated(Path(folder, name))}
-            logs &= {file.name for file in files}
-            files = [file for file in files if name_before(file.name) not in logs]
-            source = Path(folder).resolve().name if len(files) > MANY else None
-            yield from (Input(str(file), True, source, file.name in logs) for file in files)  # noqa: FBT003
+            shown = [name for name in names if not name.startswith(".") and Path(folder, name).is_file()]
+            logs = {name for name in set(filter(None, map(name_before, shown))) if was_rotated(Path(folder, name))}
+            # What was rotated may have been put away without the file that goes on from it.
+            alone = {name for name in shown if name_before(name) not in logs} | logs
+            source = Path(folder).resolve().name if len(alone) > MANY else None
+            yield from (Input(str(Path(folder, name)), True, source, name in logs) for name in sorted(alone))  # noqa: FBT003
     elif Path(path).exists():
         # A pipe or a device: read as it comes.
         yield Input(path, found=False)

@@ -102,7 +102,7 @@ def _possible(work: Work) -> bool:
         work.checkpoint is None
         and hasattr(signal, "pthread_sigmask")
         and not current_process().daemon
-        and all(file.path != STDIN and Path(file.path).is_file() for file in work.files)
+        and all(file.path != STDIN and any(map(Path.is_file, file.paths)) for file in work.files)
     )
 
 
