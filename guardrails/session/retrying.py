@@ -11,9 +11,11 @@ import threading
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import Any, Final, Protocol
 
 from guardrails.core.arguments import Arguments
+from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.retries import JITTER
@@ -23,11 +25,13 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.types import ToolCall
 
 from .calls.running import seconds_left
+from .terms import Lay, Terms, laid_on
 
 
 ROUNDING_S: Final = 0.002
 """Times are whole milliseconds: a wait is never shorter than what was advised."""
 CLOSED: Final = "The session was closed before the call was made again, so it was not."
+CHANGED: Final = "The policy was changed before the call was made again, so it was not."
 
 
 class Retrying(Protocol):
@@ -36,6 +40,9 @@ class Retrying(Protocol):
     """
 
     id: str
+    policy: Terms
+    _base: Chain | None
+    _laid: tuple[Lay, ...]
     _attempts: dict[tuple[str, int | None], int]
     _specs: dict[str, Arguments]
     _sleep: Callable[[float], object] | None
@@ -63,9 +70,9 @@ def retried(
     Returns the one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
     """
     seconds = _wait_s(envelope)
-    if seconds is None or not _pause(session, seconds, envelope):
-        return envelope
     call = decision.call
+    if seconds is None or not _pause(session, seconds, envelope) or not _still(session, call, envelope):
+        return envelope
     with _following(session, call):
         return _answered(envelope, session.call(call.tool, arguments, execute, id=call.id))
 
@@ -81,9 +88,9 @@ async def aretried(
     Returns the same, awaited.
     """
     seconds = _wait_s(envelope)
-    if seconds is None or not await _apause(session, seconds, envelope):
-        return envelope
     call = decision.call
+    if seconds is None or not await _apause(session, seconds, envelope) or not _still(session, call, envelope):
+        return envelope
     with _following(session, call):
         return _answered(envelope, await session.acall(call.tool, arguments, execute, id=call.id))
 
@@ -119,6 +126,21 @@ def _wait_s(envelope: Envelope) -> float | None:
     if wait_ms is None:
         return None
     return wait_ms / 1000 * (1 + JITTER * random.random()) + ROUNDING_S  # noqa: S311  no secret
+
+
+def _still(session: Retrying, call: ToolCall, envelope: Envelope) -> bool:
+    """
+    Whether the policy of *session*, which may have changed meanwhile, still lets the library make *call* again. If it does
+    not, *envelope* says so.
+    """
+    policy = session.policy
+    if monotonic() >= policy.due_s:
+        policy.look()
+    chain = policy.chain
+    if chain is session._base or laid_on(chain, session._laid).plan(call.tool).auto_ms is not None:  # noqa: SLF001
+        return True
+    envelope.hint(CHANGED)
+    return False
 
 
 @contextmanager

@@ -339,6 +339,24 @@ def test_a_session_that_is_closed_while_it_is_awaited_makes_no_further_attempt(c
     assert "closed" in (asyncio.run(run()).next_action_hint or "")
 
 
+@pytest.mark.parametrize("rule", ["idempotent: false", "idempotent: true, retryable: {auto: false}"])
+def test_a_policy_that_changes_during_the_wait_has_the_last_word(
+    clock: Any, make: Any, tmp_path: Path, rule: str
+) -> None:
+    file = tmp_path / "policy.yaml"
+    text = "version: 1\nretryable: {auto: true}\ntools: [{match: put, %s}]\n"
+    file.write_text(text % "idempotent: true")
+    policy, flaky = Policy.load(file, reload=0.0), Flaky(9, TimeoutError("no answer"))
+
+    def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+        file.write_text(text % rule)
+
+    envelope = make(policy.session("s", clock=clock, sleep=sleep), "put", {}, flaky)
+    assert (flaky.calls, envelope.attempts) == (1, 1)
+    assert "The policy was changed" in (envelope.next_action_hint or "")
+
+
 def test_a_task_that_is_cancelled_while_it_waits_leaves_nothing_open(clock: Any) -> None:
     session = Policy([AUTO], tools=[LOOK]).session("s", clock=clock)
     flaky = Flaky(1, Busy(19))
