@@ -10,11 +10,26 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
+from guardrails.core.values.types import ERROR_TYPES
+from guardrails.offline.readers.text.fields import amount
+
 from .base import Reader, RecordedCall, Report
 from .unpacked import ReaderError
 
 
 GROUP: Final = "guardrails.readers"
+
+_NONE: Final = type(None)
+_KINDS: Final[dict[str, tuple[type, ...]]] = {
+    **dict.fromkeys(("source", "run"), (str,)),
+    **dict.fromkeys(("id", "model", "error_type", "decision", "code"), (str, _NONE)),
+    "call_index": (int,),
+    **dict.fromkeys(("http_status", "retry_after_ms", "plain_hash", "masked_hash", "sig", "number"), (int, _NONE)),
+    **dict.fromkeys(("has_result", "polling"), (bool,)),
+    **dict.fromkeys(("is_error", "read_only", "is_complete"), (bool, _NONE)),
+    **dict.fromkeys(("labels", "nudges"), (tuple,)),
+}
+"""The other fields of a call, and their types."""
 
 
 @cache
@@ -102,4 +117,12 @@ def _wrong(call: Any) -> str | None:
     numbers = (call.ts_ms, call.duration_ms, call.turn, call.tokens_in, call.tokens_out)
     if not all(each is None or type(each) is int for each in numbers):
         return "a call with a time, a turn or a count that is no whole number"
+    for name, kinds in _KINDS.items():
+        if type(getattr(call, name)) not in kinds:
+            return f"a call whose `{name}` is no {kinds[0].__name__}"
+    for name in ("cost_usd", "tool_cost_usd"):
+        if (cost := getattr(call, name)) is not None and amount(cost) is None:
+            return f"a call whose `{name}` is no amount in USD"
+    if not (call.error_type is None or call.error_type in ERROR_TYPES):
+        return "a call whose `error_type` is not one of the known types"
     return None

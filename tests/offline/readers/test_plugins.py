@@ -93,6 +93,17 @@ def test_a_file_of_a_known_format_stays_with_its_reader(tmp_path: Path, files: P
         (CODE.replace('line["with"]', 'line["why"]'), "their_diary:Diary", "failed in `calls` on"),
         (CODE.replace("yield call", "yield line"), "their_diary:Diary", "gave a dict for a `RecordedCall`"),
         (CODE.replace("turn=number", "turn='1'"), "their_diary:Diary", "that is no whole number"),
+        *(
+            (CODE.replace("turn=number", f"turn=number, {field}={value}"), "their_diary:Diary", said)
+            for field, value, said in (
+                ("labels", "None", "a call whose `labels` is no tuple"),
+                ("polling", "None", "a call whose `polling` is no bool"),
+                ("sig", "'x'", "a call whose `sig` is no int"),
+                ("cost_usd", "float('inf')", "a call whose `cost_usd` is no amount in USD"),
+                ("cost_usd", "'1 USD'", "a call whose `cost_usd` is no amount in USD"),
+                ("error_type", "'odd'", "a call whose `error_type` is not one of the known types"),
+            )
+        ),
     ],
 )
 def test_a_broken_reader_is_told_with_its_package_and_what_to_do(
