@@ -30,7 +30,8 @@ def main() -> None:
         if not _is_read(sys.argv[1:]):
             # The exit code 2 of a hook blocks a call.
             raise
-        from .processes.streams import let_go_of_stdout, said_of
+        from .core.values.errors import said_of
+        from .processes.streams import let_go_of_stdout
 
         let_go_of_stdout()
         sys.stderr.write(f"{said_of(error)}\n")

@@ -12,7 +12,7 @@ import typer
 
 from typer.main import get_command as made
 
-from guardrails.processes.streams import let_go_of_stdout, said_of
+from guardrails.processes.streams import let_go_of_stdout
 
 from .front.group import Commands as Made
 from .front.group import Group, examples
@@ -47,6 +47,8 @@ class Commands(Group):
 
             fail("interrupted", INTERRUPTED)
         except OSError as error:
+            from guardrails.core.values.errors import said_of
+
             from .text.printing import fail
 
             let_go_of_stdout()

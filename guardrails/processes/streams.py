@@ -51,15 +51,6 @@ def let_go_of_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def said_of(error: OSError) -> str:
-    """
-    Returns the words for a file, a pipe or a disk that fails.
-    """
-    if error.filename:
-        return f"cannot use `{error.filename}`: {error.strerror}"
-    return f"cannot go on: {error.strerror}" if error.strerror else str(error)
-
-
 def _quiet(stream: Any) -> Any:
     if stream is None:
         # Closed by the caller: what is written goes nowhere, and no file takes its number.

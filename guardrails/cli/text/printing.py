@@ -14,8 +14,6 @@ from typing import Any, Final, NoReturn
 
 import typer
 
-from guardrails.processes.streams import said_of
-
 
 FOUND: Final = 1
 """Exit code: done, and something was found."""
@@ -53,7 +51,7 @@ def failures_told() -> Iterator[None]:
     """
     End the command, saying why, if this library or a file fails it.
     """
-    from guardrails.core.values.errors import GuardrailsError, NothingFoundError
+    from guardrails.core.values.errors import GuardrailsError, NothingFoundError, said_of
 
     try:
         yield

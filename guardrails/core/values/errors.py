@@ -174,3 +174,12 @@ class ResponseFailed(GuardrailsError):  # noqa: N818
         self.url = url
         self.status = status
         self.body = body
+
+
+def said_of(error: OSError) -> str:
+    """
+    Returns the words for a file, a pipe or a disk that fails.
+    """
+    if error.filename:
+        return f"cannot use `{error.filename}`: {error.strerror}"
+    return f"cannot go on: {error.strerror}" if error.strerror else str(error)

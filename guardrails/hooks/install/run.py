@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import PolicyError, said_of
 
 from ..options import Options
 from .command import ISOLATED, is_ours, quoted, shell_of, words
@@ -64,7 +64,8 @@ def main(argv: Sequence[str], *, python: str | None = None) -> int:
 
         return status(said.clients or list(CLIENTS), as_json=said.as_json, python=python or sys.executable)
     except (OSError, ValueError, RuntimeError) as error:
-        say(f"guardrails hook {said.command}: {error}", error=True)
+        why = said_of(error) if isinstance(error, OSError) else error
+        say(f"guardrails hook {said.command}: {why}", error=True)
         return 2
 
 

@@ -4,7 +4,7 @@ The command `guardrails mcp`: it starts the server first, and imports the rest o
 
 import sys
 
-from .options import USAGE, Options, UsageError, options_of
+from .options import USAGE, HelpAsked, Options, UsageError, options_of
 
 
 def main(argv: list[str]) -> int:
@@ -15,11 +15,11 @@ def main(argv: list[str]) -> int:
         return _snippet(argv[1:])
     if argv[:1] in (["pins"], ["allow"]):
         return _pins(argv)
-    if argv and argv[0] in ("--help", "-h"):
-        sys.stdout.write(USAGE)
-        return 0
     try:
         options = options_of(argv)
+    except HelpAsked:
+        sys.stdout.write(USAGE)
+        return 0
     except UsageError as error:
         sys.stderr.write(f"guardrails mcp: {error}\nTry `guardrails mcp --help`.\n")
         return 2
@@ -32,7 +32,10 @@ def main(argv: list[str]) -> int:
                 return 0
             options = chosen(options)
         except Exception as error:  # noqa: BLE001  of a file that is wrong nothing is started
-            sys.stderr.write(f"guardrails mcp: {error}\n")
+            from guardrails.core.values.errors import said_of
+
+            said = said_of(error) if isinstance(error, OSError) else error
+            sys.stderr.write(f"guardrails mcp: {said}\n")
             return 2
     return _run(options)
 

@@ -105,12 +105,18 @@ class UsageError(Exception):
     """
 
 
+class HelpAsked(Exception):  # noqa: N818 (no error)
+    """
+    Stands among the options: `--help`, or `-h`.
+    """
+
+
 _NAMES: Final = tuple(name for name in Options._fields if name not in ("command", "environment", "folder", "headers"))
 
 
 def options_of(argv: list[str]) -> Options:
     """
-    Returns the options that *argv* says. Raises UsageError.
+    Returns the options that *argv* says. Raises UsageError, and HelpAsked if help is asked for before the command.
     """
     said: dict[str, Any] = {}
     rest = list(argv)
@@ -122,6 +128,8 @@ def options_of(argv: list[str]) -> Options:
             # The command itself, without `--`.
             rest.insert(0, word)
             break
+        if word in ("--help", "-h"):
+            raise HelpAsked
         flag, given, value = word.partition("=")
         name = flag.removeprefix("--").replace("-", "_")
         if not flag.startswith("--") or (name not in _NAMES and name != "header"):

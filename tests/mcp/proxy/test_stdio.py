@@ -256,6 +256,9 @@ def test_a_server_that_talks_while_nobody_listens_ends_with_its_client(start: St
         (("--", "no-such-command"), 127, "no command `no-such-command`"),
         (("--", "/"), 126, "cannot be started"),
         (("--help",), 0, ""),
+        (("--policy", "strict", "-h"), 0, ""),
+        (("--config", "no/such.json"), 2, "no/such.json`: No such file or directory"),
+        (("--config", "/"), 2, "cannot use `/`: Is a directory"),
     ],
 )
 def test_a_wrong_command_line_is_told(argv: tuple[str, ...], code: int, said: str) -> None:

@@ -126,7 +126,9 @@ def main(argv: Sequence[str]) -> int:
     except UnicodeEncodeError:
         return _wrong("a word is not UTF-8: a configuration file cannot hold it")
     except (OSError, ValueError) as error:
-        return _wrong(str(error))
+        from guardrails.core.values.errors import said_of
+
+        return _wrong(said_of(error) if isinstance(error, OSError) else str(error))
     kind = CLIENTS[client]
     sys.stderr.write(f"{kind.title}: {kind.where}\nOther entries stay: add this one. {kind.then}\n\n")
     needed = [] if kind.toml else _variables(options)
