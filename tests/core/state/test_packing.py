@@ -3,6 +3,7 @@ A session's state as bytes.
 """
 
 import json
+import re
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -202,6 +203,10 @@ def test_what_a_tool_claims_of_a_retry_cannot_break_the_state(field: str, value:
         lambda b: b"\x00" + b[1:],
         lambda b: b[:4] + b"\xff" * 4 + b[8:],
         lambda b: b[: b.index(b'{"t"')] + b'{"m":[],' + b[b.index(b'{"t"') + 1 :],
+        lambda b: b[: b.index(b'{"t"')] + b'{"d":null,' + b[b.index(b'{"t"') + 1 :],
+        lambda b: b[: b.index(b'{"t"')] + b'{"l":{"max_calls":"9"},' + b[b.index(b'{"t"') + 1 :],
+        lambda b: re.sub(rb'"t":\[-?\d+', b'"t":[null', b),
+        lambda b: re.sub(rb'"t":\[(-?\d+)', rb'"t":["\1"', b),
     ],
 )
 def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Callable[[bytes], bytes]) -> None:

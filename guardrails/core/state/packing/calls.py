@@ -115,11 +115,21 @@ def packed_admissions(state: SessionState) -> list[list[Any]]:
     ]
 
 
+def numbers(said: list[Any]) -> list[Any]:
+    """
+    Returns the whole numbers *said*. Raises ValueError if one is none: no limit would hold by it.
+    """
+    if not {int}.issuperset(map(type, said)):
+        raise ValueError("what counts is no whole number")
+    return said
+
+
 def unpacked_admission(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
     """
     Returns one of those that `packed_admissions` made; *by_seq* are the entries of the window.
     """
     seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own, *waits = packed
+    numbers([seq, n, expires_ms, cost, tokens, turn])
     entry = by_seq[seq] if own is None else Entry(seq, *own)
     pending = Pending.opened(
         call_id,
@@ -135,4 +145,5 @@ def unpacked_admission(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
     )
     for values in waits:
         pending.parked = Parked(**dict(zip(_PARKED, values, strict=False)))
+        numbers([pending.parked.at_ms, pending.parked.lasts_ms])
     return pending

@@ -18,7 +18,7 @@ from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
-from .calls import ERROR_NUMBERS, Memo, packed_admissions, packed_trail, unpacked_admission, unpacked_trail
+from .calls import ERROR_NUMBERS, Memo, numbers, packed_admissions, packed_trail, unpacked_admission, unpacked_trail
 from .old import CLOSER, ENTRY, HEAD, LOOKED_AT, MADE, OLD, made_over
 
 
@@ -263,20 +263,21 @@ def _amounts(said: list[int]) -> Amounts:
 
 
 def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
-    state = SessionState(**dict(zip(TOTALS, rest["t"], strict=True)), streak_tool=rest["s"], window=window)
+    state = SessionState(**dict(zip(TOTALS, numbers(rest["t"]), strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
     state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
+    numbers([*state.limits.values()])
     state.reserved = rest.get("r", {})
     state.refusals = rest.get("p", [])
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
-    state.work, state.working = rest.get("w", 0), rest.get("b", {})
+    [state.work], state.working = numbers([rest.get("w", 0)]), rest.get("b", {})
     state.run, state.moving = rest.get("i", ""), rest.get("v", [])
     state.holds = {key: Hold(*held) for key, held in rest["k"].items()} if "k" in rest else {}
     state.used = {name: tuple(sums) for name, sums in rest["u"].items()} if "u" in rest else {}
-    state.stood_ms, state.asking = rest.get("d", 0), rest.get("q", False)
+    [state.stood_ms], state.asking = numbers([rest.get("d", 0)]), rest.get("q", False)
     state.answers = {sig: (answer, reason) for sig, answer, reason in rest.get("a", ())}
     if "g" in rest:
         state.leases = {
