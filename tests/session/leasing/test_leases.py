@@ -213,6 +213,23 @@ def test_a_worker_that_was_taken_for_lost_goes_on_with_a_new_lease(shared: Store
     assert session.exhausted_by == "tenant.budget.max_calls"
 
 
+def test_a_call_that_is_open_while_its_worker_is_taken_for_lost_stays_charged(shared: Store, clock: Any) -> None:
+    rules = policy(max_cost_usd=10.0, lost="return", tools=[Tool(name="pay", cost_usd=1.0)])
+    slept, other = worker(shared, clock), worker(shared, clock)
+    session, waiting = of(rules, slept, clock), of(rules, other, clock, "b")
+    spend(waiting, 1)
+    opened = session.decide("pay", {"to": "ann"})
+    for number in range(80):
+        clock.advance(1)
+        waiting.call("t", {"wait": number}, ran)
+        other.tend()
+    session.complete(opened, Success("paid", cost_usd=1.0))
+    slept.close()
+    other.close()
+    plain = rules.session("plain", scopes=SCOPE, store=shared, clock=clock)
+    assert plain.progress["cost_left_usd"] == 9.0
+
+
 def test_what_costs_more_than_was_thought_is_taken_at_once(shared: Store, clock: Any) -> None:
     rules = policy(max_cost_usd=10.0, tools=[Tool(name="t", cost_usd=0.01)])
     store = worker(shared, clock)

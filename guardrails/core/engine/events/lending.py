@@ -103,7 +103,9 @@ class Lend(Event[Lent]):
         blow_fuses(state, self.fuses)
         if self.known and self.holder not in state.leases:
             if not burns:
-                count_unheard(state, each(lambda place, _: self.used[place] - self.told[place]))
+                # A call that is still open ends under no lease any more: its estimate stays charged.
+                unheard = each(lambda place, _: self.used[place] + self.holds[place] - self.told[place])
+                count_unheard(state, unheard)
             return self._lent(chain, state, NO_AMOUNTS, enough=True)
         lease = report(state, self.holder, self.used)
         # What was admitted is the lease's, even if it is over: so it is without leases.
