@@ -62,8 +62,9 @@ def replay(
     """
     Judge a policy on recorded calls: what it would have stopped, and how often it would have been wrong.
 
-    Reads OpenAI chats, Responses items, OpenTelemetry spans, JSON lines of calls and our own records. Reads sessions of
-    Claude Code, Codex, Copilot and Gemini CLI, and tau2 simulations too. Files may be plain, gzip'd or zstd-compressed.
+    Reads OpenAI chats, Responses items, OpenTelemetry spans, LangSmith runs, JSON lines of calls and our own records. Reads
+    sessions of Claude Code, Codex, Copilot and Gemini CLI, of OpenHands, SWE-agent, ATIF, tau2 and the OpenAI Agents SDK
+    too. Files may be plain, gzip'd or zstd-compressed.
     """
     from guardrails.offline.judge.files.inputs import inputs
     from guardrails.offline.judge.files.run import Work

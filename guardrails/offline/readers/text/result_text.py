@@ -91,7 +91,7 @@ def as_failed(told: str) -> str:
     Returns a failed result of MCP that says *told*.
 
     A format that has no failure there may only know that nothing was raised. So `isError` is kept in the text, which is
-    judged as in a session: whose words it is in, the tool's or those of a file that it shows, is known there.
+    judged as in a session. There it is known whose words they are: the tool's, or those of a file that it shows.
     """
     return json.dumps({"content": [{"type": "text", "text": told}], "isError": True})
 
