@@ -28,16 +28,16 @@ _MEASURE: Final = r"[-+]?(?:\d*\.\d+(?:e[-+]?\d{1,4})?|\d+e[-+]?\d{1,4}|\d+(?=[ 
 """`0.02`, `1e-9`, `3 %`: how large an error is."""
 _TOPIC: Final = (
     r"(?!\ (?:(?:count|rate|budget|margin|bar|log|report|page|estimate|handler|term)s?|messages|codes|types|classes|free"
-    r"|handling|logging|reporting|tracking|monitoring|correction|detection|analysis|boundar(?:y|ies))\b|[./-][a-z])"
+    r"|handling|logging|reporting|tracking|monitoring|correction|detection|analysis|boundar(?:y|ies)|hierarchy|\d{4}-\d\d)\b|[./-][a-z]|[,;|\t]\S)"
 )
-"""What makes a word of failure the subject of a text, or a part of a name."""
+"""What makes a word of failure the subject of a text, or a part of a name, a column of a table or a line of a log."""
 _FAILURE: Final = re.compile(
     rf"""\s*+(?![^\n]{{0,60}}\b(?:(?:no|zero|without|fixed|standard|margin\ of)(?:\ the)?\ error\b|error\s*[:=]\s*(?:{_NONE}|{_MEASURE})))
     (?:[❌✖✗⛔🚫⚠]\ufe0f?\s?|\*\*)?+(?:                              # `❌ Error: ...`
       (?:[a-z_]{{1,40}}\ ){{0,4}}error\b\s*+(?:[:\[(]|executing|$)      # `Input validation error: ...`
     | error\b{_TOPIC} | err:\ | panic:\ | exception\b{_TOPIC}
     | fatal(?:\ (?:\w{{1,40}}\ )?(?:error|exception|signal)\b|\b\s*+(?:[^\w\s]|$)) | unknown\ tool\b
-    | mcp\ error\ -?\d | \[error\] | <(?:tool_use_)?error>
+    | mcp\ error\ -?\d | \[error\](?!\ \d{{4}}-\d\d) | <(?:tool_use_)?error>
     | an\ error\ occurred\ while\ (?:running\ the\ tool|parsing\ tool\ arguments)\b      # OpenAI Agents SDK
     | (?:failed|unable|could\ not|couldn't|cannot)\ (?:to\ )?+[a-z](?![a-z]*:\ 0\b)
     | [\w.]{{0,80}}(?:Error|Exception)\b\ {{0,3}}:

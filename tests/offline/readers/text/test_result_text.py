@@ -52,6 +52,8 @@ FAILURES = [
     json.dumps([{"type": "image", "data": "x" * 5000}, {"type": "text", "text": "Error: no page"}]),
     "Error - no page",
     "Error code 17",
+    "Error, no such page",
+    "[ERROR] no such page",
     "Error: 404",
     "error: 1.2.3 is not a version",
     "fatal: not a git repository",
@@ -90,6 +92,10 @@ RESULTS = [
     "Relative error: 3 %",
     "Failed to load: 0 files",
     "Players timed out: 3",
+    "error,count\n404,3",
+    "error\ttotal\n404\t3",
+    "ERROR 2026-01-01 the database is down\nINFO 2026-01-02 it is up",
+    "[ERROR] 2026-01-01 the database is down",
 ]
 
 
