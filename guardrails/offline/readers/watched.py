@@ -34,8 +34,8 @@ def watched(
         report.calls = before + count
         if source is not None:
             call.source = source
-        if not call.has_result:
-            without += 1
+        # One that was refused never ran.
+        without += not call.has_result and call.decision != "deny"
         if len(call.tool) > MAX_CHARS:
             call.tool = bounded_name(call.tool)
         if call.session_id != session_id or call.run != run:

@@ -46,6 +46,12 @@ def test_missing_results_are_told_of() -> None:
     assert report.notices == ["`f`: 1 of 2 calls has no result"]
 
 
+def test_a_call_that_was_refused_lacks_no_result() -> None:
+    refused = call(2, has_result=False)
+    refused.decision = "deny"
+    assert look(call(1), refused)[1].notices == []
+
+
 def test_many_of_them_are_told_with_commas() -> None:
     _, report = look(*(call(1, has_result=False) for _ in range(1_200)))
     assert report.notices == ["`f`: 1,200 of 1,200 calls have no result"]
