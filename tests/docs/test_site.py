@@ -254,7 +254,7 @@ def test_no_page_is_wider_than_the_screen_and_the_browser_complains_of_none(
     chromium = shutil.which("chromium") or "chromium"
     for name in ("index.html", "guards/loops.html", "reference/settings.html", "hosts/index.html"):
         page = site / name
-        copy = page.with_name(f"wide-{page.name}")
+        copy = page.with_name(f"wide-{width}-{page.name}")  # the other width may be looked at beside it
         copy.write_text(page.read_text().replace("</head>", f"{WIDE}</head>"))
         try:
             done = subprocess.run(  # noqa: S603
