@@ -28,6 +28,8 @@ CALIBRATION: Final = 0.005
 """How much larger the calibration error may become; smaller differences are noise of the bins."""
 VALUE: Final = 0.005
 """How much less a retry's decision may be worth, beyond noise, for a better log loss: the costs are no exact figures."""
+PULL: Final = 0.02
+"""Nats per retry that the beliefs, worth 40 retries an error type, may cost a model of retries that next to never work."""
 BINS: Final = 20
 
 
@@ -173,12 +175,13 @@ def compare(new: RetryModel, present: RetryModel, cells: Sequence[Cell], stakes:
     return Verdict(new=a, present=b, gain=gain, value_gain=value_gain, better=reason is None, reason=told)
 
 
-def floored(verdict: Verdict, new: RetryModel, trusted: Sequence[Cell]) -> Verdict:
+def floored(verdict: Verdict, new: RetryModel, present: RetryModel, trusted: Sequence[Cell]) -> Verdict:
     """
     Returns *verdict*, or that *new* is no better if it says less of the cells *trusted* than one number for all of them
     would.
 
-    It was fitted on them, so that nothing but other cells can have led it away from what they say.
+    It was fitted on them, so that nothing but other cells can have led it away from what they say. If next to nothing ever
+    works, the beliefs do too. So it may say a little less if *present* says much less of them.
     """
     columns = held_out(new, [cell for cell in trusted if cell.n > 0])
     if not verdict.better or not len(columns):
@@ -186,6 +189,9 @@ def floored(verdict: Verdict, new: RetryModel, trusted: Sequence[Cell]) -> Verdi
     known = quality(columns, judge(new, columns, Stakes()))
     base = _entropy(known.rate)
     if known.log_loss <= base + slack(known.retries):
+        return verdict
+    now = quality(columns, judge(present, columns, Stakes()))
+    if known.log_loss <= base + PULL and known.log_loss < now.log_loss - PULL:
         return verdict
     reason = (
         f"worse than the base rate on {known.retries:.0f} retries of the days before: {known.log_loss:.4f} nats per retry, "
@@ -205,7 +211,7 @@ def _entropy(rate: float) -> float:
     """
     Nats per retry of saying *rate* each time.
     """
-    return -sum(p * math.log(p) for p in (rate, 1 - rate) if p > 0)
+    return sum(p * -math.log(p) for p in (rate, 1 - rate) if 0 < p < 1)
 
 
 def mean_of(columns: Columns, sums: "Numbers") -> Mean:

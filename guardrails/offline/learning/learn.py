@@ -133,7 +133,7 @@ def learn(
         new = candidate(spec, fitted, terms, training, rates if good else champion.corrections)
         verdict = compare(new.model, champion, split.held, stakes) if labelled_in(split.held) else None
     if verdict is not None and new is not None:
-        verdict = floored(verdict, new.model, split.trusted(half_life_days))
+        verdict = floored(verdict, new.model, champion, split.trusted(half_life_days))
         new = told(new, {"metrics": verdict.metrics(None if present is None else present.name)})
     alone = corrected is not None and corrected.better and not (verdict is not None and verdict.better)
     if new is None or (alone and not force):

@@ -189,6 +189,16 @@ def test_bad_days_stay_out_in_the_quiet_days_after_them(flipped: Flip, bad_days:
         assert not made.better
 
 
+@pytest.mark.parametrize(("a_day", "days", "rate"), [(50, 12, 0.003), (14, 58, 0.01), (14, 58, 0.02)])
+def test_retries_that_next_to_never_work_are_learned_too(a_day: int, days: int, rate: float) -> None:
+    truth: dict[tuple[str, str], tuple[float, ...]] = {
+        ("read", "timeout"): (rate,) * 6,
+        ("find", "unavailable"): (rate,) * 6,
+    }
+    made = [learn(SPEC, world(range(DAY, DAY + days), a_day, seed=seed, truth=truth)) for seed in (1, 2)]
+    assert [one.better for one in made] == [True, True]
+
+
 def test_who_forces_a_model_gets_all_of_it(flipped: Flip, first: Learned) -> None:
     bad = world(range(DAY + 6, DAY + 12), seed=11)
     for day in range(DAY + 9, DAY + 12):
