@@ -28,8 +28,10 @@ CALIBRATION: Final = 0.005
 """How much larger the calibration error may become; smaller differences are noise of the bins."""
 VALUE: Final = 0.005
 """How much less a retry's decision may be worth, beyond noise, for a better log loss: the costs are no exact figures."""
+RARE: Final = 0.03
+"""Share of retries that work up to which they next to never do."""
 PULL: Final = 0.02
-"""Nats per retry that the beliefs, worth 40 retries an error type, may cost a model of retries that next to never work."""
+"""Nats per retry that the beliefs, worth 40 retries an error type, may cost a model of such retries."""
 BINS: Final = 20
 
 
@@ -181,7 +183,7 @@ def floored(verdict: Verdict, new: RetryModel, present: RetryModel, trusted: Seq
     would.
 
     It was fitted on them, so that nothing but other cells can have led it away from what they say. If next to nothing ever
-    works, the beliefs do too. So it may say a little less if *present* says much less of them.
+    works, the beliefs do too. So it may then say a little less, if *present* says much less of them.
     """
     columns = held_out(new, [cell for cell in trusted if cell.n > 0])
     if not verdict.better or not len(columns):
@@ -191,7 +193,7 @@ def floored(verdict: Verdict, new: RetryModel, present: RetryModel, trusted: Seq
     if known.log_loss <= base + slack(known.retries):
         return verdict
     now = quality(columns, judge(present, columns, Stakes()))
-    if known.log_loss <= base + PULL and known.log_loss < now.log_loss - PULL:
+    if known.rate <= RARE and known.log_loss <= min(base + PULL, now.log_loss - PULL):
         return verdict
     reason = (
         f"worse than the base rate on {known.retries:.0f} retries of the days before: {known.log_loss:.4f} nats per retry, "
