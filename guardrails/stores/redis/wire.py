@@ -141,11 +141,16 @@ class Wire:
         self._check(until)
 
     def _check(self, until: float) -> None:
-        told = self._exchange(until, (b"INFO", b"memory"))
-        policy = _policy(told) if isinstance(told, bytes) else ""
+        policy = _field(self._exchange(until, (b"INFO", b"memory")), "maxmemory_policy")
         if policy.startswith(_EVICTING):
             raise Unfit(
                 f"may drop states that are in use (maxmemory-policy `{policy}`): set it to `noeviction`, or use another server"
+            )
+        # One that takes no writes says so, and may yet take over.
+        if _field(self._exchange(until, (b"INFO", b"replication")), "slave_read_only") == "0":
+            raise Unfit(
+                "is a replica whose writes are lost when its primary sends it all anew (replica-read-only no): give the address of "
+                "the primary"
             )
         keys = [self._stem + b"store", self._stem + b"writers"]
         command = (b"EVAL", OPEN.text, b"2", *keys, FORMAT, b"%d" % KEPT_US)
@@ -221,9 +226,12 @@ class Wire:
             read += got
 
 
-def _policy(memory: bytes) -> str:
-    for line in memory.decode(errors="replace").splitlines():
-        name, _, value = line.partition(":")
-        if name == "maxmemory_policy":
-            return value.strip()
+def _field(told: Any, name: str) -> str:
+    """
+    Returns the value of a field of INFO, as it was *told*. Returns "" if there is none.
+    """
+    for line in told.decode(errors="replace").splitlines() if isinstance(told, bytes) else ():
+        found, _, value = line.partition(":")
+        if found == name:
+            return str(value.strip())
     return ""
