@@ -127,8 +127,7 @@ def _show(
         text = overrides(made, base, rules, seen, replay)
         if output is not None:
             write_whole(output, text)
-            if not as_json:
-                typer.echo(suggested_text(made, output, replay))
+            typer.echo(suggested_text(made, output, replay), err=as_json)
         elif not as_json:
             typer.echo(text, nl=False)
     if as_json:

@@ -106,7 +106,10 @@ def test_suggestions_are_printed_where_no_file_is_named_and_load_from_there(reco
 
 def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: Path) -> None:
     html, path = tmp_path / "out.html", tmp_path / "overrides.yaml"
-    found = json.loads(report(records, "--html", html, "--suggest", "-o", path, "--json"))
+    asked = ["report", str(records), "--html", str(html), "--suggest", "-o", str(path), "--json", "-q"]
+    done = CliRunner().invoke(app, asked)
+    assert f"1 setting for 1 tool written to `{path}`" in done.stderr
+    found = json.loads(done.stdout)
     (one,) = found["suggestions"]
     assert one["settings"] == {"stable": True}
     assert one["evidence"]["stable"].partition(" (")[0] in html.read_text()

@@ -224,7 +224,7 @@ def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactnes
                 found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
     database.execute("COMMIT")
     if copies:
-        found.notices.append(f"{copies:,} events that stand in more than one file are left out: each counts once")
+        found.notices.append(f"left out, as each counts once: events that stand in more than one file ({copies:,})")
 
 
 def _looks(file: Input) -> str:
@@ -272,7 +272,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
             raise SessionError(said) from None
         report.notices.append(said)
     if newer:
-        report.note(file.path, f"{newer:,} lines are left out: records of {newer_told(latest)}")
+        report.note(file.path, f"lines left out: {newer:,}; records of {newer_told(latest)}")
     found.notices += report.notices
 
 
