@@ -16,12 +16,13 @@ from guardrails.core.retries.serving import Models
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.logs import log, warn_once
 
+from .live.switch import Stamp, stamp, stamp_of
+
 
 CHECK_MS: Final = 5_000
 """A changed file is found at the first failure after this time."""
 COLD: Final = Path(__file__).parents[1] / "core" / "retries" / "cold.json"
 """What is served until there is a model: fitted on the beliefs of `retries.prior` alone."""
-Signature = tuple[int, int, int, int]
 
 
 def read_model(path: str | os.PathLike[str]) -> RetryModel:
@@ -52,7 +53,7 @@ class ModelFiles:
     def __init__(self, paths: Iterable[str]) -> None:
         self.models = Models()
         self._paths = tuple(dict.fromkeys(paths))
-        self._seen: dict[str, Signature | None] = {}
+        self._seen: dict[str, Stamp | None] = {}
         self._checked_ms = 0
         self._begin()
         self._look()
@@ -80,10 +81,10 @@ class ModelFiles:
     def _look(self) -> None:
         loaded, seen = dict(self.models.loaded), dict(self._seen)
         for path in self._paths:
-            signature = _signature(path)
-            if path in loaded and seen.get(path) == signature:
+            stamped = stamp_of(path)
+            if path in loaded and seen.get(path) == stamped:
                 continue
-            seen[path] = signature
+            seen[path] = stamped
             try:
                 loaded[path], seen[path] = _read(path)
             except FileNotFoundError:
@@ -97,21 +98,8 @@ class ModelFiles:
         self._seen = seen
 
 
-def _signature(path: str) -> Signature | None:
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return _signature_of(found)
-
-
-def _signature_of(found: os.stat_result) -> Signature:
-    # Who copies with the times of the original keeps all but the time of the change.
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[RetryModel, Signature]:
+def _read(path: str | os.PathLike[str]) -> tuple[RetryModel, Stamp]:
     with Path(path).open("rb") as file:
         found = os.fstat(file.fileno())
         text = file.read(MAX_BYTES + 1)
-    return parse(text), _signature_of(found)
+    return parse(text), stamp(found)

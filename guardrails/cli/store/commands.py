@@ -82,7 +82,7 @@ def ls(
     if lines:
         typer.echo(list_text(lines))
     more = f", {whole:,} in all" if whole != len(lines) else ""
-    typer.echo(f"{len(lines):,} {_states(len(lines))}{more}", err=True)
+    typer.echo(f"{_states(len(lines))}{more}", err=True)
 
 
 @store.command()
@@ -123,6 +123,8 @@ def forget(
     """
     Drop sessions or scopes: each starts afresh, with all of its budget. Children and messages go with their session.
     """
+    from guardrails.offline.pages.numbers import plural
+
     from .opened import messages_of, name_of, opened
 
     with opened(place, namespace) as kept:
@@ -133,14 +135,10 @@ def forget(
         named = len(wanted)
         wanted = list(dict.fromkeys([*wanted, *(child for key in wanted for child in _children(kept, key))]))
         talks = [key for key in wanted if key in messages]
-        also = (
-            f", {len(wanted) - named:,} {'child' if len(wanted) - named == 1 else 'children'}"
-            if len(wanted) > named
-            else ""
-        )
+        also = f", {plural(len(wanted) - named, 'child', 'children')}" if len(wanted) > named else ""
         if talks:
-            also += f", and {sum(messages[key] for key in talks):,} messages of {len(talks):,} {'conversation' if len(talks) == 1 else 'conversations'}"
-        _confirm(f"forget {named:,} {_states(named)} of `{place}`{also}; each starts afresh", yes=yes)
+            also += f", and {plural(sum(messages[key] for key in talks), 'message')} of {plural(len(talks), 'conversation')}"
+        _confirm(f"forget {_states(named)} of `{place}`{also}; each starts afresh", yes=yes)
         for key in talks:
             # First: those of a newer version are refused, and then nothing is dropped.
             _forget_conversation(place, key)
@@ -176,7 +174,7 @@ def prune(
             idle_ones = counted.through(kept.entries(prefix))
             many = sum(one.changed_ms < before and (scopes or not one.key.startswith("/")) for one in idle_ones)
             _confirm(
-                f"drop {many:,} {_states(many)} of `{name_of(kept, place)}` that were idle for {idle}; each starts afresh",
+                f"drop {_states(many)} of `{name_of(kept, place)}` that were idle for {idle}; each starts afresh",
                 yes=yes,
             )
         with _interruptible("what was not dropped yet stays"):
@@ -201,7 +199,7 @@ class _Counted:
 
     def tell(self, count: int, what: str = "dropped") -> None:
         if self._ticker.due():
-            self._ticker.tell(f"{count:,} {_states(count)} {what}")
+            self._ticker.tell(f"{_states(count)} {what}")
 
 
 class _interruptible:  # noqa: N801  read as a statement
@@ -239,7 +237,9 @@ def _changed(one: "Stored") -> int:
 
 
 def _states(count: int) -> str:
-    return "state" if count == 1 else "states"
+    from guardrails.offline.pages.numbers import plural
+
+    return plural(count, "state")
 
 
 def _confirm(what: str, *, yes: bool) -> None:
@@ -287,4 +287,4 @@ def _done(keys: list[str] | None, count: int, how: str, *, as_json: bool) -> Non
     if as_json:
         print_json({how: count} | ({} if keys is None else {"keys": keys}))
     else:
-        typer.echo(f"{count:,} {_states(count)} {how}")
+        typer.echo(f"{_states(count)} {how}")

@@ -122,9 +122,15 @@ def stamp_of(path: str) -> Stamp | None:
     Returns a stamp that tells one version of the file *path* from another. Returns None if no file can be seen.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116
+        return stamp(os.stat(path))  # noqa: PTH116
     except OSError:
         return None
+
+
+def stamp(found: os.stat_result) -> Stamp:
+    """
+    Returns the same of a file whose status was *found*.
+    """
     # Who copies with the times of the original keeps all but the time of the change.
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
