@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from guardrails.offline.judge.files.inputs import Input
+from guardrails.offline.judge.files.inputs import Input, put_out_told
 from guardrails.offline.judge.files.interrupts import interruptible
 from guardrails.offline.judge.files.progress import Progress, share_of
 from guardrails.offline.judge.files.run import AT_ONCE, MAX_NOTICES, broken_lines, seldom_collected, why
-from guardrails.offline.pages.numbers import plural
 from guardrails.offline.readers import Copies, ReaderError, Report, open_calls
 from guardrails.policy.policy import Policy
 
@@ -80,8 +79,7 @@ def count_files(
         for call in copies.rest():
             quality.count(call)
     if quality.forgotten:
-        were = "was" if quality.forgotten == 1 else "were"
-        found.notices.append(f"{plural(quality.forgotten, 'session')} {were} put out of memory while others went on")
+        found.notices.append(put_out_told(quality.forgotten))
     found.notices[:0] = copies.notices()
     found.seconds = time.monotonic() - began
     return found

@@ -103,6 +103,13 @@ def formats_told(read_as: Mapping[str, str], without: Mapping[str, str]) -> str:
     return f"Read: {', '.join(said)}{none}." if said else ""
 
 
+def put_out_told(sessions: int) -> str:
+    """
+    Returns the notice, for a person, of *sessions* that memory had no room for.
+    """
+    return f"{plural(sessions, 'session')} {'was' if sessions == 1 else 'were'} put out of memory while others went on"
+
+
 def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
     """
     Returns the formats, for a person; before them that there are no files in *paths*, if some are named.

@@ -14,13 +14,12 @@ from typing import Final
 
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.judge.result import Judgement
-from guardrails.offline.pages.numbers import plural
 from guardrails.offline.readers import Copies, ReaderError, RecordedCall, Report, open_calls
 from guardrails.policy.policy import Policy
 
 from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save, take_over_copies
 from .decisions import Decisions
-from .inputs import Input
+from .inputs import Input, put_out_told
 from .interrupts import interruptible
 from .progress import Progress, share_of
 from .spill import OPEN, SpillingTracks
@@ -228,9 +227,7 @@ class Run:
                 *broken_lines(report),
             ]
             if judgement.spilled_sessions:
-                were = "was" if judgement.spilled_sessions == 1 else "were"
-                said = f"{plural(judgement.spilled_sessions, 'session')} {were} put out of memory while others went on"
-                judgement.notices.append(said)
+                judgement.notices.append(put_out_told(judgement.spilled_sessions))
             judgement.read_as = position.read_as | report.read_as
             judgement.without = position.without
             judgement.broken_lines = position.broken + report.broken_count

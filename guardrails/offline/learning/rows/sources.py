@@ -13,7 +13,7 @@ from guardrails.core.values.errors import TrainingError
 from guardrails.offline.readers import Report, open_lines, recognise
 from guardrails.offline.readers.files import was_rotated
 from guardrails.offline.readers.text.leading import HEAD_BYTES
-from guardrails.sinks.rotate import rotated
+from guardrails.sinks.rotate import with_rotated
 
 
 Kind = Literal["records", "packed records", "parquet", "transcript"]
@@ -89,10 +89,8 @@ def _left_out(report: Report, file: str, looks: str) -> None:
 
 def _files(path: Path, leave_out: Path | None) -> Iterator[Path]:
     if not path.is_dir() and was_rotated(path):
-        yield from rotated(path)
-        if not path.exists():
-            return
-    if path.is_file():
+        yield from with_rotated(path)
+    elif path.is_file():
         yield path
     elif path.is_dir():
         for folder, below, names in os.walk(path):
