@@ -7,7 +7,7 @@ import json
 import logging
 import random
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -335,7 +335,7 @@ def test_b5_two_fields_are_added_to_the_json_text_of_a_result(result: str, expec
 
 
 @pytest.fixture
-def model() -> Iterator[Callable[..., Any]]:
+def model() -> Callable[..., Any]:
     """
     Runs the loop with the real client against a scripted server; returns the result and the requests.
     """
@@ -362,7 +362,7 @@ def model() -> Iterator[Callable[..., Any]]:
             settings = {"model": "gpt-5-mini", "messages": "go", "tools": [grep], **settings}
             return run(client, session, **settings), server.requests
 
-    yield ask
+    return ask
 
 
 def test_b2_after_the_limit_tools_are_listed_but_off_and_the_model_answers(model: Any) -> None:
