@@ -63,8 +63,7 @@ def replay(
     Judge a policy on recorded calls: what it would have stopped, and how often it would have been wrong.
 
     Reads OpenAI chats, Responses items, OpenTelemetry spans, LangSmith runs, JSON lines of calls and our own records. Reads
-    sessions of Claude Code, Codex, Copilot and Gemini CLI, of OpenHands, SWE-agent, ATIF, tau2 and the OpenAI Agents SDK
-    too. Files may be plain, gzip'd or zstd-compressed.
+    sessions of Claude Code, Codex and Gemini CLI too. Files may be plain, gzip'd or zstd-compressed.
     """
     from guardrails.offline.judge.files.inputs import inputs
     from guardrails.offline.judge.files.run import Work

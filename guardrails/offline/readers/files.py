@@ -1,7 +1,7 @@
 """
 Open transcripts: plain, gzip'd or zstd-compressed files and standard input, in lines of bounded length.
 
-The only module of the readers that touches files, but for databases, which SQLite opens (`harnesses/agents_session.py`).
+The only module of the readers that touches files.
 """
 
 import sys
@@ -11,7 +11,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from guardrails.offline.readers.harnesses.agents_session import MAGIC, AgentsSession, session_rows
 from guardrails.offline.readers.text.leading import HEAD_BYTES
 from guardrails.offline.readers.text.looks import looks_like, no_text, wide_text
 from guardrails.offline.readers.text.parsing import MAX_DOCUMENT, MAX_LINE, TOO_LONG
@@ -55,13 +54,6 @@ def open_calls(
     if wide is not None:
         report.note(file, f"skipped: {wide}")
         report.gave_none(file, wide)
-        return
-
-    rows = session_rows(Path(path), report, file) if first.startswith(MAGIC) and file != STDIN else None
-    if rows is not None:
-        yield from watched(
-            AgentsSession().calls(rows, _name(file), report, file), report, file, AgentsSession.name, source
-        )
         return
 
     is_text = first and no_text(first) is None

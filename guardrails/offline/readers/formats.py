@@ -5,21 +5,15 @@ The formats that can be read, and which of them a file is in.
 from contextlib import suppress
 from typing import Final
 
-from guardrails.offline.readers.harnesses.agents_session import AgentsSession
-from guardrails.offline.readers.harnesses.atif import ATIF
-from guardrails.offline.readers.harnesses.openhands import OpenHands
-from guardrails.offline.readers.harnesses.swe_agent import SWEAgent
 from guardrails.offline.readers.traces.langsmith import LangSmith
 from guardrails.offline.readers.transcripts.call_lines import CallLines
 from guardrails.offline.readers.transcripts.claude_code import ClaudeCode
 from guardrails.offline.readers.transcripts.codex_rollout import CodexRollout
-from guardrails.offline.readers.transcripts.copilot_cli import CopilotCLI
 from guardrails.offline.readers.transcripts.gemini_cli import GeminiCLI
 from guardrails.offline.readers.transcripts.openai_chat import OpenAIChat
 from guardrails.offline.readers.transcripts.openai_responses import OpenAIResponses
 from guardrails.offline.readers.transcripts.otlp import OTLP
 from guardrails.offline.readers.transcripts.own_records import OwnRecords
-from guardrails.offline.readers.transcripts.tau2 import Tau2
 
 from .base import Reader
 from .plugins import added_readers
@@ -31,19 +25,13 @@ READERS: Final[tuple[Reader, ...]] = (
     CallLines(),
     ClaudeCode(),
     CodexRollout(),
-    CopilotCLI(),
     GeminiCLI(),
-    AgentsSession(),
-    ATIF(),
-    OpenHands(),
-    SWEAgent(),
     LangSmith(),
     OTLP(),
-    Tau2(),
     OpenAIResponses(),
     OpenAIChat(),
 )
-"""The more particular forms first: a simulation and a list of items hold messages too."""
+"""The more particular forms first: a list of items holds messages too."""
 
 
 def recognise(head: str) -> Reader | None:

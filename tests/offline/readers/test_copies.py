@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import pytest
-
 from guardrails.offline.readers import Copies, RecordedCall
 from guardrails.offline.readers.same_call import MAX_OPEN, key_of
+from tests.tables import table
 
 
 def made(index: int, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
@@ -54,7 +53,7 @@ def test_a_fork_in_the_same_file_is_one_too() -> None:
     assert read([*session_of(0, 1), *session_of(0, 1, session="fork")]) == [("one", "s", 0), ("one", "s", 1)]
 
 
-@pytest.mark.parametrize(
+@table(
     "other",
     [
         {"ts_ms": None},
@@ -63,14 +62,13 @@ def test_a_fork_in_the_same_file_is_one_too() -> None:
         {"tool": "Write"},
         {"arguments": {"path": "other.py"}},
     ],
-    ids=str,
 )
 def test_a_call_that_differs_in_one_of_the_four_is_another(other: dict[str, Any]) -> None:
     first = made(0, ts_ms=None) if other == {"ts_ms": None} else made(0)
     assert len(read([first], [made(0, session="t", source="two", **other)])) == 2
 
 
-@pytest.mark.parametrize("other", [{"result": "other"}, {"model": "m"}, {"duration_ms": 7}, {"turn": 9}], ids=str)
+@table("other", [{"result": "other"}, {"model": "m"}, {"duration_ms": 7}, {"turn": 9}])
 def test_what_else_a_file_says_of_a_call_makes_no_other_call_of_it(other: dict[str, Any]) -> None:
     assert read([made(0)], [made(0, source="two", **other)]) == [("one", "s", 0)]
 
@@ -152,7 +150,7 @@ def test_so_many_calls_without_results_are_held_and_no_more() -> None:
     assert len(list(copies.rest())) == MAX_OPEN
 
 
-@pytest.mark.parametrize("stop", range(9))
+@table("stop", range(9))
 def test_what_was_saved_goes_on_where_it_stood(stop: int) -> None:
     cut = [made(0), made(1, has_result=False), made(2, session="\ud800", arguments={"n": 2**70})]
     again = [made(0, source="two"), made(1, source="two", has_result=False), made(3, source="two"), made(4)]
@@ -176,9 +174,7 @@ def test_what_was_saved_goes_on_where_it_stood(stop: int) -> None:
     assert other.left_out == 2
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"n": float("nan")}, {"n": 2**80}, {"s": "\ud800"}, "text", None, {}, [1], {"a": {"b": [None]}}]
-)
+@table("arguments", [{"n": float("nan")}, {"n": 2**80}, {"s": "\ud800"}, "text", None, {}, [1], {"a": {"b": [None]}}])
 def test_any_arguments_have_a_key_or_none(arguments: Any) -> None:
     key = key_of(made(0, arguments=arguments))
     assert key is None or 0 < key < 2**64
@@ -208,7 +204,7 @@ def test_a_session_that_begins_again_in_its_file_has_no_new_calls() -> None:
     assert read([first, made(0), made(1), made(0), made(1), made(2)]) == [("one", "s", n) for n in range(3)]
 
 
-@pytest.mark.parametrize("stop", range(1, 6))
+@table("stop", range(1, 6))
 def test_equal_calls_of_one_second_go_on_where_they_stood(stop: int) -> None:
     before, given = Copies(), polls() + polls(session="fork")
     told_before = told(before.once(given[:stop]))

@@ -8,26 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 from guardrails.offline.readers import READERS, Report
-
-
-def turns(n: int) -> Iterator[Any]:
-    said = [{"role": "assistant", "agent": "m", "content": "", "action": "zz"} for _ in range(n)]
-    yield {"trajectory": [{"action": f"a{i}", "thought": "", "observation": ""} for i in range(n)], "history": said}
-
-
-def answers(n: int) -> Iterator[Any]:
-    made = [{"id": str(i), "function": {"name": "x"}} for i in range(n)]
-    told = [{"role": "tool", "agent": "m", "content": "", "tool_call_ids": [str(i)]} for i in range(n)]
-    yield {"history": [{"role": "assistant", "agent": "m", "content": "", "tool_calls": made}, *told]}
-
-
-def results(n: int) -> Iterator[Any]:
-    made = [{"tool_call_id": str(i), "function_name": "x"} for i in range(n)]
-    told = {"results": [{"source_call_id": str(i), "content": "x"} for i in range(n)]}
-    yield {"schema_version": "ATIF-v1.7", "steps": [{"tool_calls": made, "observation": told}]}
+from tests.tables import table
 
 
 def chats(n: int) -> Iterator[Any]:
@@ -43,16 +25,7 @@ def spans(n: int) -> Iterator[Any]:
         yield {"context": context, "attributes": {**called, "input.value": str(i)}, "start_time": 1 + i}
 
 
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [
-        ("swe-agent trajectory", turns),
-        ("swe-agent trajectory", answers),
-        ("atif trajectory", results),
-        ("openai chat", chats),
-        ("opentelemetry spans", spans),
-    ],
-)
+@table("name, write", [("openai chat", chats), ("opentelemetry spans", spans)])
 def test_twice_the_calls_take_not_much_more_than_twice_the_steps(
     name: str, write: Callable[[int], Iterator[Any]]
 ) -> None:

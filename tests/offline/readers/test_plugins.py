@@ -1,131 +1,148 @@
 """
-Readers that other packages add, from a distribution that pip has installed.
+Readers that other packages add, from a distribution that is installed.
 """
 
+import importlib
 import json
-import os
 import subprocess
 import sys
-import zipfile
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+from guardrails.offline.readers import READERS, RecordedCall, Report, open_calls
+from guardrails.offline.readers.plugins import added_readers
+from tests.tables import table
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "readers.md"
 CODE = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
 """The example of the page."""
-LINES = [
-    {"diary": "d", "did": "look", "with": {"at": 1}, "saw": "Error: nothing there"},
-    {"diary": "d", "did": "look", "with": {"at": 2}, "saw": '{"type":"text","text":"a door","annotations":null}'},
-]
-
-
-def install(folder: Path, code: str, name: str = "diary", value: str = "their_diary:Diary") -> Path:
-    """
-    A distribution with one module and one entry point, built by hand and installed by pip without a network.
-    """
-    wheel = folder / f"their_{name}-1.0-py3-none-any.whl"
-    info = f"their_{name}-1.0.dist-info"
-    parts = {
-        f"their_{name}.py": code,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: their-{name}\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: hand\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": f"[guardrails.readers]\n{name} = {value}\n",
-    }
-    record = "".join(f"{path},,\n" for path in [*parts, f"{info}/RECORD"])
-    with zipfile.ZipFile(wheel, "w") as file:
-        for path, text in {**parts, f"{info}/RECORD": record}.items():
-            file.writestr(path, text)
-    target = folder / "site"
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--target", str(target), str(wheel)]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        pytest.skip(f"pip cannot install here: {done.stderr[-200:]}")
-    return target
-
-
-def guardrails(site: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "guardrails", *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+FILE = Path(__file__).parent / "copilot_cli.jsonl"
+Install = Callable[..., Path]
 
 
 @pytest.fixture
-def diary(tmp_path: Path) -> Path:
-    file = tmp_path / "diary.jsonl"
-    file.write_text("\n".join(map(json.dumps, LINES)))
-    return file
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """
+    Puts one module and its entry point where an installer would.
+    """
+
+    def put(code: str, value: str = "their_copilot:Copilot") -> Path:
+        site = tmp_path / "site"
+        info = site / "their_copilot-1.0.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (site / "their_copilot.py").write_text(code)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-copilot\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[guardrails.readers]\ncopilot = {value}\n")
+        monkeypatch.syspath_prepend(site)
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        sys.modules.pop("their_copilot", None)
+        importlib.invalidate_caches()
+        added_readers.cache_clear()
+        return site
+
+    yield put
+    sys.modules.pop("their_copilot", None)
+    added_readers.cache_clear()
 
 
-def test_an_installed_reader_is_used_by_every_tool(tmp_path: Path, diary: Path) -> None:
-    site = install(tmp_path, CODE)
-    report = guardrails(site, "report", diary, "--json")
-    assert report.returncode == 0, report.stderr
-    found = json.loads(report.stdout)
-    assert found["calls"] == 2
-    assert [tool["tool"] for tool in found["tools"]] == ["look"]
-    replayed = guardrails(site, "replay", "default", diary, "--json")
-    assert json.loads(replayed.stdout)["total"]["calls"] == 2
-    trained = guardrails(site, "train", diary, "-o", tmp_path / "m.json", "--dry-run")
-    assert "no failed call was ever repeated" in trained.stdout + trained.stderr
+def run(*arguments: str | Path) -> Result:
+    return CliRunner(env={"COLUMNS": "1000"}).invoke(app, [*map(str, arguments)])
 
 
-def test_a_file_of_a_known_format_stays_with_its_reader(tmp_path: Path, files: Path) -> None:
-    greedy = CODE.replace("any(isinstance", "True or any(isinstance")
-    report = guardrails(install(tmp_path, greedy), "report", files / "openhands.jsonl", "--json")
-    assert json.loads(report.stdout)["calls"] == 2
+def test_the_example_reads_the_calls_of_a_session_and_of_its_agents(install: Install) -> None:
+    install(CODE)
+    report = Report()
+    calls = list(open_calls(FILE, report))
+    assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error, c.duration_ms, c.tokens_out) for c in calls] == [
+        ("cop-1", 0, "view", 1, True, 200, 401),
+        ("cop-1", 1, "task", 1, False, 1900, None),
+        ("cop-1/t2", 0, "grep", 1, False, 300, 7),
+        ("cop-1", 2, "bash", 2, None, None, 8),
+    ]
+    assert (calls[0].error_type, calls[0].result) == ("not_found", "Path does not exist")
+    assert calls[1].arguments == {"prompt": "look"}
+    assert report.notices == [f"`{FILE}`: 1 of 4 calls has no result"]
 
 
-@pytest.mark.parametrize(
-    ("code", "value", "said"),
+def test_the_example_has_at_most_sixty_lines() -> None:
+    assert len(CODE.splitlines()) <= 60
+
+
+def test_an_installed_reader_is_used_by_every_tool(install: Install, tmp_path: Path) -> None:
+    install(CODE)
+    found = json.loads(run("report", FILE, "--json").stdout)
+    assert found["calls"] == 4
+    assert sorted(tool["tool"] for tool in found["tools"]) == ["bash", "grep", "task", "view"]
+    assert json.loads(run("replay", "default", FILE, "--json").stdout)["total"]["calls"] == 4
+    assert "no failed call was ever repeated" in run("train", FILE, "-o", tmp_path / "m.json", "--dry-run").output
+
+
+def test_a_file_of_a_known_format_stays_with_its_reader(install: Install, files: Path) -> None:
+    install(CODE.replace("any(isinstance", "True or any(isinstance"))
+    report = Report()
+    for path in files.iterdir():
+        list(open_calls(path, report))
+    assert set(report.read_as.values()) == {reader.name for reader in READERS}
+
+
+@table(
+    "code, value, told",
     [
-        ("import nothing_of_that_name", "their_diary:Diary", "cannot be loaded: ModuleNotFoundError"),
-        ("Diary = None", "their_diary:Journal", "cannot be loaded: AttributeError"),
-        ("class Diary:\n    name = 'diary'", "their_diary:Diary", "lacks `whole`, a bool, the method `recognises`"),
-        (
-            CODE.replace('"diary" in value', "value.diary"),
-            "their_diary:Diary",
-            "failed in `recognises`: AttributeError",
-        ),
-        (CODE.replace('line["with"]', 'line["why"]'), "their_diary:Diary", "failed in `calls` on"),
-        (CODE.replace("yield call", "yield line"), "their_diary:Diary", "gave a dict for a `RecordedCall`"),
-        (CODE.replace("turn=number", "turn='1'"), "their_diary:Diary", "that is no whole number"),
+        ("import nothing_of_that_name", "their_copilot:Copilot", "cannot be loaded: ModuleNotFoundError"),
+        ("Copilot = None", "their_copilot:Pilot", "cannot be loaded: AttributeError"),
+        ("class Copilot:\n    name = 'x'", "their_copilot:Copilot", "lacks `whole`, a bool, the method `recognises`"),
         *(
-            (CODE.replace("turn=number", f"turn=number, {field}={value}"), "their_diary:Diary", said)
-            for field, value, said in (
-                ("labels", "None", "a call whose `labels` is no tuple"),
-                ("polling", "None", "a call whose `polling` is no bool"),
-                ("sig", "'x'", "a call whose `sig` is no int"),
-                ("cost_usd", "float('inf')", "a call whose `cost_usd` is no amount in USD"),
-                ("cost_usd", "'1 USD'", "a call whose `cost_usd` is no amount in USD"),
-                ("error_type", "'odd'", "a call whose `error_type` is not one of the known types"),
+            (CODE.replace(part, other), "their_copilot:Copilot", told)
+            for part, other, told in (
+                ('"parentId" in event', "event.parent", "failed in `recognises`: AttributeError"),
+                ('data["toolName"]', 'data["why"]', "failed in `calls` on"),
+                ("return calls", "return [{}]", "gave a dict for a `RecordedCall`"),
+                ("call.has_result = False", "call.turn = '1'", "that is no whole number"),
+                ("call.has_result = False", "call.labels = None", "a call whose `labels` is no tuple"),
+                ("call.has_result = False", "call.polling = None", "a call whose `polling` is no bool"),
+                ("call.has_result = False", "call.sig = 'x'", "a call whose `sig` is no int"),
+                ("call.has_result = False", "call.cost_usd = 1e400", "`cost_usd` is no amount in USD"),
+                ("call.has_result = False", "call.cost_usd = '1'", "`cost_usd` is no amount in USD"),
+                ("return calls", "calls[1].error_type = 'odd'; return calls", "`error_type` is not one of the known"),
             )
         ),
     ],
 )
 def test_a_broken_reader_is_told_with_its_package_and_what_to_do(
-    tmp_path: Path, diary: Path, code: str, value: str, said: str
+    install: Install, code: str, value: str, told: str
 ) -> None:
-    done = guardrails(install(tmp_path, code, value=value), "report", diary)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert "of the package `their-diary`" in done.stderr
-    assert done.stderr.rstrip().endswith("correct it or uninstall the package")
-    assert "Traceback" not in done.stderr
+    install(code, value)
+    done = run("report", FILE)
+    assert done.exit_code == 2
+    assert told in done.output
+    assert "of the package `their-copilot`" in done.output
+    assert done.output.rstrip().endswith("correct it or uninstall the package")
 
 
-def test_a_broken_reader_does_no_harm_to_files_of_known_formats(tmp_path: Path, files: Path) -> None:
-    site = install(tmp_path, "raise RuntimeError('x')")
-    assert guardrails(site, "report", files / "atif.json").returncode == 0
+def test_a_broken_reader_does_no_harm_to_files_of_known_formats(install: Install, files: Path) -> None:
+    install("raise RuntimeError('x')")
+    assert run("report", files / "openai_chat.json").exit_code == 0
 
 
-def test_no_reader_of_others_is_loaded_by_the_library_itself(tmp_path: Path) -> None:
-    site = install(tmp_path, "raise RuntimeError('x')")
-    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-c", "import sys, guardrails; print('their_diary' in sys.modules)"]
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+def test_no_reader_of_others_is_loaded_by_the_library_itself(install: Install) -> None:
+    code = f"import sys; sys.path.insert(0, {str(install('raise RuntimeError'))!r}); import guardrails"
+    code += "; print('their_copilot' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.skipif(not (Path(__file__).parents[4] / "shared" / "data").is_dir(), reason="`../shared/data` is not here")
+def test_the_example_reads_recorded_sessions(install: Install) -> None:
+    install(CODE)
+    folder = Path(__file__).parents[4] / "shared" / "data" / "raw" / "copilot_cli"
+    calls: list[RecordedCall] = []
+    for path in sorted(folder.iterdir()):
+        calls += open_calls(path, Report())
+    assert (len(calls), sum(call.has_result for call in calls)) == (184, 184)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 
 from guardrails.offline.readers import RecordedCall, Report, open_calls
+from tests.tables import table
 
 
 DATA: Final = Path(__file__).parents[4] / "shared" / "data"
@@ -34,10 +35,8 @@ CALLS: Final = {
 RAW: Final = {
     "claude_code": ("claude code session", 20, 299, ("cc_entireio_cli", "cc_context_evaluator")),
     "codex_rollout": ("codex rollout", 12, 1_190, ("cx_agentv",)),
-    "copilot_cli": ("copilot cli session", 3, 184, ("cx_agentv",)),
     "gemini_cli": ("gemini cli session", 3, 7, ("cc_entireio_cli",)),
     "openai_chat": ("openai chat", 20, 168, ("livemcpbench",)),
-    "tau2": ("tau2 simulation", 20, 144, ("tau2_retail",)),
 }
 KNOWN_DIFFERENCES: Final = {
     # "aborted by user after 29.7s": the reader calls it a failure, the lines do not.
@@ -90,7 +89,6 @@ def pairs(folder: str, sources: tuple[str, ...]) -> Iterator[tuple[RecordedCall,
         calls = list(open_calls(path, Report()))
         keys = list(map(key, calls))
         named = [sessions[calls[0].session_id] for s in sources if calls[0].session_id in (sessions := lines_of(s))]
-        # Simulations have other names in the lines, but times of their own.
         for lines, known in named or [each for s in sources for each in lines_of(s).values()]:
             at = within(keys, known)
             if at is not None and (named or calls[0].ts_ms == lines[at].ts_ms):
@@ -100,7 +98,7 @@ def pairs(folder: str, sources: tuple[str, ...]) -> Iterator[tuple[RecordedCall,
             raise AssertionError(f"{path.name} is in none of {sources}")
 
 
-@pytest.mark.parametrize("source", CALLS)
+@table("source", CALLS)
 def test_every_line_of_the_data_sets_is_a_call(source: str) -> None:
     report = Report()
     calls = list(open_calls(DATA / f"{source}.jsonl.gz", report))
@@ -117,7 +115,7 @@ def test_what_was_derived_from_the_calls_is_skipped_with_a_notice() -> None:
     assert "skipped" in report.notices[0]
 
 
-@pytest.mark.parametrize("folder", ["mint", "react_text", "toolbench", "whowhen"])
+@table("folder", ["mint", "react_text", "toolbench", "whowhen"])
 def test_forms_that_are_not_read_are_skipped_with_a_notice(folder: str) -> None:
     for path in (DATA / "raw" / folder).iterdir():
         report = Report()
@@ -125,7 +123,7 @@ def test_forms_that_are_not_read_are_skipped_with_a_notice(folder: str) -> None:
         assert "skipped" in report.notices[0]
 
 
-@pytest.mark.parametrize("folder", RAW)
+@table("folder", RAW)
 def test_a_raw_transcript_gives_the_calls_of_its_lines(folder: str) -> None:
     _, files, count, sources = RAW[folder]
     assert len(list((DATA / "raw" / folder).iterdir())) == files
@@ -139,7 +137,7 @@ def test_a_raw_transcript_gives_the_calls_of_its_lines(folder: str) -> None:
     assert sum(mine == theirs for mine, theirs in kinds) >= 0.65 * len(kinds)
 
 
-@pytest.mark.parametrize("folder", ["claude_code", "codex_rollout", "copilot_cli", "tau2"])
+@table("folder", ["claude_code", "codex_rollout"])
 def test_a_raw_transcript_gives_times_and_tokens_of_its_lines(folder: str) -> None:
     found = list(pairs(folder, RAW[folder][3]))
     assert all(raw.ts_ms == line.ts_ms for raw, line in found)

@@ -8,13 +8,12 @@ import random
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.core.values.types import ERROR_TYPES
 from guardrails.offline.readers import READERS, RecordedCall, Report
+from tests.tables import table
 
 
 FILES = sorted((Path(__file__).parent / "files").iterdir())
@@ -80,9 +79,8 @@ def check(calls: list[RecordedCall]) -> None:
         assert call.cost_usd is None or call.cost_usd >= 0
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32), odds=st.sampled_from([0.02, 0.1, 0.3]))
+@settings(max_examples=200, deadline=None)
+@given(path=st.sampled_from(FILES), seed=st.integers(0, 2**32), odds=st.sampled_from([0.02, 0.1, 0.3]))
 def test_no_value_in_any_place_stops_any_reader(path: Path, seed: int, odds: float) -> None:
     chance = random.Random(seed)
     if path.suffix == ".json":
@@ -95,9 +93,8 @@ def test_no_value_in_any_place_stops_any_reader(path: Path, seed: int, odds: flo
         check(list(reader.calls(text.encode().split(b"\n"), "source", report, "f")))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-@settings(max_examples=15)
-@given(seed=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+@given(path=st.sampled_from(FILES), seed=st.integers(0, 2**32))
 def test_no_bytes_in_any_place_stop_any_reader(path: Path, seed: int) -> None:
     chance = random.Random(seed)
     data = bytearray(path.read_bytes())
@@ -110,8 +107,8 @@ def test_no_bytes_in_any_place_stop_any_reader(path: Path, seed: int) -> None:
         check(list(reader.calls(bytes(data).split(b"\n"), "source", Report(), "f")))
 
 
-@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
-@pytest.mark.parametrize(
+@table("reader", READERS)
+@table(
     "line",
     [b"", b"\x00", b"\xff\xfe", b"[" * 3000, b'{"a":' * 2000, b"null", b"1", b'"x"', b"[]", b"{}", b"[{}]", b"[[]]"],
 )
@@ -119,14 +116,7 @@ def test_lines_of_nothing_known_give_nothing(reader: Any, line: bytes) -> None:
     assert list(reader.calls([line, line], "source", Report(), "f")) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("openai_chat.jsonl", "gemini_cli.json", "tau2.json", "tau2_results.json", "atif_codex.json"),
-        *("swe_agent.json", "swe_agent_2024.json", "agents_session.json"),
-        *("openhands.jsonl", "openhands_2025.json", "openinference.jsonl"),
-    ],
-)
+@table("name", ["openai_chat.jsonl", "gemini_cli.json", "openinference.jsonl"])
 def test_a_result_before_which_a_file_is_cut_off_is_missing_and_no_other(read: Any, name: str) -> None:
     data = (Path(__file__).parent / "files" / name).read_bytes()
     whole = {(c.session_id, c.call_index): c for c in read(data)[0]}
@@ -145,7 +135,7 @@ def test_a_file_of_which_the_earlier_runs_are_cut_off_gives_each_call_its_own_re
             assert not call.has_result or (call.result, call.is_error) == (known.result, known.is_error)
 
 
-@pytest.mark.parametrize(
+@table(
     "items",
     [
         [{"type": "function_call", "call_id": "a", "name": "look"}, {"type": "function_call_output", "call_id": "a"}],

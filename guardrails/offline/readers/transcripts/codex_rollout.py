@@ -108,7 +108,7 @@ class _Rollout:
                 self._answered = True
                 call = self._waiting.settle(self._session_id, text(payload.get("call_id")) or "")
                 if call is not None:
-                    settle_output(call, payload.get("output"))
+                    _settle(call, payload.get("output"))
                     call.ended(at_ms)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             yield from self._count(mapping(mapping(payload.get("info")).get("last_token_usage")))
@@ -166,7 +166,7 @@ def _arguments(item: Mapping[str, Any]) -> Any:
     return arguments_of(item.get("arguments", item.get("action")))
 
 
-def settle_output(call: RecordedCall, output: Any) -> None:
+def _settle(call: RecordedCall, output: Any) -> None:
     """
     Put an output into *call*, with the exit code and the time from its header.
     """

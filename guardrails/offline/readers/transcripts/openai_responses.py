@@ -131,13 +131,13 @@ class Items:
         self._usage, self._model, self._at_ms = (None, None), None, None
         self._in_response.discard(session_id)
 
-    def add(self, item: Mapping[str, Any], session_id: str, at_ms: int | None = None) -> Iterator[RecordedCall]:
+    def add(self, item: Mapping[str, Any], session_id: str) -> Iterator[RecordedCall]:
         """
-        Returns one item, of the time *at_ms* if no response around it says one.
+        Returns the calls that are ready after one item.
         """
         kind = item.get("type")
         if is_one_of(kind, _CALLS):
-            self._begin(item, session_id, at_ms)
+            self._begin(item, session_id)
         elif is_one_of(kind, _OUTPUTS):
             self._in_response.discard(session_id)
             call = self._waiting.settle(session_id, text(item.get("call_id")) or text(item.get("id")) or "")
@@ -153,7 +153,7 @@ class Items:
     def rest(self) -> Iterator[RecordedCall]:
         return self._waiting.rest()
 
-    def _begin(self, item: Mapping[str, Any], session_id: str, at_ms: int | None) -> None:
+    def _begin(self, item: Mapping[str, Any], session_id: str) -> None:
         call_id = text(item.get("call_id")) or text(item.get("id"))
         if not self._known.add(None if call_id is None else (session_id, call_id)):
             return
@@ -163,8 +163,7 @@ class Items:
             self._in_response.add(session_id)
             self._turns[session_id] = self._turns.get(session_id, 0) + 1
         call = RecordedCall(self._source, session_id, 0, *_said(item), turn=self._turns[session_id], id=call_id)
-        call.model = self._model or text(mapping(item.get("provider_data")).get("model"))
-        call.ts_ms = at_ms if self._at_ms is None else self._at_ms
+        call.model, call.ts_ms = self._model, self._at_ms
         if first:
             call.tokens_in, call.tokens_out = self._usage
         self._waiting.add(call, call_id)

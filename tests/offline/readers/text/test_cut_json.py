@@ -6,12 +6,11 @@ import json
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.offline.readers.text.cut_json import MAX_DEPTH, completed
+from tests.tables import table
 
 
 JSON = st.recursive(
@@ -41,7 +40,7 @@ def test_a_cut_text_gives_a_start_of_its_value(value: Any, data: Any) -> None:
     assert is_start_of(completed(text[:cut]), value)
 
 
-@pytest.mark.parametrize("text", [b"", b"1", b'"a', b"{}", b"[1]", b"]", b"[}", b"{]", b"tru", b"\xff", b"[" * 2000])
+@table("text", [b"", b"1", b'"a', b"{}", b"[1]", b"]", b"[}", b"{]", b"tru", b"\xff", b"[" * 2000])
 def test_what_is_not_cut_gives_nothing(text: bytes) -> None:
     assert completed(text) is None
 

@@ -4,12 +4,11 @@ Fields of foreign JSON.
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.offline.readers.text import fields
+from tests.tables import table
 
 
 ANYTHING = st.recursive(
@@ -30,8 +29,8 @@ def test_no_value_is_refused(value: Any) -> None:
     fields.arguments_of(value)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@table(
+    "value, expected",
     [
         ("2026-01-01T00:00:00Z", 1_767_225_600_000),
         ("2026-01-01T00:00:00.0005", 1_767_225_600_001),
@@ -55,9 +54,8 @@ def test_times_are_milliseconds_since_1970(value: Any, expected: int | None) -> 
     assert fields.time_ms(value) == expected
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [('{"a": 1}', {"a": 1}), ("", {}), (None, {}), ("{", "{"), ({"a": 1}, {"a": 1}), ("[1]", [1])],
+@table(
+    "value, expected", [('{"a": 1}', {"a": 1}), ("", {}), (None, {}), ("{", "{"), ({"a": 1}, {"a": 1}), ("[1]", [1])]
 )
 def test_arguments_are_what_their_text_says(value: Any, expected: Any) -> None:
     assert fields.arguments_of(value) == expected

@@ -4,13 +4,12 @@ The JSON values with which a file begins.
 
 from typing import Any
 
-import pytest
-
 from guardrails.offline.readers.text.leading import leading_values
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
-    ("head", "values"),
+@table(
+    "head, values",
     [
         ('{"a": 1}', [{"a": 1}]),
         ('{"a": 1}\n{"b": 2}\n', [{"a": 1}, {"b": 2}]),

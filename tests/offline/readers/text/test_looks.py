@@ -4,13 +4,12 @@ What a file without calls looks like.
 
 import json
 
-import pytest
-
 from guardrails.offline.readers.text.looks import looks_like
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
-    ("head", "said"),
+@table(
+    "head, said",
     [
         (b"hello\nworld\n", "text, 2 lines, 12 bytes"),
         (b"one", "text, 1 line, 3 bytes"),

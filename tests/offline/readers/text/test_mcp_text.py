@@ -6,12 +6,11 @@ import json
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.offline.readers.text.mcp_text import unwrapped
+from tests.tables import table
 
 
 def printed(text: str, failed: bool = False) -> str:
@@ -26,8 +25,8 @@ def answer(**said: Any) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": 7, **said})
 
 
-@pytest.mark.parametrize(
-    ("text", "inner", "failed"),
+@table(
+    "text, inner, failed",
     [
         (printed('it\'s\n"so"'), 'it\'s\n"so"', False),
         (printed("no", failed=True), "no", True),
@@ -97,7 +96,7 @@ def test_a_wrapped_result_is_taken_out(text: str, inner: str, failed: bool) -> N
     assert unwrapped(text) == (inner, failed)
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "",

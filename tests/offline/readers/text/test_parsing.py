@@ -21,6 +21,7 @@ from guardrails.offline.readers.text.parsing import (
     parsed_lines,
     parsed_values,
 )
+from tests.tables import table
 
 
 def values(text: str | bytes) -> tuple[list[tuple[int, Any]], Report]:
@@ -29,8 +30,8 @@ def values(text: str | bytes) -> tuple[list[tuple[int, Any]], Report]:
     return list(parsed_values(data.split(b"\n"), report, "f")), report
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@table(
+    "text, value",
     [
         (b'"\\ud800"', "\ud800"),
         (b'{"a": NaN, "b": Infinity}', None),
@@ -46,9 +47,7 @@ def test_json_is_read_as_programs_that_are_not_strict_write_it(text: bytes, valu
     assert isinstance(parse(text), object)
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b"{", b"\x00", b"\xff", b"[" * 5000, b"[" * 200_000 + b"]" * 200_000, b"1" * 5000]
-)
+@table("text", [b"", b"{", b"\x00", b"\xff", b"[" * 5000, b"[" * 200_000 + b"]" * 200_000, b"1" * 5000])
 def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
     for read in (parse, parse_exactly):
         try:
@@ -73,8 +72,8 @@ def test_lines_that_are_no_objects_are_broken_and_blank_ones_are_not() -> None:
     assert report.broken == [("f", 5), ("f", 6), ("f", 7)]
 
 
-@pytest.mark.parametrize(
-    ("text", "found", "broken"),
+@table(
+    "text, found, broken",
     [
         ('{"a": 1}', [(1, {"a": 1})], []),
         ('\n\n{"a": 1}\n', [(3, {"a": 1})], []),

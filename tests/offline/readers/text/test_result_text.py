@@ -6,8 +6,6 @@ import json
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +14,7 @@ from guardrails.offline.judge.evidence import outcome_of_call
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.offline.readers.text.blocks import text_of
 from guardrails.offline.readers.text.result_text import says_failure, settle
+from tests.tables import table
 
 
 FAILURES = [
@@ -99,18 +98,18 @@ RESULTS = [
 ]
 
 
-@pytest.mark.parametrize("told", FAILURES)
+@table("told", FAILURES)
 def test_a_failure_is_seen_in_its_text(told: str) -> None:
     assert says_failure(told)
 
 
-@pytest.mark.parametrize("told", RESULTS)
+@table("told", RESULTS)
 def test_a_result_that_speaks_of_errors_is_none(told: str) -> None:
     assert not says_failure(told)
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
+@table(
+    "content, text",
     [
         ("x", "x"),
         (None, ""),
@@ -138,8 +137,8 @@ def call() -> RecordedCall:
     return RecordedCall("source", "s", 0, "t", {}, has_result=False)
 
 
-@pytest.mark.parametrize(
-    ("content", "failed", "is_error", "error_type", "status"),
+@table(
+    "content, failed, is_error, error_type, status",
     [
         ("fine", None, False, None, None),
         ("Error: HTTP 429 Too Many Requests", None, True, "rate_limit", 429),
@@ -177,7 +176,7 @@ def test_patterns_do_not_run_away() -> None:
         says_failure(told)
 
 
-@pytest.mark.parametrize(
+@table(
     "told",
     [
         "Status: 200 OK",
@@ -199,7 +198,7 @@ def test_a_success_that_tells_of_no_error_is_no_failure(told: str) -> None:
     assert not says_failure(told)
 
 
-@pytest.mark.parametrize(
+@table(
     "told",
     [
         "MCP error -32602: no such tool",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from guardrails.offline.readers.traces import langsmith
+from tests.tables import table
 
 
 def test_runs_give_calls_in_the_order_of_their_start_though_the_latest_come_first(read: Any) -> None:
@@ -61,8 +62,8 @@ def test_runs_below_a_tool_are_a_session_of_their_own(read: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("more", "has_result", "result", "is_error"),
+@table(
+    "more, has_result, result, is_error",
     [
         ({}, True, "fine", False),
         ({"outputs": {"output": "Error: no such table"}}, True, "Error: no such table", True),

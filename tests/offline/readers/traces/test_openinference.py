@@ -6,7 +6,7 @@ import json
 
 from typing import Any
 
-import pytest
+from tests.tables import table
 
 
 def test_spans_of_langchain_give_calls_with_the_ids_and_arguments_of_the_model(read: Any) -> None:
@@ -46,8 +46,8 @@ def span(end: str | None = "2026-11-23T11:53:36Z", status: str = "OK", **values:
     )
 
 
-@pytest.mark.parametrize(
-    ("values", "result", "is_error"),
+@table(
+    "values, result, is_error",
     [
         ({"output_value": "fine"}, "fine", False),
         ({"output_value": "fine", "status": "ERROR"}, "fine", True),

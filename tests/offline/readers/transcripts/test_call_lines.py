@@ -6,10 +6,9 @@ import json
 
 from typing import Any
 
-import pytest
-
 from guardrails import Tool
 from guardrails.offline.judge.evidence import outcome_of_call
+from tests.tables import table
 
 
 FULL = {
@@ -73,8 +72,8 @@ def test_interleaved_sessions_keep_their_counts(read: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "attribute", "expected"),
+@table(
+    "key, value, attribute, expected",
     [
         ("ts", "soon", "ts_ms", None),
         ("ts", -1, "ts_ms", None),
@@ -106,7 +105,7 @@ def test_an_odd_value_is_unknown_and_the_rest_is_read(
     assert report.broken == []
 
 
-@pytest.mark.parametrize("kind", ["brand_new", 7, None, ["x"]])
+@table("kind", ["brand_new", 7, None, ["x"]])
 def test_an_error_of_no_known_type_is_other(read: Any, kind: Any) -> None:
     calls, _ = read(json.dumps(FULL | {"is_error": True, "error_type": kind, "result": None, "tokens_in": 1.0}))
     assert calls[0].error_type == "other"
@@ -118,9 +117,9 @@ def test_a_result_without_a_flag_is_asked_whether_it_failed(read: Any) -> None:
     assert [(c.has_result, c.is_error, c.error_type) for c in calls] == [(True, True, "connection")]
 
 
-@pytest.mark.parametrize("lacking", [(), ("model", "result_sha1")])
-@pytest.mark.parametrize(
-    ("stored", "failed"),
+@table("lacking", [(), ("model", "result_sha1")])
+@table(
+    "stored, failed",
     [
         ([{"type": "text", "text": "Error: file not found", "annotations": None}], "not_found"),
         ({"content": [{"type": "text", "text": "no"}], "isError": True}, "other"),
@@ -135,9 +134,7 @@ def test_a_result_of_mcp_that_was_stored_as_json_fails_as_it_says_in_each_line(
     assert outcome_of_call(call, Tool(name="t")).error_type == failed
 
 
-@pytest.mark.parametrize(
-    "line", ["{", "7", '{"session_id": "s"}', '{"session_id": 1, "tool": "t", "arguments": {}}', "\0"]
-)
+@table("line", ["{", "7", '{"session_id": "s"}', '{"session_id": 1, "tool": "t", "arguments": {}}', "\0"])
 def test_what_is_no_call_is_broken(read: Any, line: str) -> None:
     calls, report = read(f"{json.dumps(FULL)}\n{line}\n\n{json.dumps(FULL | {'call_index': 1})}\n")
     assert len(calls) == 2

@@ -6,7 +6,7 @@ import json
 
 from typing import Any
 
-import pytest
+from tests.tables import table
 
 
 def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None:
@@ -48,8 +48,8 @@ def test_a_spawned_agent_is_a_session_below_its_parent(read: Any) -> None:
     assert [c.session_id for c in calls] == ["above/own"]
 
 
-@pytest.mark.parametrize(
-    ("output", "is_error"),
+@table(
+    "output, is_error",
     [
         ("Exit code: 0\nWall time: 0 seconds\nOutput:\nError: in the text only", False),
         ("Exit code: 1\nWall time: 0 seconds\nOutput:\n", True),

@@ -4,10 +4,10 @@ Gemini CLI sessions.
 
 from typing import Any
 
-import pytest
+from tests.tables import table
 
 
-@pytest.mark.parametrize("file", ["gemini_cli.json", "gemini_cli.jsonl"])
+@table("file", ["gemini_cli.json", "gemini_cli.jsonl"])
 def test_a_session_gives_its_calls_in_either_form(read: Any, file: str) -> None:
     calls, report = read(file)
     assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error, c.error_type, c.duration_ms) for c in calls] == [

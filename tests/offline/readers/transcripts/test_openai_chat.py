@@ -7,10 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from guardrails.offline.readers import Report, open_calls
 from guardrails.offline.readers.transcripts.openai_chat import MAX_RESULTS
+from tests.tables import table
 
 
 def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
@@ -98,9 +97,7 @@ def test_items_of_the_responses_api_among_messages_are_read_as_such(read: Any) -
     assert [c.tool for c in calls] == ["t"]
 
 
-@pytest.mark.parametrize(
-    ("line", "broken"), [("17", 1), ('{"a": 1}', 1), ("[[]]", 1), ('{"messages": []}', 0), ("", 0), ("{", 1)]
-)
+@table("line, broken", [("17", 1), ('{"a": 1}', 1), ("[[]]", 1), ('{"messages": []}', 0), ("", 0), ("{", 1)])
 def test_a_line_that_is_no_chat_is_counted_as_broken(read: Any, line: str, broken: int) -> None:
     chat = json.dumps([made(("x", "a", "{}"))])
     calls, report = read(f"{chat}\n{line}\n{chat}\n")
@@ -159,7 +156,7 @@ def test_a_flood_of_results_is_not_kept(read: Any) -> None:
     assert [(c.tool, c.has_result) for c in calls] == [("look", False)]
 
 
-@pytest.mark.parametrize("several", [False, True])
+@table("several", [False, True])
 def test_blocks_of_an_mcp_result_that_were_written_as_text_say_whether_it_failed(read: Any, several: bool) -> None:
     block = {"type": "text", "text": "Error: no such table", "annotations": None}
     content = json.dumps([block, {**block, "text": "Hint: list the tables"}] if several else block)
@@ -188,7 +185,7 @@ def test_conversations_in_a_list_that_have_no_names_are_told_apart_by_their_plac
     assert [(c.session_id, c.result) for c in calls] == [("given/0", "fine"), ("given/1", "fine"), ("own", "fine")]
 
 
-@pytest.mark.parametrize("key", ["id", "task_id"])
+@table("key", ["id", "task_id"])
 def test_a_task_that_is_tried_again_is_a_session_again(key: str, read: Any) -> None:
     tried = {key: 7, "messages": [made(("c1", "look", "{}")), answer("c1", "ok")]}
     for written in (json.dumps([tried, tried]), json.dumps(tried) + "\n" + json.dumps(tried)):

@@ -6,9 +6,8 @@ import json
 
 from typing import Any
 
-import pytest
-
 from guardrails.offline.readers.traces.spans import MAX_SPANS
+from tests.tables import table
 
 
 def tool(start: int, name: str = "t", conversation: str = "c", end: int | None = None, **more: Any) -> dict[str, Any]:
@@ -58,7 +57,7 @@ def test_what_is_held_back_is_bounded(read: Any) -> None:
     assert any("backwards" in notice for notice in report.notices)
 
 
-@pytest.mark.parametrize("time", ["", "x", None, -1, "-5", "9" * 30, 1.5, True, {}])
+@table("time", ["", "x", None, -1, "-5", "9" * 30, 1.5, True, {}])
 def test_a_time_that_is_none_is_unknown(read: Any, time: Any) -> None:
     span = tool(1) | {"startTimeUnixNano": time}
     calls, _ = read(export(span))

@@ -14,6 +14,7 @@ import pytest
 from guardrails import Budget, Duplicates, JsonLines, Policy
 from guardrails.offline.readers import Report, open_calls
 from guardrails.offline.readers.transcripts.own_records import MAX_AHEAD
+from tests.tables import table
 
 
 def run(tool: str, arguments: Any) -> Any:
@@ -161,7 +162,7 @@ def test_erased_arguments_leave_the_signature(read: Any, recorded: list[str]) ->
     assert (calls[0].arguments, calls[0].sig) == (None, line["sig"])
 
 
-@pytest.mark.parametrize("line", ["{", "[]", '{"n": 1}', '{"event": "call", "session_id": 1, "n": 2}', "\0\0"])
+@table("line", ["{", "[]", '{"n": 1}', '{"event": "call", "session_id": 1, "n": 2}', "\0\0"])
 def test_what_is_no_record_is_broken(read: Any, recorded: list[str], line: str) -> None:
     calls, report = read("\n".join([*recorded[:4], line, *recorded[4:]]))
     assert len(calls) == 6

@@ -1,3 +1,0 @@
-"""
-The transcripts of programs that run agents on tasks, one format a file.
-"""
