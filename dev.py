@@ -5,7 +5,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     demo        show a stuck agent without and with guards
     test        run the tests, as many at once as there are cores
     slow        run those that `test` leaves out, since they take more than a few seconds each
-    lint, type  ruff; mypy
+    lint, type  ruff, and the order of the rooms; mypy
     policies    check the shipped policies
     cases       hold them to their cases
     bench       a short run of the benchmarks, or of the files that are named
@@ -358,6 +358,7 @@ def main(target="help", *arguments):
         "test": (*tests, *on(CORES), "-m", "not slow"),
         "lint": ("dev", "-m", "ruff", "check", "."),
         "format": ("dev", "-m", "ruff", "format", "--check", "."),
+        "rooms": ("dev", "-c", "from importlinter.cli import lint_imports_command as main; main()"),
         "type": ("dev", "-m", "mypy"),
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
@@ -374,8 +375,8 @@ def main(target="help", *arguments):
         "soak": ("test", "-m", "tests.soak"),
         "mutants": ("test", "-m", "tests.mutants"),
     }
-    groups = {"lint": ("lint", "format"), "tests-all": ("test", "slow", "others")}
-    groups["ci"] = ("test", "slow", "lint", "format", "type", "policies", "cases", "docs", "bench", "others")
+    groups = {"lint": ("lint", "format", "rooms"), "tests-all": ("test", "slow", "others")}
+    groups["ci"] = ("test", "slow", "lint", "format", "rooms", "type", "policies", "cases", "docs", "bench", "others")
     own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
     own |= {"hosts": hosts, "clis": clis, "slow": slow, "docs": docs}
     if target not in {*steps, *groups, *own}:

@@ -343,7 +343,7 @@ def test_all_steps_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, as
     modules = ["pytest", "pytest", "ruff", "ruff", "mypy", "guardrails", "guardrails", "docs.site", "pytest"]
     assert [line.split()[1] for line in done] == [*modules, "pytest"]
     headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("===")]
-    names = ("test", "slow", "lint", "format", "type", "policies", "cases", "docs", "bench", "others")
+    names = ("test", "slow", "lint", "format", "rooms", "type", "policies", "cases", "docs", "bench", "others")
     assert headings == [f"=== {name}" for name in names]
 
 

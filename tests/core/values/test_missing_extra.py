@@ -15,9 +15,14 @@ from typing import Any, NamedTuple
 import pytest
 
 from guardrails.core.values.errors import EXTRAS, GuardrailsError, MissingExtra, install, needs
-from tests.layers import PACKAGE, REQUIRED, name_of, sources
 
 
+PACKAGE = Path(__file__).parents[3] / "guardrails"
+REQUIRED = {
+    *("annotated_types", "jsonschema_rs", "orjson", "pydantic", "pydantic_core", "typer", "typing_extensions"),
+    *("xxhash", "yaml"),
+}
+"""What every installation has."""
 HERE = {
     "session.turns.prices": "a price that is not known is told in the log",
     "core.commands.grammar.syntax": "commands are refused",
@@ -61,7 +66,16 @@ def imported(node: ast.AST) -> list[str]:
     return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
 
 
-ALL = [site for module, text in sources().items() if module not in HERE for site in sites(module, text)]
+def modules() -> Iterator[tuple[str, str]]:
+    """
+    Name without `guardrails.`, and source, of each module.
+    """
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        yield name.removesuffix(".__init__"), path.read_text(encoding="utf-8")
+
+
+ALL = [site for module, text in modules() if module not in HERE for site in sites(module, text)]
 
 
 class Hidden:
@@ -114,9 +128,7 @@ def test_each_import_says_what_installs_a_package_that_is_missing(package: str) 
         if site.package != package or site.block is None:
             continue
         statement = (
-            f"importlib.import_module({f'guardrails.{name_of(site.module)}'!r})"
-            if site.at_once
-            else ast.unparse(site.block)
+            f"importlib.import_module({f'guardrails.{site.module}'!r})" if site.at_once else ast.unparse(site.block)
         )
         code += f"try:\n{indent(statement, '    ')}\nexcept MissingExtra as error:\n    print(error)\n"
         named |= {other.package for other in ALL if other.module == site.module and other.at_once}
