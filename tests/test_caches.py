@@ -32,8 +32,11 @@ BY_TOOL: Final = frozenset(
         *(f"core.repetition.tool_names.{name}" for name in ("server_of", "shows", "undoes", "writes")),
         *("core.repetition.idle.edits", "core.repetition.results.seeks", "core.repetition.volatile.beside"),
         *("core.guards.repeats.duplicates._repeat", "core.repetition.tool_names._acts"),
-        *(f"core.guards.repeats.loop_words.{name}" for name in ("learned_denial", "learned_nudge", "nudge_of")),
-        *("core.guards.repeats.loop_words.denial_of", "offline.quality.names.named_to_read"),
+        *(
+            "core.guards.repeats.loop_words.denial_of",
+            "core.guards.repeats.loop_words.nudge_of",
+            "offline.quality.names.named_to_read",
+        ),
     }
 )
 """By the name of a tool, which is bounded where it comes in."""
@@ -49,7 +52,6 @@ BOUNDED: Final = {
     "core.commands.plain.unmatched.unmatched": "of a policy's own rules",
     "core.text.linear_pattern.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",
-    "core.repetition.learned.model_format.repeat_model": "of a policy's own files",
 }
 
 

@@ -21,7 +21,7 @@ from .front.group import Group, examples
 __all__ = ["app"]
 
 COMMANDS: Final = (
-    *("demo", "init", "run", "doctor", "replay", "report", "explain", "train", "repeats", "profile", "policy", "store"),
+    *("demo", "init", "run", "doctor", "replay", "report", "explain", "train", "profile", "policy", "store"),
 )
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
 DOORS: Final = {

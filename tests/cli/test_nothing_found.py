@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import tarfile
+import tempfile
 import zipfile
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
+from tests.tables import table
 
 
 CALL = {"session_id": "s", "tool": "a", "arguments": {}, "result": "Error: timeout", "is_error": True, "ts": 1.8e9}
@@ -63,6 +65,7 @@ NOTHING: dict[str, tuple[bytes, str]] = {
         "schema version",
     ),
 }
+EMPTY = NOTHING["empty"]
 COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
     "replay": lambda path, _: ["replay", "default", str(path)],
     "compare": lambda path, _: ["replay", "default", str(path), "--compare", "strict"],
@@ -70,7 +73,6 @@ COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
     "report": lambda path, _: ["report", str(path)],
     "suggest": lambda path, out: ["report", str(path), "--suggest", "-o", str(out / "o.yaml")],
     "train": lambda path, out: ["train", str(path), "-o", str(out / "m.json")],
-    "repeats": lambda path, out: ["repeats", str(path), "--from", "default", "-o", str(out / "r.json")],
 }
 
 
@@ -85,14 +87,20 @@ def out(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-@pytest.mark.parametrize(("data", "said"), NOTHING.values(), ids=NOTHING)
-@pytest.mark.parametrize("folder", [False, True], ids=["file", "folder"])
+@table(
+    "command, found, folder",
+    [
+        (each, *row)
+        for each in COMMANDS.values()
+        for row in [*((one, False) for one in NOTHING.values()), (EMPTY, True)]
+    ],
+)
 def test_one_line_says_what_was_found(
-    tmp_path: Path, out: Path, command: Callable[[Path, Path], list[str]], data: bytes, said: str, folder: bool
+    tmp_path: Path, out: Path, command: Callable[[Path, Path], list[str]], found: tuple[bytes, str], folder: bool
 ) -> None:
+    data, said = found
     path = tmp_path / "given" / "x.jsonl"
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)
     shown = run(*command(path.parent if folder else path, out))
     assert (shown.exit_code, shown.stdout) == (1, "")
@@ -104,22 +112,22 @@ def test_one_line_says_what_was_found(
     assert not (out / "o.yaml").exists()
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@table("command", COMMANDS.values())
 def test_a_folder_without_files_is_not_green(
     tmp_path: Path, out: Path, command: Callable[[Path, Path], list[str]]
 ) -> None:
-    (tmp_path / "none").mkdir()
-    os.mkfifo(tmp_path / "none" / "pipe")
-    (tmp_path / "none" / "gone").symlink_to(tmp_path / "nowhere")
-    shown = run(*command(tmp_path / "none", out))
+    none = Path(tempfile.mkdtemp(dir=tmp_path))
+    os.mkfifo(none / "pipe")
+    (none / "gone").symlink_to(tmp_path / "nowhere")
+    shown = run(*command(none, out))
     assert (shown.exit_code, shown.stdout) == (1, "")
     assert "there are no files" in shown.stderr
 
 
-@pytest.mark.parametrize("name", ["replay", "report", "train"])
+@table("name", ["replay", "report", "train"])
 def test_good_files_among_others_are_read_and_the_others_told(tmp_path: Path, out: Path, name: str) -> None:
     given = tmp_path / "given"
-    given.mkdir()
+    given.mkdir(exist_ok=True)
     for number, (data, _) in enumerate(NOTHING.values()):
         (given / f"{number}.jsonl").write_bytes(data)
     lines = [
@@ -157,14 +165,14 @@ def test_what_is_not_there_is_a_wrong_use(tmp_path: Path, out: Path) -> None:
         assert run(*command(tmp_path / "nowhere", out)).exit_code == 2
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@table("command", COMMANDS.values())
 def test_an_empty_name_is_no_folder(command: Callable[[Path, Path], list[str]], out: Path) -> None:
     said = ["" if word == "." else word for word in command(Path(), out)]
     found = run(*said)
     assert (found.exit_code, found.stderr) == (2, "no file or folder ``\n")
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@table("command", COMMANDS.values())
 def test_a_name_of_two_lines_is_told_in_one(
     command: Callable[[Path, Path], list[str]], tmp_path: Path, out: Path
 ) -> None:

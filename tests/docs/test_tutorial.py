@@ -18,7 +18,7 @@ BLOCK = re.compile(r"(.*?)^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 """What stands before it, its language, its text."""
 SAVED = re.compile(r"[Ss]ave this as\s+`([^`]+)`[^`]*\Z")
 IN = re.compile(r"In\s+`([^`]+)`:")
-FOLLOWED = ["tutorial.md", "maintainers/host.md", "maintainers/reader.md", "maintainers/store.md"]
+FOLLOWED = ["tutorial.md", "maintainers/host.md", "maintainers/store.md"]
 FILES = ("guardrails", "tests", "pyproject.toml", "policies", "docs", "dev.py")
 
 

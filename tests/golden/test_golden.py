@@ -18,7 +18,6 @@ import pytest
 from guardrails import Budget, Conversations, JsonLines, Policy, PolicyError, SessionError, Tool
 from guardrails.agent.conversations import ConversationError
 from guardrails.core.records.replay import replay_together
-from guardrails.core.repetition.learned import model_format as repeats
 from guardrails.core.retries import model_format as retries
 from guardrails.core.state.packing import LEAST
 from guardrails.core.values.errors import ModelError
@@ -129,10 +128,7 @@ def test_a_policy_that_was_compiled_by_another_version_is_silently_compiled_anew
 def test_a_model_scores_to_the_same_number(name: str) -> None:
     text = (MODELS / f"{name}.json").read_bytes()
     for *asked, p in SCORES[name]:
-        if name.startswith("retry"):
-            assert retries.parse(text).probability(*asked) == pytest.approx(p, abs=1e-15)
-        else:
-            assert repeats.parse(text).probability(tuple(asked[0])) == pytest.approx(p, abs=1e-15)
+        assert retries.parse(text).probability(*asked) == pytest.approx(p, abs=1e-15)
 
 
 def test_a_model_says_of_corrections_what_it_said_then() -> None:
@@ -180,8 +176,7 @@ def test_newer_conversations_are_refused_with_their_version_and_what_to_do_and_s
 @pytest.mark.parametrize("name", SCORES)
 def test_a_newer_model_is_refused_with_its_version_and_what_to_do(name: str) -> None:
     body = json.loads((MODELS / f"{name}.json").read_bytes()) | {"version": 9}
-    parse: Any = retries.parse if name.startswith("retry") else repeats.parse
-    reads = "1 to 2" if name.startswith("retry") else "1"
-    said = f"version `9`, this library reads {reads}: upgrade this library, or train it again"
-    with pytest.raises(ModelError, match=said):
-        parse(json.dumps(body).encode())
+    with pytest.raises(
+        ModelError, match="version `9`, this library reads 1 to 2: upgrade this library, or train it again"
+    ):
+        retries.parse(json.dumps(body).encode())

@@ -25,7 +25,7 @@ def installation_lines(
     least, most = versions["states_read"][0], versions["states_read"][-1]
     yield paragraph(
         f"It writes states of version {versions['state']} at most and reads {least} to {most}; store files {versions['store_file']}, "
-        f"records {versions['records']}, retry models {versions['retry_model']}, repeat models {versions['repeat_model']}.",
+        f"records {versions['records']}, retry models {versions['retry_model']}.",
         hanging="  ",
     )
     extras = {extra: ones for extra, ones in packages.items() if extra}

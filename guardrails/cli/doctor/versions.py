@@ -16,7 +16,6 @@ def versions() -> dict[str, Any]:
     The versions by name; for what is written, those that are read too.
     """
     from guardrails.core.records.record import SCHEMA_VERSION
-    from guardrails.core.repetition.learned.features import VERSION as REPEATS
     from guardrails.core.retries.model_format import VERSION as RETRIES
     from guardrails.core.state.packing import READ, VERSION
     from guardrails.core.values.version import __version__
@@ -36,7 +35,6 @@ def versions() -> dict[str, Any]:
         "store_file": FILE,
         "records": SCHEMA_VERSION,
         "retry_model": RETRIES,
-        "repeat_model": REPEATS,
     }
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.guards.base import Guard
-from guardrails.core.repetition.learned.model import DEFAULT
 from guardrails.core.values.errors import PolicyError
 from guardrails.policy.compiled.source import is_name
 
@@ -100,6 +99,6 @@ def inner(node: Node | None, key: str) -> Node | None:
 
 def _place(settings: Any, setting: str, node: Node | None) -> None:
     named = inner(node, setting)
-    if isinstance(settings, dict) and settings.get(setting) not in (None, "", DEFAULT) and named is not None:
+    if isinstance(settings, dict) and settings.get(setting) not in (None, "") and named is not None:
         # Merged settings come from several files: each value knows its own.
         settings[setting] = str(Path(named.position.source.name).absolute().parent / settings[setting])

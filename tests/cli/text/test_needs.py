@@ -117,15 +117,3 @@ def test_mistakes_of_the_surroundings_stand_in_json_with_their_place(tmp_path: P
     (tmp_path / "m.json").write_bytes(b"{}")
     shown: Any = CliRunner().invoke(app, ["policy", "check", "--json", str(tmp_path / "p.yaml")])
     assert '"line": 3' in shown.stdout
-
-
-@pytest.mark.parametrize(
-    "text", ["loops:\n  model: m.json\n", "tools:\n  - match: x\n    loops:\n      model: m.json\n"]
-)
-def test_a_damaged_repeat_model_is_told_with_the_policy_that_names_it(tmp_path: Path, text: str) -> None:
-    (tmp_path / "m.json").write_text("junk")
-    path = tmp_path / "p.yaml"
-    path.write_text(f"version: 1\n{text}")
-    found = CliRunner().invoke(app, ["policy", "check", str(path)])
-    assert found.exit_code == 1
-    assert found.stdout.startswith(f"{path}: loops: the repeat model `{tmp_path / 'm.json'}` cannot be used")

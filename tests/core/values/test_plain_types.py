@@ -17,7 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, guard
-from guardrails.core.guards.repeats.loop_settings import Grades, Learned, Waits
+from guardrails.core.guards.repeats.loop_settings import Grades, Waits
 from guardrails.core.guards.repeats.loops import Loops
 from guardrails.core.guards.settings import Map
 from guardrails.core.tools.tool import Tool
@@ -74,7 +74,7 @@ def test_a_setting_that_fits_is_what_pydantic_makes_of_it(name: str, value: Any)
     assert same(made, strictly(SETTINGS[name]).validate_json(json.dumps([value]))[0])
 
 
-@given(GRADES, st.sampled_from([Grades, Waits, Learned]))
+@given(GRADES, st.sampled_from([Grades, Waits]))
 def test_a_map_that_is_checked_again_is_what_pydantic_makes_of_it(value: dict[str, Any], kind: Any) -> None:
     try:
         made = fitted(kind, Map(value))
@@ -163,8 +163,8 @@ def test_a_guard_made_in_code_is_what_pydantic_makes_of_it(made: tuple[Any, dict
 
 
 def test_the_loops_of_a_file_are_told_in_both_spellings() -> None:
-    made = fitted(document_type(), {"loops": {"cycle": {"deny": 4}, "learned": {"nudge": 1}}}, written=True)
-    assert same(made, {"loops": {"cycle": Map(deny=4), "learned": Map(nudge=1.0)}})
+    made = fitted(document_type(), {"loops": {"cycle": {"deny": 4}, "wait": {"nudge": 1}}}, written=True)
+    assert same(made, {"loops": {"cycle": Map(deny=4), "wait": Map(nudge=1)}})
     assert _plainly_right(Loops(cycle_deny=4)) == Loops(cycle={"deny": 4})  # type: ignore[call-arg]
 
 

@@ -19,7 +19,6 @@ from guardrails.offline.judge.files.run import AT_ONCE, Work, judge_files
 from guardrails.offline.judge.files.session_case import session_case
 from guardrails.offline.judge.result import Judgement
 from guardrails.offline.learning.extract import extract
-from guardrails.offline.learning.repeats.rows import rows_in
 from guardrails.offline.quality.run import count_files
 from guardrails.sinks import JsonLines
 
@@ -108,13 +107,11 @@ def test_a_report_counts_each_call_once(checkpoints: list[Path], folder: Path) -
     assert "copies of calls" in found.notices[0]
 
 
-def test_a_case_and_the_rows_of_repeats_hold_each_call_once(checkpoints: list[Path], folder: Path) -> None:
+def test_a_case_holds_each_call_once(checkpoints: list[Path], folder: Path) -> None:
     last = [str(checkpoints[-1])]
     assert session_case(ALWAYS, "always", inputs([str(folder)]), "s") == session_case(
         ALWAYS, "always", inputs(last), "s"
     )
-    one, all_of_them = ([row._replace(source="") for row in rows_in(inputs(each))] for each in (last, [str(folder)]))
-    assert one == all_of_them
 
 
 def test_training_counts_each_call_once_whenever_its_copy_comes(

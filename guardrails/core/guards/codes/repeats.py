@@ -135,18 +135,6 @@ REPEATS: Final = (
         status="success",
     ),
     Explained(
-        code="loops.learned",
-        when="by the model: this call will bring nothing new ([how it is learned](../loops.md))",
-        means="A trained model takes the call for one that brings nothing new. Only if `loops.model` names a model.",
-        told="By what this session did before, this `$tool` call will probably bring nothing new ($percent % sure). To learn more, change what is asked for or call another tool.",
-        retry="Yes, once something has changed.",
-        settings=("loops.model", "loops.learned.nudge", "loops.learned.deny"),
-        loosen="loops: {learned: {nudge: 0.95, deny: 2}}",
-        off="loops: {model: null}",
-        page="guards/loops.md",
-        status="duplicate_call_blocked",
-    ),
-    Explained(
         code="retryable.wait",
         when="the call came before its wait was over; `retryable: true` with the rest of the wait",
         means="The last attempt failed, and its envelope told how long to wait. The call came sooner.",

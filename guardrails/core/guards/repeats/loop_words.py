@@ -78,10 +78,6 @@ REFUSED: Final = (
     "A call with a value that a result has shown since is let through; else use another tool, or tell the user."
 )
 """The sentence that a refused call is told beside it."""
-_LEARNED: Final = (
-    "By what this session did before, this `$tool` call will probably bring nothing new ($percent % sure).",
-    "To learn more, change what is asked for or call another tool.",
-)
 
 
 @lru_cache(maxsize=256)
@@ -133,26 +129,6 @@ def softened(denial: Denial) -> Nudge:
     """
     said = denial.message if denial.ends_session or not denial.hint else f"{denial.message} {denial.hint}"
     return Nudge(code=denial.code, hint=said, values=denial.values)
-
-
-@lru_cache(maxsize=256)
-def learned_denial(tool: str, percent: int) -> Denial:
-    """
-    Returns the refusal by a model that is *percent* sure.
-    """
-    message, hint = _LEARNED
-    values = {"tool": tool, "percent": percent}
-    said = message.replace("$percent", str(percent)).replace("$tool", tool)
-    return Denial(code=f"{LOOPS}learned", status="duplicate_call_blocked", message=said, hint=hint, values=values)
-
-
-@lru_cache(maxsize=256)
-def learned_nudge(tool: str, percent: int) -> Nudge:
-    """
-    Returns the same as a hint; the call runs.
-    """
-    denial = learned_denial(tool, percent)
-    return Nudge(code=denial.code, hint=f"{denial.message} {denial.hint}", values=dict(denial.values))
 
 
 def _said(

@@ -11,22 +11,22 @@ from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.age import SLOW, moves, recent, shown_to_move, speak
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
-from guardrails.core.repetition.learned.features import RECENT, levels
 from guardrails.core.repetition.sketch import NO_SKETCH, labelled, placed, sketch_of, worded
 from guardrails.core.repetition.work import outdated, settled
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.failing import Failing, brings_new, spared
 from guardrails.core.state.state import Entry, SessionState
-from guardrails.core.values.bounds import Gt, MinLen
+from guardrails.core.values.bounds import Gt
 from guardrails.core.values.types import Denial, ErrorType, Status, ToolCall
 from guardrails.core.values.units import Duration
 
 from .duplicates import still_failing
-from .loop_learned import by_model
-from .loop_settings import SPELLINGS, Count, FromCalls, Grades, Learned, Waits
+from .loop_settings import SPELLINGS, Count, FromCalls, Grades, Waits
 from .loop_words import ALIKE, WORDS, denial_of, nudge_of, softened, tells
 
 
+RECENT: Final = 6
+"""A call that is no exact repeat is looked at where one of so many before it was dull."""
 RETRIES: Final = 2
 """Identical failures of a kind that may pass that do not count, where nothing else says how many retries there are."""
 DOWN: Final[frozenset[ErrorType]] = frozenset({"connection", "unavailable"})
@@ -47,10 +47,8 @@ class Loops(Guard):
         **{f"loops.{name}": ("tool", "count") for name in WORDS if name != "cycle"},
         **{f"loops.{name}": ("tool", "count", "error") for name in ALIKE},
         "loops.cycle": ("tool", "count", "length"),
-        "loops.learned": ("tool", "percent"),
     }
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
-    files: ClassVar[tuple[str, ...]] = ("model",)
     nudges_repeats: ClassVar[bool] = True
 
     aliases: ClassVar[dict[str, str]] = SPELLINGS
@@ -76,43 +74,14 @@ class Loops(Guard):
     final_after: Count | None = 3
     """Turns in a row that only repeated refused calls. One more denial of that kind ends the session. It never does if the host
     tells no turns."""
-    model: Annotated[str, MinLen(1)] | None = None
-    """A repeat model: `default`, the shipped one, or a file, relative to the policy file. With None only the plain rules hold."""
-    learned: Learned = map_of(nudge=0.8, deny=None)
-
-    def prepare(self) -> None:
-        if self.model is not None:
-            from guardrails.core.repetition.learned.model_format import repeat_model
-
-            # Read here, so that no decision has to.
-            repeat_model(self.model)
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        repeated = call.sig in state.latest
-        if not repeated and state.seq - state.dull_seq >= RECENT:
+        if call.sig in state.latest:
+            before = patterns.past(state)
+            return self._repeated(call, before, state, facts) if before else None
+        if state.seq - state.dull_seq >= RECENT or patterns.lively(state, call.tool):
             return None
-        if not repeated and self.model is None and patterns.lively(state, call.tool):
-            return None
-        if self.model is None and not repeated:
-            return self._fresh(call, None, state)
-        before = patterns.past(state)
-        if not before:
-            return None
-        if self.model is None:
-            return self._repeated(call, before, state, facts)
-        # Taken first: its sketch is to be in the state whatever else is said.
-        tool = facts.tool
-        known = levels(call, before, state, read_only=tool.read_only or tool.stable, polling=tool.polling)
-        said = self._repeated(call, before, state, facts) if repeated else self._fresh(call, before, state)
-        if said is not None or known is None:
-            return said
-        last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
-        # A retry that the last envelope allowed is none of its business, nor is a command that waits.
-        if last is not None and (last.advised or waits_itself(call)):
-            return None
-        limit = self.settled_for
-        new = last is None or outdated(state, last) or not recent(state, last, limit) or moves(state, last, limit)
-        return by_model(self.model, self.learned, call.tool, known, refuse=not new)
+        return self._fresh(call, None, state)
 
     def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         last = next((entry for entry in before if entry.sig == call.sig), None)

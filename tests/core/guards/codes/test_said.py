@@ -187,8 +187,8 @@ SCENES: dict[str, tuple[str, Callable[[Scene], Envelope]]] = {
     "retry_budget.empty": ("retryable: {}\nretry_budget: {burst: 1}", empty_bucket),
 }
 NOT_PLAYED = {
-    # They need other workers, schemas, a trained model, a call that still runs or is lost, or hours: their guards' tests have them.
-    *("budget.leased_elsewhere", "duplicates.in_flight", "loops.learned", "retryable.unknown", "shell.fork_bomb"),
+    # They need other workers, schemas, a call that still runs or is lost, or hours: their guards' tests have them.
+    *("budget.leased_elsewhere", "duplicates.in_flight", "retryable.unknown", "shell.fork_bomb"),
     *(
         "tool_filter.unknown",
         "validation.arguments",

@@ -20,10 +20,7 @@ from guardrails.policy.file.document import other_names
 
 
 COUNTS = st.none() | st.integers(1, 9)
-PROBABILITIES = st.none() | st.sampled_from([0.5, 0.75, 1.0])
-OLD = st.fixed_dictionaries(
-    {}, optional={old: PROBABILITIES if new.startswith("learned") else COUNTS for old, new in SPELLINGS.items()}
-)
+OLD = st.fixed_dictionaries({}, optional=dict.fromkeys(SPELLINGS, COUNTS))
 
 
 def respelt(old: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -92,7 +89,6 @@ def test_a_rule_lies_upon_the_policy_and_upon_later_rules_key_by_key() -> None:
         ({"cycle": {"nudge": 1}, "cycle_nudge": 2}, "`cycle.nudge` is given twice, once as `cycle_nudge`"),
         ({"cycle_nudge": 2, "cycle": {"nudge": 1}}, "`cycle.nudge` is given twice, once as `cycle_nudge`"),
         ({"cycle_nudge": 2, "cycle": 3}, "`cycle` is given twice, once as `cycle`"),
-        ({"model_deny": 1, "learned": {"deny": 1}}, "`learned.deny` is given twice, once as `model_deny`"),
     ],
 )
 def test_a_key_in_both_spellings_is_refused_in_code(settings: Any, said: str) -> None:
@@ -140,11 +136,11 @@ def test_a_map_that_is_not_valid_is_told_of(settings: Any, said: str) -> None:
 
 def test_each_old_key_is_told_of_with_its_new_spelling_and_its_place(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
-    path.write_text("version: 1\nloops: {cycle_nudge: 2}\ntools:\n  - {match: a, loops: {model_deny: null}}\n")
+    path.write_text("version: 1\nloops: {cycle_nudge: 2}\ntools:\n  - {match: a, loops: {empty_deny: null}}\n")
     told = [str(mistake).splitlines()[0] for mistake in read(path, other_names=other_names()).outdated]
     assert told == [
         f"{path}:2:9: hint: `cycle_nudge` is written `cycle: {{nudge: 2}}` now",
-        f"{path}:4:24: hint: `model_deny` is written `learned: {{deny: null}}` now",
+        f"{path}:4:24: hint: `empty_deny` is written `empty: {{deny: null}}` now",
     ]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails import Loops, Policy
-from guardrails.core.guards.repeats.loop_words import ADVICE, ALIKE, WORDS, denial_of, hints_of, learned_nudge, nudge_of
+from guardrails.core.guards.repeats.loop_words import ADVICE, ALIKE, WORDS, denial_of, hints_of, nudge_of
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.state.state import Pending
 from guardrails.core.values.types import ErrorType
@@ -46,10 +46,6 @@ def test_nothing_is_left_to_be_filled_in_and_no_cause_is_denied(pattern: str, ki
         assert "  " not in said
         assert "not the cause" not in said
         assert all(len(sentence.split()) <= 25 for sentence in re.split(r"[.:;] ", said))
-
-
-def test_a_guess_is_called_one() -> None:
-    assert "probably" in learned_nudge("read", 81).hint
 
 
 def heard(clock: Any, *calls: tuple[str, dict[str, Any], Any]) -> str:

@@ -1,3 +1,0 @@
-"""
-The model that judges repeats, from rows to a file.
-"""
