@@ -149,9 +149,8 @@ class Session(Functions):
         Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far. It goes on.
 
         Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. With
-        the name of a *scope* the limits of that scope are raised, for all of its sessions. `max_tool_iterations`, or
-        `max_steps`, raises the limit of every loop, also of one under way. It raises `max_turns` too, if the policy
-        sets that. Raises SessionError for a limit that the policy does not set, or if the parent has less left.
+        the name of a *scope* the limits of that scope are raised, for all of its sessions. `max_tool_iterations`
+        raises the limit of every loop, also of one under way. It raises `max_turns` too, if the policy sets that. Raises SessionError for a limit that the policy does not set, or if the parent has less left.
         """
         wanted = units.internal(amounts)
         if scope is not None:

@@ -2,7 +2,6 @@
 Servers that lie: each reply comes to the right answer or to the one clear error, over every way to drive the loop.
 """
 
-import asyncio
 import json
 
 from collections.abc import Callable
@@ -12,13 +11,10 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
-from openai.lib.responses_tool_runner import ToolRunnerError
 from openai.resources.chat.completions import AsyncCompletions, Completions
 from openai.resources.responses import AsyncResponses, Responses
 
 from guardrails import Policy, Registry, ResponseFailed
-from guardrails.integrations.tool_runner import AsyncGuardedToolRunner, GuardedToolRunner
 from guardrails.testing import chat_completions, responses
 from guardrails.testing.scripted_openai import Calls, Raw, Reply, Text, Usage, call
 
@@ -359,53 +355,6 @@ def test_a_reply_comes_to_the_right_answer_or_to_the_one_clear_error(way: Any, s
         honest = True
         # Whatever came, the conversation goes on: `serve` checks that the API would take every request.
         assert way(server, session, messages=[*messages, way.user()], tools=tools).answer == "done"
-
-
-@pytest.mark.parametrize("asynchronous", [False, True])
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.responses], ids=lambda fault: fault.name)
-def test_the_sdk_s_runner_runs_nothing_and_says_why_it_ends(
-    serve: Any, fault: Fault, *, stream: bool, asynchronous: bool
-) -> None:
-    if stream not in fault.streams:
-        return
-    ran: list[str] = []
-
-    def search(path: str) -> str:
-        ran.append(path)
-        return "rain"
-
-    def script(body: Any, n: int) -> Reply:
-        return Text("done") if n else sent("responses", fault, stream=stream)
-
-    server = serve(script)
-    request: Any = {"model": "m", "input": "go"}
-
-    async def arun(session: Any) -> Any:
-        http = DefaultAsyncHttpxClient(verify=False)
-        async with AsyncOpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
-            return await AsyncGuardedToolRunner(session, tools=[search]).run(client, request, stream=stream)
-
-    def run(session: Any) -> Any:
-        http = DefaultHttpxClient(verify=False)
-        with OpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
-            return GuardedToolRunner(session, tools=[search]).run(client, request, stream=stream)
-
-    with Policy().session("lies") as session:
-        try:
-            text = asyncio.run(arun(session)).output_text if asynchronous else run(session).output_text
-        except ToolRunnerError as error:
-            ended = error
-        else:
-            assert (fault.outcome, text) == (("ran", "done") if ran else ("answered", "It rains."))
-            return
-        # What our own loop reads leniently, the SDK may refuse for itself.
-        assert ran == []
-        if fault.outcome == "failed":
-            assert isinstance(ended.__cause__, ResponseFailed)
-            assert str(ended.__cause__) in str(ended)
-            assert ended.__cause__.status == 200
-            assert session.unpriced == 1
 
 
 @pytest.mark.parametrize("body", [HTML, '{"id": ', ""])

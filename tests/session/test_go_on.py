@@ -45,7 +45,6 @@ def turns(session: Any, count: int, execute: Any = ok) -> int:
         ("max_calls", 2, "budget.max_calls"),
         ("max_turns", 2, "budget.max_turns"),
         ("max_tool_iterations", 2, "budget.max_turns"),
-        ("max_steps", 2, "budget.max_turns"),
         ("max_tokens", 20, "budget.max_tokens"),
         ("max_cost_usd", 0.2, "budget.max_cost_usd"),
         ("max_elapsed", 20, "budget.max_elapsed"),

@@ -29,8 +29,7 @@ OnLimit = Literal["answer", "raise"]
 MAX_TOOL_ITERATIONS: Final = 20
 CUT_ASKS: Final = 2
 """Times the model is asked for one turn if its stream is cut: once, and once more."""
-LIMIT: Final = "max_tool_iterations"
-LIMIT_CODE: Final = f"loop.{LIMIT}"
+LIMIT_CODE: Final = "loop.max_tool_iterations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +143,6 @@ class Loop:
 
     max_tool_iterations: int = MAX_TOOL_ITERATIONS
     on_limit: OnLimit = "answer"
-    called: str = LIMIT
-    """What whoever set the limit calls it."""
     more: int = field(default=0, init=False)
     """Iterations beyond it, as the session was extended by them."""
     requests: int = field(default=0, init=False)
@@ -189,25 +186,18 @@ class Loop:
         """
         return self.max_tool_iterations + self.more
 
-    @property
-    def limit_code(self) -> str:
-        """
-        The code by which the loop is refused once its iterations are used up.
-        """
-        return f"loop.{self.called}"
-
     def told(self) -> Denial | None:
         """
         Returns the denial that the last results tell, if no more calls will be run after them. Returns None if more may
         be run.
         """
-        return self.over(self.limit_code) if self.iterations >= self.limit else None
+        return self.over(LIMIT_CODE) if self.iterations >= self.limit else None
 
     def over(self, code: str) -> Denial:
         """
         Returns the refusal of a call that came although the final answer was asked for, because of *code*.
         """
-        if code == self.limit_code:
+        if code == LIMIT_CODE:
             return ended(code, "Tool call limit", str(self.limit), self.iterations)
         return not_made(code)
 
@@ -217,7 +207,7 @@ class Loop:
         on.
         """
         self.requests += 1
-        forced = self._final.force(exhausted or (self.limit_code if self.iterations >= self.limit else None))
+        forced = self._final.force(exhausted or (LIMIT_CODE if self.iterations >= self.limit else None))
         return Ask(first=self._final.first, forced=forced)
 
     def cut(self) -> bool:

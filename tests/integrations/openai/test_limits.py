@@ -69,7 +69,7 @@ def test_a_loop_is_raised_by_the_call_that_raises_every_limit_also_while_it_runs
 
         result = loop(serve(obeying(first, "done")), session, max_tool_iterations=2)
         assert (result.iterations, told(result)[-1]) == (3, "Tool call limit reached (3). Stopping tool loop.")
-        session.extend(max_steps=2)
+        session.extend(max_tool_iterations=2)
         again = [*result.messages, {"role": "user", "content": "go on"}]
         assert loop(serve(obeying(stuck, "done")), session, again, max_tool_iterations=2).iterations == 5
 

@@ -97,13 +97,6 @@ ENGINE: Final = (
         _REACHED,
     ),
     _loop(
-        "max_steps",
-        "The tool runner has made as many steps as `max_steps` says.",
-        "Give the loop more: `max_steps=40`.",
-        "agent-loop.md",
-        _REACHED,
-    ),
-    _loop(
         "no_answer",
         "The model answered with neither text nor calls that may run.",
         "Look at the model's own limit of tokens for an answer.",

@@ -14,10 +14,6 @@ from guardrails.core.values.types import micro_dollars
 from .budget import Budget
 
 
-LOOPS: Final = {"max_tool_iterations": "max_tool_iterations", "max_steps": "max_tool_iterations"}
-"""Limits that each loop has for itself."""
-
-
 class Amounts(TypedDict, total=False):
     """
     Amounts of the limits of `Budget`, by each of their names, as `extend` and `child` take them. None says that a limit
@@ -32,13 +28,14 @@ class Amounts(TypedDict, total=False):
     """Seconds."""
     max_children: int | None
     max_tool_iterations: int | None
-    max_steps: int | None
     max_tool_calls: int | None
     max_tool_turns: int | None
     max_total_cost_usd: float | str | Decimal | None
 
 
-_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name in LOOPS or name not in Budget.aliases)
+_LOOP: Final = "max_tool_iterations"
+"""The limit that each loop has for itself."""
+_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name == _LOOP or name not in Budget.aliases)
 
 
 def internal(amounts: Mapping[str, object]) -> dict[str, int]:
@@ -51,7 +48,7 @@ def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     for key, value in amounts.items():
         if value is None:
             continue
-        name = LOOPS.get(key) or Budget.aliases.get(key, key)
+        name = key if key == _LOOP else Budget.aliases.get(key, key)
         if name not in _NAMES:
             raise SessionError(f"`{key}` is no limit: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}")
         made["max_cost" if name == "max_cost_usd" else name] = amount(key, name, value)
