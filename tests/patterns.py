@@ -128,9 +128,27 @@ def _values(module: str, call: ast.Call, kind: str | None) -> tuple[str | bytes,
     return (pattern, sum(map(int, said))) if isinstance(pattern, str | bytes) else None
 
 
-def texts(pattern: str, flags: int, size: int) -> Iterator[str]:
+class Shape(NamedTuple):
     """
-    Texts of about *size* characters that *pattern* begins to fit again and again, and does not.
+    A text that grows: what stands first, what is repeated, what is repeated after that, and the end that fits nothing.
+    """
+
+    prefix: str
+    unit: str
+    other: str
+    end: str
+
+    def text(self, size: int) -> str:
+        """
+        Returns the text of about *size* characters, with each unit at least once.
+        """
+        units = [unit for unit in (self.unit, self.other) if unit]
+        return self.prefix + "".join(unit * max(1, size // len(units) // len(unit)) for unit in units) + self.end
+
+
+def shapes(pattern: str, flags: int) -> Iterator[Shape]:
+    """
+    Texts that *pattern* begins to fit again and again, and does not.
     """
     tree = parser.parse(pattern, flags)
     units: dict[str, None] = {}
@@ -141,15 +159,12 @@ def texts(pattern: str, flags: int, size: int) -> Iterator[str]:
     units.setdefault(whole[:200])
     units.update(dict.fromkeys(whole[:40]))
     prefixes = dict.fromkeys(["", *(prefix[:200] for prefix, _ in _repeats(tree, ""))])
-    made: dict[str, None] = {}
-    for unit in filter(None, units):
-        for prefix in prefixes:
-            for end in NOWHERE:
-                made.setdefault(prefix + unit * (size // len(unit)) + end)
-    for one in islice(filter(None, units), 12):
-        for other in islice(filter(None, units), 12):
-            made.setdefault((one * (size // 2 // len(one)) + other * (size // 2 // len(other))) + NOWHERE[0])
-    yield from islice(made, MOST_TEXTS)
+    found = {
+        Shape(prefix, unit, "", end): None for unit in filter(None, units) for prefix in prefixes for end in NOWHERE
+    }
+    first = list(islice(filter(None, units), 12))
+    found |= {Shape("", one, other, NOWHERE[0]): None for one in first for other in first}
+    yield from islice(found, MOST_TEXTS)
 
 
 def _repeats(tree: Any, prefix: str) -> Iterator[tuple[str, str]]:
@@ -236,11 +251,11 @@ def seconds(compiled: "re.Pattern[Any]", text: Any, methods: frozenset[str]) -> 
     """
     Seconds of this process that *compiled* takes for all of *text*.
     """
-    begun = time.process_time()
+    begun = time.process_time_ns()
     if not methods or methods & SEARCHING:
         for _ in compiled.finditer(text):
             pass
     else:
         compiled.match(text)
         compiled.fullmatch(text)
-    return time.process_time() - begun
+    return max(1, time.process_time_ns() - begun) / 1e9
