@@ -28,9 +28,7 @@ _KINDS: Final = {
 _LINES: Final = (
     "These are lines of a policy file. `guardrails replay` judges it on recorded calls before it decides over new ones."
 )
-_RULES: Final = (
-    "Put a rule first into the `tools:` of your policy: a list of its own replaces that of the policy that it extends."
-)
+_RULES: Final = "Put a rule first into the `tools:` of your policy: the first one that says something of a tool holds."
 
 
 @examples("guardrails explain", "guardrails explain budget.max_calls", "guardrails explain duplicates.evidence --json")

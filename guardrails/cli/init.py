@@ -119,14 +119,11 @@ def _policy(
     """
     from guardrails.offline.quality.page.starter import starter
     from guardrails.offline.quality.result import suggestions
-    from guardrails.policy.file import read
-    from guardrails.policy.file.document import other_names
     from guardrails.policy.policy import Policy
 
     policy = Policy.load(BASE)
-    rules = read(BASE, other_names=other_names()).data.get("tools") or []
     made = [] if found is None else suggestions(found, policy)
-    write: Callable[..., str] = lambda **more: starter(found, made, policy, rules, steps=steps, **more)  # noqa: E731
+    write: Callable[..., str] = lambda **more: starter(found, made, policy, steps=steps, **more)  # noqa: E731
     text = write()
     if found is None:
         return text, "enforce", ()

@@ -40,6 +40,8 @@ class Checked:
     mistakes: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     """What is read, and written otherwise now."""
+    overrides: tuple[str, ...] = ()
+    """Its settings that stand in place of those of the policies it extends."""
     missing: bool = False
     """There is no such file."""
 
@@ -52,7 +54,7 @@ class Checked:
 
     def __str__(self) -> str:
         said = self.mistakes or (f"{self.file}: ok, {self.guards} guard{'' if self.guards == 1 else 's'}",)
-        return "\n".join((*said, *self.hints))
+        return "\n".join((*said, *self.hints, *self.overrides))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -64,6 +66,7 @@ class Checked:
             "guards": self.guards,
             "mistakes": [_placed(mistake) for mistake in self.mistakes],
             "hints": [_placed(hint.replace(": hint: ", ": ", 1)) for hint in self.hints],
+            "overrides": [_placed(override) for override in self.overrides],
         }
 
 
@@ -95,6 +98,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
     from guardrails.policy.file import find, read
     from guardrails.policy.file.document import other_names
     from guardrails.policy.file.idle_rules import idle_rules
+    from guardrails.policy.file.overrides import overrides
     from guardrails.policy.policy import Policy
 
     try:
@@ -107,7 +111,8 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
         hints = tuple(map(str, document.outdated))
         policy = Policy.load(file, guards=own)
         found = (*lacking(policy, document.root), *map(str, idle_rules(document)))
-        return Checked(file, guards=len(policy.chain), mistakes=found, hints=hints)
+        guards = len(policy.chain)
+        return Checked(file, guards=guards, mistakes=found, hints=hints, overrides=tuple(overrides(document)))
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)

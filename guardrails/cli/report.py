@@ -6,7 +6,7 @@ import os
 import shlex
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -121,10 +121,10 @@ def _show(
         seen = f"{plural(found.quality.calls, 'call')} of {plural(found.quality.sessions, 'session')}"
         if not found.finished:
             seen += ", where reading was interrupted"
-        base, rules = _base(policy, output)
+        base = _base(policy, output)
         named = "overrides.yaml" if output is None else str(output)
         replay = shlex.join(["guardrails", "replay", policy, *records, "--compare", named])
-        text = overrides(made, base, rules, seen, replay)
+        text = overrides(made, base, seen, replay)
         if output is not None:
             write_whole(output, text)
             typer.echo(suggested_text(made, output, replay), err=as_json)
@@ -138,22 +138,13 @@ def _show(
         typer.echo(report_text(found, suggest_too if made else ""))
 
 
-def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
+def _base(policy: str, output: Path | None) -> str:
     """
-    Returns the base of the written file, as seen from its folder, and the `tools:` of that base.
+    Returns the base of the written file, as seen from its folder.
     """
     from guardrails.policy.compiled.source import is_name
-    from guardrails.policy.file import read
-    from guardrails.policy.file.document import other_names
 
-    rules = read(policy, other_names=other_names()).data.get("tools") or []
     if is_name(policy):
-        return policy, rules
+        return policy
     path = Path(policy).resolve()
-    for rule in rules:
-        model = (rule.get("retryable") or {}).get("model")
-        if isinstance(model, str):
-            rule["retryable"]["model"] = str(path.parent / model)
-    if output is None:
-        return str(path), rules
-    return os.path.relpath(path, output.resolve().parent), rules
+    return str(path) if output is None else os.path.relpath(path, output.resolve().parent)

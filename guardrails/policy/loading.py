@@ -15,8 +15,9 @@ from guardrails.core.values.plain_types import UnsureError, fitted
 
 from .file import Document, read, validate
 from .file.document import adapter, document_type, other_names
+from .file.extends import rules
 from .file.folder import inner, place_files
-from .file.yaml_position import Mistake, Node, plain
+from .file.yaml_position import Mistake, Node, numbered, plain
 from .settings import settings
 
 
@@ -85,8 +86,7 @@ def _wrong_together(said: dict[str, Any], root: Node, given: Iterable[Guard | ty
     for scope, guards in said["scopes"].items():
         node = inner(inner(root, "scopes"), scope)
         places += [(f"scopes.{scope}.", node, guard.name, (guard,)) for guard in guards]
-    rules: Any = inner(root, "tools")
-    for number, (rule, node) in enumerate(zip(said["rules"], () if rules is None else rules.value, strict=False)):
+    for rule, (number, node) in zip(said["rules"], numbered(rules(root)), strict=True):
         for name, own in rule.guards.items():
             places.append((f"tools.{number}.", node, name, kinds[name].ruled(made.get(name), own)))
     for where, node, name, guards in places:

@@ -28,7 +28,7 @@ def test_a_code_is_explained_whole() -> None:
         "Switch off duplicates: {mode: off}",
         '`"decision":"deny","code":"duplicates.evidence"`',
         "docs/guards/duplicates.md",
-        "a list of its own replaces that of the policy that it extends",
+        "Put a rule first into the `tools:` of your policy",
     ):
         assert part in said
 

@@ -13,6 +13,7 @@ import pytest
 
 from guardrails import Policy, PolicyError
 from guardrails.agent.builtin import DECLARED
+from guardrails.cli.policies import check_file
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.tool_budget import ToolBudget
@@ -43,7 +44,7 @@ def blocks(page: Path) -> list[tuple[str, str, str]]:
 
 def told(section: str, language: str, text: str, capsys: pytest.CaptureFixture[str]) -> str | None:
     """
-    What a block gives: what its code prints, the mistakes of a policy.
+    What a block gives: what its code prints, what the check of a policy says.
     """
     if language == "python":
         exec(compile(text, "page", "exec"), {})  # noqa: S102
@@ -51,8 +52,7 @@ def told(section: str, language: str, text: str, capsys: pytest.CaptureFixture[s
     if language == "yaml":
         Path("policy.yaml").write_text(text)
         if section != "Bad input":
-            Policy.load("policy.yaml")
-            return None
+            return str(check_file("policy.yaml"))
         with pytest.raises(PolicyError) as mistakes:
             Policy.load("policy.yaml")
         return str(mistakes.value)

@@ -28,12 +28,15 @@ def lacking(policy: "Policy", root: "Node | None") -> list[str]:
     """
     Returns the things that *policy*, whose file is *root*, needs and does not find, as mistakes of the file.
     """
-    from guardrails.policy.file.yaml_position import Mistake
+    from guardrails.policy.file.extends import rules
+    from guardrails.policy.file.yaml_position import Mistake, numbered
 
     said = []
+    numbers = [] if root is None else [number for number, _ in numbered(rules(root))]
     for place, message in (*_packages(policy), *_models(policy)):
         position = None if root is None else _position(root, place)
-        told = f"{'.'.join(map(str, place))}: {message}"
+        shown = [numbers[key] if isinstance(key, int) and numbers else key for key in place]
+        told = f"{'.'.join(map(str, shown))}: {message}"
         said.append(told if position is None else str(Mistake(position, told)))
     return said
 

@@ -1,12 +1,13 @@
 """
 A policy file put together with the files it extends, each value still knowing its own place.
 
-Maps merge key by key, lists replace, the later one wins and the file itself comes last. So a `tools:` list replaces the
-whole list of the policy it extends. "The first match wins" is always said of one list, seen in one file.
+Maps merge key by key, other values replace, the later one wins and the file itself comes last. The rules of `tools:` add
+up: those of a file stand before those of the policies it extends, and the first match wins. `tools: !replace` drops those.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.late_pattern import pattern as late
 from guardrails.policy.compiled.source import digest, is_name
 
-from .folder import PATH_SHOWN, find
+from .folder import PATH_SHOWN, find, inner
 from .schema import VERSION, OtherNames
 from .spelling import Respelling
 from .wording import got
@@ -80,6 +81,8 @@ class Document:
 
     root: Node | None = None
     """The merged settings; None where a file could not be read or is of a newer version."""
+    below: Node | None = None
+    """The settings of all that the named file extends, merged; None if it extends nothing."""
     parts: list[Node] = field(default_factory=list)
     """The settings of each readable file by itself."""
     sources: list[Source] = field(default_factory=list)
@@ -155,19 +158,27 @@ class _Assembly:
             return None
 
         settings = {key: entry for key, entry in root.value.items() if key not in _FILE_KEYS}
+
+        if "tools" in settings and settings["tools"].node.value is None and not settings["tools"].node.written:
+            # All of its rules are comments.
+            del settings["tools"]
+
         own = self.spelling.of(replace(root, value=settings))
         readable = self._check_version(root.value.get("version"), root.position)
 
         if readable:
             self.document.parts.append(own)
 
-        layers = [*self._parents(root.value.get("extends"), directory, chain), own if readable else None]
-        merged = layers[0]
+        parents = list(self._parents(root.value.get("extends"), directory, chain))
+        # The named file is finished last.
+        self.document.below = reduce(_laid, parents) if parents else None
 
-        for layer in layers[1:]:
-            merged = merge(merged, layer) if merged is not None and layer is not None else None
+        if not parents or not readable:
+            return own if readable else None
 
-        return merged
+        tools = inner(own, "tools")
+
+        return _laid(self.document.below, own, replaces=tools is not None and tools.replaces)
 
     def _mistake(self, position: Position, message: str) -> None:
         self.document.mistakes.append(Mistake(position, message))
@@ -247,6 +258,36 @@ def _is_policy(root: Node | None, lines: tuple[str, ...]) -> bool:
     version = root.value.get("version") if isinstance(root.value, dict) else None
 
     return version is not None and type(version.node.value) is int
+
+
+def _laid(base: Node | None, over: Node | None, *, replaces: bool = False) -> Node | None:
+    """
+    Returns the settings *over* laid upon *base*: the rules of `tools:` stand before those of *base*, or *replaces* them.
+    Returns None if one of both could not be read.
+    """
+    if base is None or over is None:
+        return None
+
+    merged, own, below = merge(base, over), rules(over), rules(base)
+    entry = merged.value.get("tools") if isinstance(merged.value, dict) else None
+
+    if entry is None or replaces or not isinstance(entry.node.value, list):
+        return merged
+
+    # Two files may extend the same one: its rules stand once, below those of both.
+    again = set(map(id, below))
+    both = [*(rule for rule in own if id(rule) not in again), *below]
+
+    return merge(merged, replace(merged, value={"tools": entry._replace(node=replace(entry.node, value=both))}))
+
+
+def rules(settings: Node) -> list[Node]:
+    """
+    Returns the rules of `tools:`, in order.
+    """
+    written = inner(settings, "tools")
+
+    return written.value if written is not None and isinstance(written.value, list) else []
 
 
 def merge(base: Node, over: Node) -> Node:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from guardrails.core.commands import unmatched
 from guardrails.core.commands.language import speaks
 
-from .extends import Document
-from .yaml_position import Entry, Mistake, Node, quoted
+from .extends import Document, rules
+from .yaml_position import Entry, Mistake, Node, numbered, quoted
 
 
 def idle_rules(document: Document) -> list[Mistake]:
@@ -20,7 +20,7 @@ def idle_rules(document: Document) -> list[Mistake]:
     if document.root is None:
         return []
     found = list(_allowed(document.root, "shell"))
-    for number, rule in enumerate(_items(_child(document.root, "tools"))):
+    for number, rule in numbered(rules(document.root)):
         found += _allowed(rule, f"tools.{number}.shell")
     return [
         Mistake(node.position, f"{where}: {quoted(node.value)} matches no command: {reason}")

@@ -52,7 +52,7 @@ def find_mistakes(errors: Sequence[Any], root: Node, schema: Schema, *, partial:
 
 
 def _may_be_elsewhere(fault: _Fault) -> bool:
-    # Lists replace: what is missing in one is missing for good.
+    # An item of a list is whole in its file.
     if any(isinstance(part, int) for part in fault.path):
         return False
 

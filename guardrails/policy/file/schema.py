@@ -20,7 +20,7 @@ _FILE_KEYS: Final[dict[str, Any]] = {
         "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
         "description": (
             "Policies this one builds on: names of policies that come with the library, or paths relative to this "
-            "file. Maps merge, lists replace, the later one wins."
+            "file. Maps merge, rules of `tools:` add up, other values replace, the later one wins."
         ),
     },
 }

@@ -2,6 +2,8 @@
 Values with the places they were written at: sources, positions, mistakes and the tree of a YAML text.
 """
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -70,6 +72,8 @@ class Node:
     """A collection spread over lines: messages about it point to its key."""
     broken: bool = False
     """A mistake was reported here, the value says nothing."""
+    replaces: bool = False
+    """A list of `tools:` that is tagged `!replace`."""
     weight: int = 1
     """Values in it, aliases written out."""
     height: int = 0
@@ -103,6 +107,16 @@ def plain(node: Node) -> Any:
         return [plain(item) for item in node.value]
 
     return node.value
+
+
+def numbered(rules: Iterable[Node]) -> Iterator[tuple[int, Node]]:
+    """
+    Returns the *rules* of a policy that several files make up, each with its number in its own file.
+    """
+    seen: Counter[Source] = Counter()
+    for rule in rules:
+        yield seen[rule.position.source], rule
+        seen[rule.position.source] += 1
 
 
 def quoted(text: str, shown: int = _SHOWN) -> str:

@@ -40,6 +40,8 @@ _LEADING_ZERO = pattern(r"[-+]?0[0-9]+")
 _MAX_INTEGER: Final = (1 << 63) - 1
 _MAX_DIGITS: Final = 20
 _STANDARD_TAG: Final = "tag:yaml.org,2002:"
+REPLACE: Final = "!replace"
+"""The tag of a list of `tools:` that drops those of the policies it extends."""
 
 
 class Parsed(NamedTuple):
@@ -148,12 +150,18 @@ class _Composer:
         return True
 
     def _refuse_tag(self, event: Any) -> None:
-        if event.tag is not None:
+        if event.tag == REPLACE:
+            self._mistake(self._position(event), f"{quoted(REPLACE)} stands before the list of `tools:` only")
+        elif event.tag is not None:
             tag = event.tag.replace(_STANDARD_TAG, "!!")
             self._mistake(self._position(event), f"tags such as {quoted(tag)} are not allowed, write a plain value")
 
     def _open(self, event: Any, value: dict[str, Entry] | list[Node]) -> None:
-        self._refuse_tag(event)
+        replaces = event.tag == REPLACE and isinstance(value, list) and self._is_tools()
+
+        if not replaces:
+            self._refuse_tag(event)
+
         position = self._position(event)
 
         if len(self.stack) >= MAX_DEPTH:
@@ -163,7 +171,11 @@ class _Composer:
             self.anchors[event.anchor] = None
 
         self._weigh(position, 1)
-        self.stack.append(_Open(Node(position, value, block=not event.flow_style, height=1), event.anchor))
+        node = Node(position, value, block=not event.flow_style, replaces=replaces, height=1)
+        self.stack.append(_Open(node, event.anchor))
+
+    def _is_tools(self) -> bool:
+        return len(self.stack) == 1 and self.stack[0].key is not None and self.stack[0].key[0] == "tools"
 
     def _weigh(self, position: Position, weight: int) -> None:
         self.weight += weight

@@ -23,13 +23,17 @@ def mistakes_of(document: Document, folder: Path) -> list[str]:
     return [line.replace(f"{folder}{os.sep}", "") for line in lines]
 
 
-def test_later_files_win_maps_merge_and_lists_replace() -> None:
+def test_later_files_win_maps_merge_and_rules_add_up() -> None:
     document = read(FILES / "team.yaml", folder=SHIPPED)
 
     assert document.data == {
         "budget": {"max_calls": 20, "max_cost_usd": 0.5, "max_elapsed": "10m"},
         "duplicates": {"rule": "always", "window": 5},
-        "tools": [{"match": "search", "timeout": "30s"}],
+        "tools": [
+            {"match": "search", "timeout": "30s"},
+            {"match": "read_*", "read_only": True},
+            {"match": "list_*", "read_only": True},
+        ],
     }
     assert [Path(source.name).name for source in document.sources] == [
         "team.yaml",
@@ -38,6 +42,98 @@ def test_later_files_win_maps_merge_and_lists_replace() -> None:
         "money.yaml",
     ]
     assert document.mistakes == []
+
+
+def rules_of(folder: Path, **files: str) -> list[str]:
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(f"version: 1\n{text}\n")
+
+    document = read(folder / "own.yaml")
+    assert document.mistakes == []
+
+    return [rule["match"] for rule in document.data.get("tools", [])]
+
+
+def test_the_rules_of_a_file_stand_before_those_of_what_it_extends(tmp_path: Path) -> None:
+    a, b = "tools: [{match: a}]", "extends: ./a.yaml\ntools: [{match: b}]"
+    c = "extends: ./a.yaml\ntools: [{match: c}]"
+
+    for own, found in {
+        "extends: ./b.yaml\ntools: [{match: own}]": ["own", "b", "a"],
+        "extends: ./b.yaml": ["b", "a"],
+        "extends: ./b.yaml\ntools: []": ["b", "a"],
+        "extends: ./b.yaml\ntools:\n  # - match: own": ["b", "a"],
+        "extends: [./b.yaml, ./c.yaml]\ntools: [{match: own}]": ["own", "c", "b", "a"],
+        "extends: [./c.yaml, ./a.yaml]": ["c", "a"],
+        "extends: ./b.yaml\ntools: !replace [{match: own}]": ["own"],
+        "extends: ./b.yaml\ntools: !replace\n  - match: own": ["own"],
+        "extends: ./b.yaml\ntools: !replace []": [],
+        "tools: !replace [{match: own}]": ["own"],
+    }.items():
+        assert rules_of(tmp_path, a=a, b=b, c=c, own=own) == found, own
+
+
+def test_a_file_replaces_the_rules_of_what_it_extends_and_no_others(tmp_path: Path) -> None:
+    a, b = "tools: [{match: a}]", "extends: ./a.yaml\ntools: !replace [{match: b}]"
+    c = "tools: [{match: c}]"
+
+    assert rules_of(tmp_path, a=a, b=b, c=c, own="extends: [./c.yaml, ./b.yaml]") == ["b", "c"]
+
+
+def test_a_cap_of_a_tool_holds_under_a_file_that_adds_a_rule_for_another(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("version: 1\ntools: [{match: refund, budget: {max_calls: 3}}]\n")
+    (tmp_path / "own.yaml").write_text("version: 1\nextends: ./base.yaml\ntools: [{match: lookup, timeout: 5s}]\n")
+
+    with Policy.load(tmp_path / "own.yaml").session("s") as session:
+        ran = [session.call("refund", {"id": n}, lambda tool, arguments: "done").status for n in range(6)]
+
+    assert ran == ["success"] * 3 + ["denied"] * 3
+
+
+def test_a_rule_overrides_what_is_said_of_the_same_tool_key_by_key(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(
+        "version: 1\ntools: [{match: refund, idempotent: false, timeout: 9s, budget: {max_calls: 3}}]\n"
+    )
+    (tmp_path / "own.yaml").write_text(
+        "version: 1\nextends: ./base.yaml\ntools: [{match: ref*, timeout: 5s, budget: {max_calls: 1}}]\n"
+    )
+    policy = Policy.load(tmp_path / "own.yaml")
+    tool = policy.chain.plan("refund").tool
+
+    with policy.session("s") as session:
+        ran = [session.call("refund", {"id": n}, lambda tool, arguments: "done").status for n in range(2)]
+
+    assert (tool.idempotent, tool.timeout) == (False, 5)
+    assert ran == ["success", "denied"]
+
+
+def test_a_mistake_in_a_rule_is_told_once_with_its_number_in_its_file(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("version: 1\ntools: [{match: a}, {match: b, timeout: soon}]\n")
+    (tmp_path / "own.yaml").write_text(
+        "version: 1\nextends: ./base.yaml\ntools: [{match: c}, {match: d, tmeout: 5s}]\n"
+    )
+
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(tmp_path / "own.yaml")
+
+    told = [mistake.split("\n")[0].removeprefix(f"{tmp_path}{os.sep}") for mistake in caught.value.mistakes]
+    assert told == [
+        "own.yaml:3:32: unknown key `tmeout`, did you mean `timeout`?",
+        "base.yaml:2:41: tools.1.timeout: not a duration: write 500ms, 30s, 10m, 24h or 7d, got `soon`",
+    ]
+
+
+def test_rules_are_replaced_as_a_whole_list_only() -> None:
+    for text, place in {
+        "budget: !replace {max_calls: 3}": "2:9",
+        "tools: !replace": "2:8",
+        "tools: !replace {a: b}": "2:8",
+        "approve: {tools: !replace [a]}": "2:18",
+        "tools: [!replace {match: a}]": "2:9",
+        "tools: [{match: !replace [a]}]": "2:17",
+    }.items():
+        (mistake, *_) = read_text(f"version: 1\n{text}\n", name="t").mistakes
+        assert str(mistake).startswith(f"t:{place}: `!replace` stands before the list of `tools:` only"), text
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """
 The suggestions as a policy file: a layer over the policy that they are for.
-
-A `tools:` list replaces the one of the file that it extends. So the rules of that file stand below the new ones, which
-match first.
 """
 
 import glob
@@ -10,8 +7,6 @@ import json
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import yaml
 
 from guardrails.offline.pages.markup import visible
 from guardrails.offline.quality.suggestions.suggest import Suggestion
@@ -21,12 +16,10 @@ _VALUES: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "
 """Words that YAML, of one version or another, does not read as text."""
 
 
-def overrides(
-    suggestions: Sequence[Suggestion], base: str, rules: Sequence[Mapping[str, Any]], seen: str, replay: str
-) -> str:
+def overrides(suggestions: Sequence[Suggestion], base: str, seen: str, replay: str) -> str:
     """
-    Returns the text of the file. It extends *base*, whose `tools:` are *rules*. The figures are described by *seen*,
-    and *replay* is the command that judges the file on the same records.
+    Returns the text of the file. It extends *base*. The figures are described by *seen*, and *replay* is the command
+    that judges the file on the same records.
     """
     lines = [
         f"# Suggested by `guardrails report --suggest` from {visible(seen)}.",
@@ -36,18 +29,11 @@ def overrides(
         "version: 1",
         f"extends: {text_of(base)}",
     ]
-    if suggestions or rules:
-        lines.append("tools:")
-    if not suggestions:
-        lines.append("# Nothing is suggested: too few calls, or the policy says it already.")
+    lines.append("tools:" if suggestions else "# Nothing is suggested: too few calls, or the policy says it already.")
     for one in suggestions:
         lines.append(f"  - match: {text_of(glob.escape(one.tool))}")
         for key, value in one.settings.items():
             lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
-    if rules:
-        lines.append("  # The rules of the policy that this extends, which the list above would replace.")
-        dumped = yaml.safe_dump([dict(rule) for rule in rules], sort_keys=False, allow_unicode=True)
-        lines += [f"  {line}" for line in dumped.splitlines()]
     return "\n".join(lines) + "\n"
 
 

@@ -1,16 +1,13 @@
 """
 A first policy as a file: limits with room above what was seen, and what the figures say of each tool as comments.
 
-Nothing is declared of a tool that nobody has confirmed. The rules of the policy that it extends stand below: a `tools:` list
-replaces the one of the file that it extends.
+Nothing is declared of a tool that nobody has confirmed.
 """
 
 import glob
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
-
-import yaml
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from guardrails.offline.judge.judgement import OTHER_TOOLS
 from guardrails.offline.pages.markup import visible
@@ -30,7 +27,6 @@ MARGIN: Final = 3
 """Times the longest session that was seen."""
 SHOWN: Final = 100
 """Tools that have an entry of their own."""
-WIDTH: Final = 110
 _AHEAD: Final = """\
 # What decides over the calls of an agent. The next steps:
 #   {check}
@@ -62,15 +58,14 @@ def starter(
     found: Quality | None,
     suggestions: Sequence[Suggestion],
     policy: Policy,
-    rules: Sequence[Mapping[str, Any]],
     *,
     steps: tuple[str, str],
     mode: str = "enforce",
     observed: Collection[str] = (),
 ) -> str:
     """
-    The text of the file. The figures of recorded calls are *found*, if there are some. It extends *policy*, whose
-    `tools:` are *rules*. The commands that check and judge the file are *steps*.
+    The text of the file. The figures of recorded calls are *found*, if there are some. It extends *policy*. The
+    commands that check and judge the file are *steps*.
 
     Calls of the tools *observed* are decided over and never refused, as those of all tools in *mode* `observe` are.
     """
@@ -86,7 +81,7 @@ def starter(
     text += _AHEAD.format(check=check, judge=judge)
     room = " " * max(1, 34 - len(f"  max_calls: {most}"))
     text += _BODY.format(base=policy.name, about=_ABOUT, mode=mode, calls=most, room=room, seen=seen)
-    return text + "\n" + "\n".join(_tools(found, suggestions, policy, rules, observed)) + "\n"
+    return text + "\n" + "\n".join(_tools(found, suggestions, policy, observed)) + "\n"
 
 
 def _told(found: Quality) -> str:
@@ -103,13 +98,10 @@ def _round(calls: int) -> int:
 
 
 def _tools(
-    found: Quality | None,
-    suggestions: Sequence[Suggestion],
-    policy: Policy,
-    rules: Sequence[Mapping[str, Any]],
-    observed: Collection[str],
+    found: Quality | None, suggestions: Sequence[Suggestion], policy: Policy, observed: Collection[str]
 ) -> Iterator[str]:
     yield "# The first rule that says something of a tool holds. What stands behind # is a guess: take the # away if it is so."
+    yield f"# The rules of the policy `{policy.name}` stand below these: tools that read or poll by their names."
     yield "tools:"
     if found is None:
         yield "  # - match: get_*"
@@ -118,19 +110,14 @@ def _tools(
         yield "  #   polling: true                 # is asked again until something has happened"
         yield "  # - match: search"
         yield "  #   timeout: 30s"
-    else:
-        known = [tally for tally in found.tallies.values() if tally.tool != OTHER_TOOLS and tally.tool.isprintable()]
-        busiest = sorted(known, key=lambda tally: (tally.tool not in observed, -tally.calls, tally.tool))
-        supported = {one.tool: one for one in suggestions}
-        for tally in busiest[:SHOWN]:
-            yield from _tool(tally, supported.get(tally.tool), policy, observed=tally.tool in observed)
-        if len(busiest) > SHOWN:
-            yield f"  # and {plural(len(busiest) - SHOWN, 'tool')} with fewer calls"
-    yield f"  # The rules of the policy `{policy.name}`, which this list replaces: tools that read or poll by their names."
-    dumped = yaml.safe_dump(
-        [dict(rule) for rule in rules], sort_keys=False, allow_unicode=True, default_flow_style=None, width=WIDTH
-    )
-    yield from (f"  {line}" for line in dumped.splitlines())
+        return
+    known = [tally for tally in found.tallies.values() if tally.tool != OTHER_TOOLS and tally.tool.isprintable()]
+    busiest = sorted(known, key=lambda tally: (tally.tool not in observed, -tally.calls, tally.tool))
+    supported = {one.tool: one for one in suggestions}
+    for tally in busiest[:SHOWN]:
+        yield from _tool(tally, supported.get(tally.tool), policy, observed=tally.tool in observed)
+    if len(busiest) > SHOWN:
+        yield f"  # and {plural(len(busiest) - SHOWN, 'tool')} with fewer calls"
 
 
 def _tool(tally: Tally, one: Suggestion | None, policy: Policy, *, observed: bool) -> Iterator[str]:

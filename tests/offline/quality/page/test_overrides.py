@@ -3,7 +3,6 @@ The suggestions as a policy file. What records say in it is data: it steers neit
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -59,9 +58,9 @@ def suggested(name: str) -> Suggestion | None:
     return suggestion(tally, BASE.chain.plan("any"))
 
 
-def written(*names: str, rules: Any = (), seen: str = "1 call", replay: str = "guardrails replay") -> str:
+def written(*names: str, seen: str = "1 call", replay: str = "guardrails replay") -> str:
     made = [one for one in map(suggested, names) if one is not None]
-    return overrides(made, "default", rules, seen, replay)
+    return overrides(made, "default", seen, replay)
 
 
 def matched(text: str, folder: Path) -> Policy:
@@ -107,9 +106,8 @@ def test_a_path_with_a_line_break_stays_in_its_comment(tmp_path: Path) -> None:
 
 
 def test_the_rules_of_the_base_stand_below(tmp_path: Path) -> None:
-    rules = [{"match": ["a*"], "polling": True, "duplicates": {"rule": "evidence", "window": 9}}]
-    policy = matched(written("abc", rules=rules), tmp_path)
-    plan = policy.chain.plan("abc")
+    policy = matched(written("job_status"), tmp_path)
+    plan = policy.chain.plan("job_status")
     (own,) = (guard for guard in plan.guards if isinstance(guard, Duplicates))
     assert plan.tool.polling, "what is not suggested stays as it was"
     assert (own.rule, own.window) == ("always", 1)
