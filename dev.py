@@ -9,6 +9,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     policies    check the shipped policies
     cases       hold them to their cases
     bench       a short run of the benchmarks, or of the files that are named
+    oracle      decisions, meaning and text of all that is promised, compared with what is frozen in tests/oracle
     weight      lines of code beside those of an older revision (--help tells what counts as one)
     judged      what the shipped policies do to the recorded calls in ../shared/data (or the folder that is named)
     replaying   how many recorded calls a second are judged, there and of own records that it makes first
@@ -363,6 +364,7 @@ def main(target="help", *arguments):
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
         "weight": ("dev", "weight.py"),
+        "oracle": ("openai", "-m", "tests.oracle"),
         "judged": ("test", "-m", "benchmarks.judge.shipped_policies"),
         "replaying": ("test", "-m", "benchmarks.judge.speed"),
         "suggested": ("test", "-m", "benchmarks.quality.holdout"),

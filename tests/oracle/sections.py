@@ -1,0 +1,339 @@
+"""
+The sections of the oracle, each a function that yields its entries.
+
+Whatever is not a public name, the command line or a benchmark's table is reached by the functions at the end.
+"""
+
+import contextlib
+import io
+import json
+import os
+import re
+import tempfile
+import tomllib
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from guardrails import Envelope, JsonLines, Policy, SqliteStore
+
+from .calls import SHIPPED
+from .frozen import Entry, digest, short
+from .sessions import Clock, enveloped, meaning, numbered, sessions, states
+
+
+ROOT: Final = Path(__file__).parents[2]
+DATA: Final = next((folder / "shared/data" for folder in ROOT.parents if (folder / "shared/data").is_dir()), ROOT.parent / "shared/data")
+GOLDEN: Final = ROOT / "tests/golden/signature.json"
+EVENTS: Final = ROOT / "tests/hooks/events"
+
+
+class Absent(Exception):  # noqa: N818  it is no error
+    """
+    What a section needs is not here.
+    """
+
+
+def replay(name: str) -> Iterator[Entry]:
+    """
+    What the policy *name* decides about the recorded calls: of each session its calls that are not plainly allowed, and sums.
+    """
+    files = sorted(map(str, DATA.glob("*.jsonl.gz")))
+    if not files:
+        raise Absent("no recorded calls in `shared/data`")
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "decisions.jsonl")
+        summary = command("replay", name, *files, "--decisions", str(made), "--json", "--quiet")[1]
+        lines = made.read_text(encoding="utf-8").strip("\n").split("\n")
+    calls: dict[tuple[str, str], list[str]] = defaultdict(list)
+    judged: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for line in lines:
+        one = json.loads(line)
+        key = (one["source"], digest(one["session_id"]))
+        said = "" if one["decision"] == "allow" else f"{one['decision']} {one['code']}"
+        calls[key].append(said)
+        if "why" in one:
+            judged[key].append(f"{one['call_index']} {one['why']} {one['worked']}")
+    sums: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for (source, _), each in calls.items():
+        for said in ("sessions", *(said or "allow" for said in each)):
+            sums[source][said] += 1
+    for source, counts in sums.items():
+        lengths = "".join(f"{key} {len(each)}\n" for key, each in sorted(calls.items()) if key[0] == source)
+        yield Entry(f"sum {source}", "sums of a source", dict(counts), None, digest(lengths))
+    total = json.loads(summary)["total"]
+    yield Entry("total", "judgement of a policy", None, {k: v for k, v in total.items() if isinstance(v, int | dict)})
+    for (source, key), each in calls.items():
+        if any(each):
+            codes = {said: ranges([n for n, own in enumerate(each) if own == said]) for said in each if said}
+            group = ", ".join(sorted({said.split()[-1] for said in codes}))
+            wrong = judged.get((source, key))
+            yield Entry(f"{source}/{key}", group, codes, digest("".join(wrong)) if wrong else None)
+
+
+def ranges(numbers: list[int]) -> str:
+    """
+    Numbers that rise, in short: 1 4-9.
+    """
+    made: list[list[int]] = []
+    for n in numbers:
+        if made and n == made[-1][-1] + 1:
+            made[-1] = [made[-1][0], n]
+        else:
+            made.append([n])
+    return " ".join("-".join(map(str, each)) for each in made)
+
+
+def vectors() -> Iterator[Entry]:
+    """
+    Signatures and hashes as records have them, and the envelopes that DESIGN shows.
+    """
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    policy = Policy([])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "records.jsonl")
+        with policy.session("vectors", records=JsonLines(str(file)), clock=Clock()) as session:
+            for n, one in enumerate(golden["calls"]):
+                session.call(one["tool"], one["arguments"], lambda *_: "x", id=f"call_{n}")
+            for n, one in enumerate(golden["results"]):
+                text = one["text"] * one["times"]
+                session.call("result", {"n": n}, lambda *_, text=text: text, id=f"result_{n}")
+        found = [json.loads(line) for line in file.read_text(encoding="utf-8").strip("\n").split("\n")]
+    for record in found:
+        kept = {key: record[key] for key in ("sig", "near_sig", "result_hash", "result_hash_masked", "result_bytes") if key in record}
+        text = digest(numbered(json.dumps(record), {}))
+        yield Entry(f"{record['id']} {record['event']}", f"record {record['event']}", kept, sorted(record), text)
+    for name, envelope in designed():
+        yield enveloped(f"envelope {name}", envelope)
+
+
+def designed() -> Iterator[tuple[str, Envelope]]:
+    """
+    The examples of the envelope, each by the calls that come to it.
+    """
+    clock = Clock()
+    limited = Policy.load("default").session("designed", clock=clock)
+    hotels, trip = [{"id": "h_1234"}], {"destination": "Shibuya, Tokyo", "max_price": 150}
+    yield "success", limited.call("search_hotels", trip, lambda *_: hotels, id="a")
+    yield "again", limited.call("search_hotels", trip, lambda *_: hotels, id="b")
+    yield "duplicate", limited.call("search_hotels", trip, lambda *_: hotels, id="c")
+
+    def slow(*_: Any) -> Any:
+        raise TimeoutError("Supplier API did not respond within 5 seconds.")
+
+    yield "timeout", limited.call("book_hotel", {"id": 1}, slow, id="d")
+
+    def book(check_in: str, nights: int) -> str:
+        """Book."""
+        return f"{check_in} {nights}"
+
+    yield "validation", limited.wrap(book, returns="envelope")(check_in="2026-01-01", nights="many")
+    yield "empty", limited.call("search_flights", {"to": "HND"}, lambda *_: [], id="e")
+    yield "cut", limited.call("read_log", {}, lambda *_: "line\n" * 20_000, id="f")
+    for form in ("nested", "merged"):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "policy.yaml")
+            file.write_text(json.dumps({"version": 1, "envelope": form, "budget": {"max_calls": 3}}), encoding="utf-8")
+            own = Policy.load(file).session("s", clock=clock)
+        for n in range(4):
+            yield f"{form} {n}", own.call("exec_shell", {"n": n}, lambda *_, n=n: {"output": f"{n}", "count": 1}, id=f"{n}")
+
+
+def hooks() -> Iterator[Entry]:
+    """
+    What the hooks answer to the recorded events of each CLI, told twice, under two policies.
+    """
+    for file in sorted(EVENTS.glob("*.jsonl")):
+        client = file.stem.partition("-")[0]
+        events = [json.loads(line) for line in file.read_text(encoding="utf-8").strip("\n").split("\n")]
+        for policy in ("default", "strict"):
+            clock = Clock()
+            with tempfile.TemporaryDirectory() as folder:
+                for n, event in enumerate(events * 2):
+                    clock.now += 1
+                    said = hook_answer({**event, "transcript_path": ""}, client, policy, Path(folder), clock)
+                    own = said.get("hookSpecificOutput", said)
+                    refused = "deny" in (own.get("permissionDecision"), said.get("decision"))
+                    reason = f"{own.get('permissionDecisionReason') or said.get('reason') or ''}"
+                    added = f"{own.get('additionalContext') or said.get('systemMessage') or ''}"
+                    name, text = event["hook_event_name"], json.dumps(said, sort_keys=True)
+                    told = {"keys": sorted([*said, *own]), **(meaning(reason or added) if reason or added else {})}
+                    at = f"{file.stem} {policy} {n:02} {name}"
+                    yield Entry(at, f"{client} {name}", {"refused": refused}, told, short(text))
+
+
+def commands() -> Iterator[Entry]:
+    """
+    What each command prints with `--json`: its values are its meaning, its bytes its text.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        records, store, model = (str(Path(folder, name)) for name in ("records.jsonl", "state.db", "model.json"))
+        recorded(records, store)
+        asked: tuple[tuple[str, ...], ...] = (
+            *(("replay", name, records) for name in SHIPPED),
+            *(("replay", "strict", records, "--compare", "default"), ("replay", "default", records, "--exact")),
+            *(("report", records), ("train", records, "-o", model), ("profile", model)),
+            *(("policy", "check", *SHIPPED), *(("policy", "show", name) for name in SHIPPED)),
+            *(("explain",), ("explain", "budget.max_calls"), ("explain", "timeout"), ("explain", "duplicates.evidence")),
+            *(("store", "ls", store), ("store", "show", store, "worker-1")),
+        )
+        for words in asked:
+            code, printed = command(*words, "--json")
+            yield from flat(" ".join(words).replace(f"{folder}/", ""), code, normal(printed, folder))
+        for words in (("policy", "schema"), ("policy", "test", "--schema"), ("report", records, "--suggest")):
+            code, printed = command(*words)
+            yield Entry(" ".join(words).replace(f"{folder}/", ""), words[0], code, None, short(normal(printed, folder)))
+        code, printed = command("doctor", "--json")
+        yield Entry("doctor", "doctor", code, sorted(json.loads(printed)))
+
+
+def flat(name: str, code: int, printed: str) -> Iterator[Entry]:
+    """
+    What a command printed, an entry for each key at the top.
+    """
+    yield Entry(name, name, code, None, digest(printed))
+    try:
+        found = json.loads(printed)
+    except ValueError:
+        return
+    parts = found.items() if isinstance(found, dict) else ((each.get("code") or each.get("key"), each) for each in found)
+    for key, value in parts:
+        text = json.dumps(value, sort_keys=True)
+        yield Entry(f"{name}: {key}", name, None, value if len(text) < 400 else digest(text))
+
+
+def normal(printed: str, folder: str) -> str:
+    """
+    The same without what differs from run to run and from machine to machine.
+    """
+    printed = numbered(printed, {}).replace(folder, "FOLDER").replace(str(ROOT), "ROOT")
+    printed = re.sub(r'"(seconds|calls_per_second|trained_at|written_at|version|created|at|id)": ("[^"]*"|[\d.e+-]+)', r'"\1": 0', printed)
+    return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?", "WHEN", printed)
+
+
+def recorded(records: str, store: str) -> None:
+    """
+    Records and states of forty workers whose tools time out, are used up, come back.
+    """
+    clock = Clock()
+    sink, policy = JsonLines(records), Policy.load("default")
+    with SqliteStore(store, clock=clock) as states:
+        for worker in range(40):
+            session = policy.session(f"worker-{worker}", records=sink, store=states, clock=clock)
+            for n in range(30):
+                clock.now += 7
+                session.begin_turn()
+                session.call(f"tool_{n % 4}", {"n": n // 3}, partial(_worked, worker, n), id=f"call_{worker}_{n}")
+            session.close()
+    sink.flush(60)
+    sink.close()
+
+
+def _worked(worker: int, n: int, *_: Any) -> Any:
+    draw = int(digest(f"{worker} {n}"), 16) % 10
+    if draw < 3:
+        raise (TimeoutError("slow"), ConnectionError("refused"), PermissionError("no entry"))[draw]
+    return {"rows": [n // 3], "has_more": True} if draw == 3 else [] if draw == 4 else {"rows": [n // 3, draw]}
+
+
+def cases() -> Iterator[Entry]:
+    """
+    The verdict of each case of the shipped policies.
+    """
+    found = json.loads(command("policy", "test", "--json")[1])
+    for suite in found["suites"]:
+        for case in suite["cases"]:
+            yield Entry(f"{suite['policy']}: {case['name']}", suite["policy"], {"passed": case["passed"], "steps": case["steps"]})
+
+
+def stories() -> Iterator[Entry]:
+    """
+    What each policy says to loops and to honest work.
+    """
+    from benchmarks.loops import table
+
+    policies = {name: policy for name, policy in table.policies().items() if "our" in name or "policy" in name}
+    for name, policy in policies.items():
+        for kind, told in (("loop", table.LOOPS), ("honest", table.HONEST)):
+            counts = [table.said(policy, f"{name} {kind} {n}", story) for n, story in enumerate(told.values())]
+            heard, refused = (sum(each) for each in zip(*counts, strict=True))
+            yield Entry(f"{name}: {kind}", "sums", {"stories": len(counts), "heard": heard, "refused": refused})
+            for story, (any_, denied) in zip(told, counts, strict=True):
+                yield Entry(f"{name}: {kind}: {story}", f"{name}, {kind}", {"heard": any_, "refused": denied})
+
+
+def hosts() -> Iterator[Entry]:
+    """
+    How far each host that is installed lets a stuck model get, with the guards.
+    """
+    names = tomllib.loads((ROOT / "tests/hosts/versions.toml").read_text(encoding="utf-8"))
+    folder = Path(os.environ.get("GUARDRAILS_HOSTS") or ROOT / ".hosts")
+    here = [name for name in names if (folder / name / "bin/python").exists()]
+    if not here:
+        raise Absent("no environments of hosts in `.hosts`: python3 dev.py hosts")
+    for name in here:
+        told = blast_radius(name, folder)
+        if told is None:
+            continue
+        for story, made in told["stories"].items():
+            kept = {key: made["guarded"].get(key) for key in ("executions", "not_run", "ending")}
+            yield Entry(f"{name}: {story}", name, kept)
+
+
+# What may move: each of these is one place to mend
+
+
+def command(*words: str) -> tuple[int, str]:
+    """
+    The exit code of `guardrails WORDS` and what it printed; in this process.
+    """
+    import sys
+
+    from guardrails.__main__ import main
+
+    printed, before = io.StringIO(), sys.argv
+    sys.argv = ["guardrails", *words]
+    try:
+        with contextlib.redirect_stdout(printed):
+            main()
+    except SystemExit as ended:
+        return int(ended.code or 0), printed.getvalue()
+    finally:
+        sys.argv = before
+    return 0, printed.getvalue()
+
+
+def hook_answer(event: Mapping[str, Any], client: str, policy: str, folder: Path, clock: Clock) -> dict[str, Any]:
+    """
+    The answer of the hook of *client* to one *event*.
+    """
+    from guardrails.hooks.options import Options
+    from guardrails.hooks.respond import respond
+
+    options = Options(client=client, policy=policy, store=str(folder / "hooks.db"))
+    said = json.loads(respond(json.dumps(event).encode(), options, clock=clock))
+    return dict(said)
+
+
+def blast_radius(name: str, folder: Path) -> dict[str, Any] | None:
+    """
+    What `benchmarks.hosts.one` says of a host; None if it is not installed.
+    """
+    from benchmarks.hosts.blast_radius import asked
+
+    told = asked(name, ("stories", "300", "20"), folder, 300)
+    if isinstance(told, str):
+        if told:
+            raise RuntimeError(f"{name}: {told}")
+        return None
+    return told
+
+
+SECTIONS: Final[dict[str, Callable[[], Iterable[Entry]]]] = {
+    **{f"replay-{name}": partial(replay, name) for name in SHIPPED},
+    **{"sessions": sessions, "states": states, "vectors": vectors, "hooks": hooks},
+    **{"commands": commands, "cases": cases, "stories": stories, "hosts": hosts},
+}

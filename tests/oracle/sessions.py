@@ -1,0 +1,526 @@
+"""
+Random sessions through the public names: what each call comes to, what is recorded, what a host is answered.
+
+What is drawn never depends on what the library says: after a difference all later calls are still the same calls.
+"""
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import tempfile
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from guardrails import Envelope, JsonLines, MemoryStore, SqliteStore
+
+from .calls import ARGUMENTS, NAMES, SUCCESSES, UNDECLARED, Ending, asearch, book, counting, ending_of, policy_of
+from .frozen import Entry, digest, plain, short
+
+
+SESSIONS, STATES, LENGTH = 60, 24, 11
+MEANINGS: Final = (
+    *("status", "code", "error_type", "retryable", "retryable_after_correction", "retry_after_ms", "max_retries_remaining"),
+    *("is_complete", "total_matches", "limit_reached", "next_action"),
+)
+TEXTS: Final = (
+    *("message", "error_message", "limit_message", "user_facing_hint", "next_action_hint", "query_summary", "progress"),
+    *("retry_success_probability", "errors"),
+)
+VALUES: Final = ("result", "results", "previous_result")
+RECORDED: Final = ("event", "seq", "turn", "tool", "decision", "code", "denials", "nudges", "observed", "guard_errors", "status")
+CHARGED: Final = ("cost", "cost_usd", "tokens", "late", "limit", "limits", "amounts")
+DECIDED: Final = ("charge", "decide", "pending", "exhausted_by", "tool_choice", "cost")
+LEARNED: Final = ("error_type", "retryable", "retry_after_ms", "is_complete", "mutates", "polling", "read_only", "problems", "http_status")
+
+
+def meaning(text: str) -> dict[str, Any]:
+    """
+    What an envelope, as the JSON that the model reads, means; its wording left out.
+    """
+    try:
+        said = json.loads(text)
+    except ValueError:
+        said = text
+    if not isinstance(said, dict):
+        return {"value": digest(text)}
+    found = {key: said[key] for key in MEANINGS if key in said}
+    value = {key: each for key, each in said.items() if key not in MEANINGS + TEXTS}
+    if value:
+        found["value"] = digest(json.dumps(value, sort_keys=True))
+    if hint := said.get("next_action_hint") or said.get("user_facing_hint"):
+        found["hint"] = short(plain(f"{hint}"), 30)
+    if isinstance(said.get("errors"), list):
+        found["errors"] = sorted(str(each.get("field")) for each in said["errors"] if isinstance(each, dict))
+    return found
+
+
+def enveloped(at: str, envelope: Envelope, **decided: Any) -> Entry:
+    """
+    The entry of one envelope.
+    """
+    text = envelope.to_json()
+    refused = envelope.status in ("denied", "duplicate_call_blocked", "limit_reached", "validation_error")
+    group = envelope.code or envelope.error_type or envelope.status
+    decided |= {"refused": refused, "code": envelope.code}
+    wording = envelope.message or envelope.error_message or ""
+    return Entry(at, group, {k: v for k, v in decided.items() if v}, meaning(text), f"{digest(text)} {wording[:40]}")
+
+
+def numbered(text: str, runs: dict[str, str]) -> str:
+    """
+    *text* with numbers in place of the ids that are drawn anew each time, which *runs* remembers.
+    """
+    return re.sub(r'(?<=")([0-9a-f]{16}|[0-9a-f]{8}-\d+)(?=")', lambda m: runs.setdefault(m[0], f"id{len(runs)}"), text)
+
+
+class Clock:
+    """
+    Seconds since 1970, which pass only where a session lets them.
+    """
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class World:
+    """
+    What session *number* is made of. *reopened*: its store is closed and opened again between passages.
+    """
+
+    def __init__(self, number: int, seed: str, *, reopened: bool | None = None) -> None:
+        self.rng = Random(f"{seed} {number}")
+        self.clock = Clock()
+        self.entries: list[Entry] = []
+        self.policy = policy_of(number, self.rng)
+        self.file = reopened if reopened is not None else number % 2 == 1
+        self.reopened = bool(reopened)
+        self.awaits = number % 5 > 2
+        self.store: Any = self._store()
+        kept: dict[str, Any] = {"results": ("full", "hash", "off")[number % 3]}
+        redact = ("arguments.password", "**.api_key") if number % 4 == 0 else ()
+        self.sink = JsonLines("records.jsonl", redact=redact, **kept)
+        self.count = itertools.count()
+        self.name = f"s{number:02}"
+        self.sessions: dict[str, Any] = {}
+        self.at = ""
+
+    def _store(self) -> Any:
+        return SqliteStore("states.db", clock=self.clock) if self.file else MemoryStore()
+
+    def reopen(self) -> None:
+        """
+        Let go of the store's file and of all sessions; what is known is what was packed.
+        """
+        if self.reopened:
+            self.store.close()
+            self.store = self._store()
+            self.sessions.clear()
+
+    def go_on(self) -> None:
+        """
+        More of all limits most of the time, so that there is something to tell.
+        """
+        if self.rng.random() < 0.8:
+            amounts: dict[str, Any] = {"max_calls": 20, "max_turns": 9, "max_cost_usd": 0.9, "max_tokens": 5_000, "max_elapsed": 9_000}
+            for scope in (None, *self.policy.scopes):
+                for more in ({}, *({name: amount} for name, amount in amounts.items())):
+                    with suppress(Exception):  # there is no such limit
+                        self.session().extend(scope=scope, **more)
+
+    def session(self, name: str = "main", user: str = "u1") -> Any:
+        """
+        The session *name* of a *user*.
+        """
+        if name not in self.sessions:
+            scopes = {scope: user if scope == "user" else "acme" for scope in self.policy.scopes}
+            options: dict[str, Any] = {"records": self.sink, "clock": self.clock, "scopes": scopes}
+            self.sessions[name] = self.policy.session(name, store=self.store, **options)
+        return self.sessions[name]
+
+    def say(self, what: str, function: Callable[[], Any]) -> Any:
+        """
+        Add what *function* returns, or raises.
+        """
+        at = f"{self.name}/{self.at}{next(self.count):03} {what}"
+        try:
+            said = function()
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:  # noqa: BLE001  it is what is compared
+            self.entries.append(Entry(at, what, meaning=f"raised {type(error).__name__}", text=short(f"{error}", 120)))
+            return None
+        if isinstance(said, Entry):
+            self.entries.append(replace(said, at=at))
+        elif said is not None and what not in ("request", "begin_turn"):
+            told = json.dumps(said, default=str, sort_keys=True)
+            kind = what.partition(" ")[0]
+            decided, known = said if kind in DECIDED else None, said if kind == "progress" else None
+            self.entries.append(Entry(at, what, decided, known, short(told)))
+        return said
+
+    def call(self, session: Any, tool: str, arguments: Any, ending: Ending, *, id: str | None = None) -> None:
+        """
+        One call, in the way of this world.
+        """
+        number, ran = next(self.count), 0
+        taken = self.rng.choice((0.0, 0.0, 0.02, 3.0))
+
+        def execute(*_: Any) -> Any:
+            nonlocal ran
+            ran += 1
+            self.clock.now += taken
+            return ending()
+
+        async def aexecute(*_: Any) -> Any:
+            await asyncio.sleep(0)
+            return execute()
+
+        id = f"call_{number}" if id is None else id
+        at, before = f"{self.name}/{self.at}{number:03} {tool}", session.cost_usd
+        try:
+            if self.awaits:
+                envelope = asyncio.run(session.acall(tool, arguments, aexecute, id=id))
+            else:
+                envelope = session.call(tool, arguments, execute, id=id)
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:  # noqa: BLE001  it is what is compared
+            self.entries.append(Entry(at, "raised", {"raised": type(error).__name__, "ran": ran}, None, short(f"{error}", 120)))
+            return
+        used, cost = session.progress.get("calls_used"), round(session.cost_usd - before, 6)
+        self.entries.append(enveloped(at, envelope, ran=ran, used=used, cost=cost))
+
+    def end(self) -> list[Entry]:
+        """
+        All entries, those of the records last.
+        """
+        self.sink.flush(60)
+        self.sink.close()
+        runs: dict[str, str] = {}
+        lines = Path("records.jsonl").read_text(encoding="utf-8").strip("\n").split("\n") if Path("records.jsonl").exists() else []
+        kinds: Counter[str] = Counter()
+        whole = []
+        for number, line in enumerate(lines):
+            record = json.loads(numbered(line, runs))
+            decided = {key: record[key] for key in (*RECORDED, *CHARGED) if record.get(key) not in (None, [], 0, False)}
+            learned = {key: record[key] for key in LEARNED if record.get(key) not in (None, [], False)}
+            group = f"record {record['event']} {record.get('code') or ''}".strip()
+            kinds[record["event"]] += 1
+            whole.append(json.dumps(record))
+            if record["event"] in ("turn", "request", "extend"):  # many, and they say little
+                continue
+            at = f"{self.name}/record {number:03}"
+            self.entries.append(Entry(at, group, digest(json.dumps(decided, sort_keys=True)), digest(json.dumps(learned), 4), digest(whole[-1], 6)))
+        self.entries.append(Entry(f"{self.name}/records", "records", kinds, None, digest("\n".join(whole))))
+        return self.entries
+
+
+# Passages: what models do with tools
+
+
+def turn(world: World, session: Any) -> None:
+    rng = world.rng
+    world.clock.now += rng.choice((0.0, 0.1, 1.5, 1.5, 20.0))
+    kind, usage, cost = rng.random(), rng.randrange(400), rng.choice((None, 0.01, "0.002", 0.15))
+    model = rng.choice(("gpt-5-mini", "priced-large", "mystery"))
+    if kind < 0.3:
+        world.say("request", session.request)
+    if kind < 0.7:
+        world.say("begin_turn", partial(session.begin_turn, rng.choice((None, 1, 2))))
+    elif kind < 0.9:
+
+        def charge() -> Any:
+            priced = session.charge(model=model, usage={"prompt_tokens": usage, "completion_tokens": 20}, cost_usd=cost)
+            return [str(priced.cost), priced.by]
+
+        world.say("charge", charge)
+
+
+def mixed(world: World, session: Any) -> None:
+    for _ in range(world.rng.randrange(2, 7)):
+        world.call(session, world.rng.choice(NAMES), world.rng.choice(ARGUMENTS), ending_of(world.rng))
+        turn(world, session)
+
+
+def fitting(world: World, session: Any) -> None:
+    for _ in range(world.rng.randrange(3, 7)):
+        key = world.rng.choice(("command", "path"))
+        tool = world.rng.choice({"command": ("bash", "exec_shell"), "path": ("write_file", "read_file")}[key])
+        fit = [each for each in ARGUMENTS if isinstance(each, dict) and key in each]
+        world.call(session, tool, world.rng.choice(fit), ending_of(world.rng))
+        turn(world, session)
+
+
+def repeat(world: World, session: Any) -> None:
+    tool, arguments, ending = world.rng.choice(NAMES), world.rng.choice(ARGUMENTS), ending_of(world.rng)
+    for n in range(world.rng.randrange(3, 9)):
+        world.call(session, tool, arguments, ending)
+        turn(world, session)
+        if world.rng.random() < 0.15:
+            world.call(session, "update_row", {"n": n}, SUCCESSES[2])
+
+
+def poll(world: World, session: Any) -> None:
+    tool = world.rng.choice(("job_status", "job_status", "wait_for"))
+    for n in range(world.rng.randrange(3, 8)):
+        world.call(session, tool, {"job": 1}, partial(dict, state="running" if n < 5 else "done"))
+        turn(world, session)
+
+
+def cycle(world: World, session: Any) -> None:
+    lap = [(world.rng.choice(NAMES), {"n": n, "q": "lap"}, counting(n)) for n in range(world.rng.randrange(2, 4))]
+    for tool, arguments, ending in lap * world.rng.randrange(3, 6):
+        world.call(session, tool, arguments, ending)
+        turn(world, session)
+
+
+def failing(world: World, session: Any) -> None:
+    tools = world.rng.choice((["srv__alpha"], ["srv__alpha", "srv__beta"], ["no_such"], ["get_news"]))
+    ending = ending_of(world.rng)
+    for n in range(world.rng.randrange(4, 9)):
+        world.call(session, tools[n % len(tools)], {"n": n, "id": f"row {n}"}, ending)
+        turn(world, session)
+
+
+def reworded(world: World, session: Any) -> None:
+    words = world.rng.choice((("cheap", "hotel", "rome"), ("error", "log", "main")))
+    ending = world.rng.choice((list, counting(7), lambda: "No results found."))
+    tool = world.rng.choice(("list_rows", "read_page", "search_web"))
+    for n in range(world.rng.randrange(4, 9)):
+        world.call(session, tool, {"query": " ".join([*words, f"number{n}"])}, ending)
+        turn(world, session)
+
+
+def undone(world: World, session: Any) -> None:
+    tool, ending = world.rng.choice(UNDECLARED), ending_of(world.rng)
+    for _ in range(2):
+        world.call(session, tool, {"fix": 1}, ending)
+        turn(world, session)
+        world.call(session, "write_file", {"path": "a.txt", "n": 2}, SUCCESSES[2])
+        turn(world, session)
+    world.call(session, tool, {"fix": 1}, counting(1))
+
+
+def parallel(world: World, session: Any) -> None:
+    """
+    Calls of one response, all in flight at once. They begin and end in their order, which is no matter of threads.
+    """
+    made = [(world.rng.choice(NAMES), {"n": world.rng.randrange(3)}, ending_of(world.rng)) for _ in range(4)]
+    turn(world, session)
+    ran: list[int] = []
+
+    async def run() -> Any:
+        begun, over = ([asyncio.Event() for _ in range(5)] for _ in range(2))
+        begun[-1].set()
+        over[-1].set()
+
+        async def one(n: int, tool: str, arguments: Any, ending: Ending) -> Any:
+            async def execute(*_: Any) -> Any:
+                ran.append(n)
+                begun[n].set()
+                await begun[n + 1].wait()
+                await over[n - 1].wait()
+                return ending()
+
+            await begun[n - 1].wait()
+            try:
+                return await session.acall(tool, arguments, execute, id=f"call_p{n}")
+            finally:
+                begun[n].set()
+                over[n].set()
+
+        return await asyncio.gather(*(one(n, *each) for n, each in enumerate(made)), return_exceptions=True)
+
+    for n, envelope in enumerate(asyncio.run(run())):
+        at = f"{world.name}/{world.at}{next(world.count):03} parallel {n}"
+        if isinstance(envelope, BaseException):
+            world.entries.append(Entry(at, "raised", {"raised": type(envelope).__name__, "ran": ran.count(n)}))
+        else:
+            world.entries.append(enveloped(at, envelope, ran=ran.count(n)))
+
+
+def adapted(world: World, session: Any) -> None:
+    """
+    Decided here, run elsewhere: completed, completed twice, too late, or never.
+    """
+    rng = world.rng
+    for n in range(rng.randrange(1, 4)):
+        tool, arguments = rng.choice(NAMES), rng.choice(ARGUMENTS) if rng.random() < 0.5 else {"n": n}
+        waits, ends, id = rng.choice((0.0, 1.0, 60.0, 700.0)), rng.choice((0, 1, 1, 2)), f"open_{next(world.count)}"
+        result = rng.choice(({"late": n}, TimeoutError("slow")))
+        made: list[Any] = []
+
+        def decide(made: list[Any] = made, asked: Any = (tool, arguments), id: str = id) -> Any:
+            made.append(session.decide(*asked, id=id))
+            return [made[0].allowed, made[0].code]
+
+        world.say(f"decide {tool}", decide)
+        world.clock.now += waits
+        for _ in range(ends if made else 0):
+            at = f"{world.name}/{world.at}{next(world.count):03} complete"
+            try:
+                world.entries.append(enveloped(at, session.complete(made[0], result)))
+            except Exception as error:  # noqa: BLE001  it is what is compared
+                world.entries.append(Entry(at, "complete", f"raised {type(error).__name__}", None, short(f"{error}", 120)))
+
+
+def approved(world: World, session: Any) -> None:
+    """
+    A call that waits for a person, and what that person says.
+    """
+    tool, answer = world.rng.choice(("pay", "delete_row")), world.rng.choice(("approve", "refuse", "late"))
+    arguments, id = {"usd": next(world.count)}, f"call_{world.rng.randrange(10**6)}"
+    world.call(session, tool, arguments, counting(1), id=id)
+    world.say("pending", lambda: [[one.id, one.tool, one.reason] for one in session.pending()])
+    if answer == "late":
+        world.clock.now += 5000
+    world.say(answer, partial(session.refuse, id, reason="too much") if answer == "refuse" else partial(session.approve, id))
+    for _ in range(2):
+        world.call(session, tool, arguments, counting(1), id=id)
+
+
+def child(world: World, session: Any) -> None:
+    """
+    A sub-agent with amounts of its own, which has one of its own, and ends.
+    """
+    rng, name = world.rng, f"kid_{next(world.count)}"
+    amounts: dict[str, Any] = rng.choice(({}, {"max_calls": 3}, {"max_calls": 2, "max_cost_usd": 0.1}, {"max_turns": 2}))
+    held: list[Any] = []
+    world.say("child", lambda: held.append(session.child(name, **amounts)))
+    if not held:
+        return
+    kid = held[0]
+    rng.choice((mixed, repeat, adapted))(world, kid)
+    world.say("grandchild", lambda: held.append(kid.child("grandkid")))
+    for one in held[1:]:
+        mixed(world, one)
+        world.say("close", one.close)
+    world.say("close", kid.close)
+    world.call(kid, "read_page", {"n": 1}, counting(1))
+
+
+def sibling(world: World, session: Any) -> None:  # noqa: ARG001
+    """
+    Another session of the same user, or of another.
+    """
+    world.rng.choice((mixed, repeat))(world, world.session(*world.rng.choice((("sibling", "u1"), ("stranger", "u2")))))
+
+
+def wrapped(world: World, session: Any) -> None:
+    """
+    Functions as tools: JSON, envelope or value, sync or async, with a parameter that no model sees.
+    """
+    form: Any = world.rng.choice(("json", "envelope", "value"))
+    nights = world.rng.choice((1, 3, 9))
+    order = session.wrap(book, returns=form, name=f"book_{form}", hidden=["owner"])
+    search = session.wrap(asearch, returns="json", name="asearch")
+    for given in ({"hotel": "h_1", "nights": nights}, {"hotel": "h_1", "nights": nights}, {"nights": "many"}):
+
+        world.say("wrapped", lambda given=given: returned(order(**given, owner="ada")))
+    for page in (1, 2, 4):
+        world.say("wrapped async", lambda page=page: returned(asyncio.run(search("hotels", page=page))))
+
+
+def returned(said: Any) -> Entry:
+    """
+    What a function as a tool returned: an envelope, its JSON, or a value.
+    """
+    if isinstance(said, Envelope):
+        return enveloped("", said)
+    return Entry("", "wrapped", None, meaning(f"{said}"), short(f"{said}"))
+
+
+def stopped(world: World, session: Any) -> None:
+    def ending() -> Any:
+        raise asyncio.CancelledError if world.awaits else KeyboardInterrupt
+
+    world.call(session, "update_row", {"n": 1}, ending)
+    world.call(session, "update_row", {"n": 1}, counting(1))
+
+
+def jump(world: World, session: Any) -> None:  # noqa: ARG001
+    world.clock.now += world.rng.choice((0.05, 0.4, 2.0, 7.0, 65.0, 700.0, 4_000.0, 700_000.0))
+
+
+def extend(world: World, session: Any) -> None:
+    amounts: tuple[dict[str, Any], ...] = ({"max_calls": 9}, {"max_turns": 9}, {"max_cost_usd": 0.9}, {"max_elapsed": 9e5}, {"max_tokens": 9000}, {})
+    for amount in world.rng.sample(amounts, 3):
+        world.say("extend", partial(session.extend, **amount))
+    if world.policy.scopes:
+        world.say("extend", partial(session.extend, scope="user", max_calls=9))
+    look(world, session)
+
+
+def look(world: World, session: Any) -> None:
+    """
+    What a host asks of a session.
+    """
+    requested = world.rng.choice((None, "auto", "required"))
+    world.say("exhausted_by", lambda: [session.exhausted_by, session.exhausted])
+    world.say("tool_choice", lambda: [session.tool_choice(requested)])
+    world.say("cost", lambda: [round(session.cost_usd, 6), session.unpriced])
+    world.say("limit_message", lambda: session.limit_message)
+    world.say("progress", lambda: dict(session.progress))
+    world.say("digest", lambda: f"{digest(session.digest())} of {len(session.digest())} characters")
+
+
+def forget(world: World, session: Any) -> None:
+    world.say("forget", session.forget)
+    mixed(world, session)
+
+
+PASSAGES: Final[dict[Callable[[World, Any], None], int]] = {
+    **{mixed: 8, fitting: 4, repeat: 6, poll: 3, cycle: 3, failing: 4, reworded: 4, undone: 3, parallel: 3, adapted: 4},
+    **{approved: 4, child: 3, sibling: 3, wrapped: 2, stopped: 1, jump: 3, extend: 5, look: 2, forget: 1},
+}
+
+
+def lived(number: int, seed: str, *, reopened: bool | None = None) -> list[Entry]:
+    """
+    The entries of session *number*.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            Path("outside").symlink_to("/")
+            world = World(number, seed, reopened=reopened)
+            for at, passage in enumerate(world.rng.choices(list(PASSAGES), list(PASSAGES.values()), k=LENGTH)):
+                # Each has numbers of its own, so that one that is cut short shifts no other.
+                world.rng, world.at = Random(f"{seed} {number} {at}"), f"{at:02}-{passage.__name__}/"
+                passage(world, world.session())
+                world.reopen()
+                world.go_on()
+            look(world, world.session())
+            return world.end()
+        finally:
+            os.chdir("/")
+
+
+def sessions() -> Iterator[Entry]:
+    """
+    Sixty of them.
+    """
+    for number in range(SESSIONS):
+        yield from lived(number, "1")
+
+
+def states() -> Iterator[Entry]:
+    """
+    Sessions whose state is packed and read again between passages go on as those that are held in memory.
+    """
+    for number in range(STATES):
+        ways = {}
+        for reopened in (False, True):
+            entries = [entry for entry in lived(number, "2", reopened=reopened) if "/record" not in entry.at]
+            ways[reopened] = [f"{e.at} {e.decision}" for e in entries]
+        differ = [f"{a} | {b}" for a, b in zip(*ways.values(), strict=False) if a != b]
+        text = short("\n".join(ways[True]))
+        yield Entry(f"s{number:02}", "packed and read", {"calls": len(ways[True]), "differ": differ[:1], "lines": text[:8]})
