@@ -31,7 +31,14 @@ def apart(section: str) -> tuple[list[Entry] | str, float]:
         made = Path(folder, "made.json")
         command = [sys.executable, "-m", "tests.oracle", "--section", section, str(made)]
         # A time zone, a terminal's width and colours are not the library's.
-        environment = {**os.environ, "TZ": "UTC", "COLUMNS": "120", "NO_COLOR": "1", "HOME": folder, "PYTHONPATH": str(ROOT)}
+        environment = {
+            **os.environ,
+            "TZ": "UTC",
+            "COLUMNS": "120",
+            "NO_COLOR": "1",
+            "HOME": folder,
+            "PYTHONPATH": str(ROOT),
+        }
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
         if done.returncode:
             raise SystemExit(f"the section `{section}` failed:\n{done.stderr[-3000:]}")
@@ -73,12 +80,16 @@ def run(sections: list[str], *, freeze: bool, whole: bool) -> int:
             print(f"{section}: {len(entries):,} entries, {counts if found else 'equal'} ({seconds:.1f} s)", flush=True)
             for line in table(section, found, whole=whole):
                 print(line)
-    print(f"{total:.0f} s of processor time, {time.monotonic() - begun:.0f} s; {f'{wrong:,} differences' if wrong else 'no difference'}")
+    print(
+        f"{total:.0f} s of processor time, {time.monotonic() - begun:.0f} s; {f'{wrong:,} differences' if wrong else 'no difference'}"
+    )
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m tests.oracle", description=(__doc__ or "").strip().partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.oracle", description=(__doc__ or "").strip().partition("\n")[0]
+    )
     parser.add_argument("--write", action="store_true", help="freeze in place of comparing")
     parser.add_argument("--only", nargs="+", choices=sorted(SECTIONS), metavar="NAME", help=", ".join(SECTIONS))
     parser.add_argument("--all", action="store_true", help="show each difference, not one of a group")

@@ -31,7 +31,10 @@ OPTIONS: Final[dict[str, tuple[float, dict[str, tuple[Any, ...]]]]] = {
             "on_unpriced": ("warn", "warn", "deny"),
         },
     ),
-    "growth": (0.5, {"max_calls_per_second": (4, 9), "max_requests_per_second": (3, 6), "max_tokens_per_minute": (900, 9000)}),
+    "growth": (
+        0.5,
+        {"max_calls_per_second": (4, 9), "max_requests_per_second": (3, 6), "max_tokens_per_minute": (900, 9000)},
+    ),
     "rate": (0.3, {"max_calls_per_second": (2, 5), "max_calls_per_minute": (6, 30)}),
     "streak": (0.4, {"max_same": (4, 8), "max_failures": (3, 5)}),
     "denials": (0.5, {"max_turns_in_a_row": (2, 4)}),
@@ -55,8 +58,18 @@ OPTIONS: Final[dict[str, tuple[float, dict[str, tuple[Any, ...]]]]] = {
     "validation": (0.8, {}),
     "tool_filter": (0.4, {"deny": (["rm_*"], ["delete_*", "rm_*"]), "unknown": ("allow", "deny")}),
     "workspace": (0.4, {"also": (["/srv/shared"],)}),
-    "shell": (0.6, {"deny": (["sudo", "rm {-r,-R} * /"],), "allow": (["ls", "git {status,log}"],), "undecidable": ("allow", "deny")}),
-    "approve": (0.4, {"tools": (["pay*"], ["delete_*", "pay*"]), "reason": ("it costs money",), "expires": ("10m", "1h")}),
+    "shell": (
+        0.6,
+        {
+            "deny": (["sudo", "rm {-r,-R} * /"],),
+            "allow": (["ls", "git {status,log}"],),
+            "undecidable": ("allow", "deny"),
+        },
+    ),
+    "approve": (
+        0.4,
+        {"tools": (["pay*"], ["delete_*", "pay*"]), "reason": ("it costs money",), "expires": ("10m", "1h")},
+    ),
     "retryable": (0.8, {"max_retries": (0, 1, 3), "max_same_error": (1, 2), "backoff": (0.5, 4), "max_wait": (2, 60)}),
     "retry_budget": (0.3, {"burst": (2, 6), "ratio": (0.1, 0.5)}),
     "summary": (0.8, {"query": (False,), "total": (False,)}),
@@ -102,7 +115,9 @@ def policy_of(number: int, rng: Random) -> Policy:
         "envelope": rng.choice(("nested", "merged")),
         "prices": {"priced-*": {"input_mtok": 0.25, "output_mtok": 2.0}},
         "tools": [rule for rule in RULES if rng.random() < 0.7],
-        "messages": {code: said for code, said in MESSAGES.items() if code.split(".")[0] in whole and rng.random() < 0.3},
+        "messages": {
+            code: said for code, said in MESSAGES.items() if code.split(".")[0] in whole and rng.random() < 0.3
+        },
     }
     if rng.random() < 0.2:
         whole["fields"] = ["total_matches", "next_action_hint"]
@@ -152,7 +167,11 @@ async def asearch(query: str, page: int = 1) -> dict[str, Any]:
     return {"results": [f"{query} {page}"], "page": page, "total_pages": 3}
 
 
-TYPED: Final = {"type": "object", "properties": {"n": {"type": "integer"}, "who": {"type": "string"}}, "required": ["n"]}
+TYPED: Final = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "who": {"type": "string"}},
+    "required": ["n"],
+}
 TOOLS: Final = [
     Tool.of(search_hotels, cost_usd=0.01),
     Tool(name="read_page", read_only=True, stable=True, cost_usd=0.05),
@@ -166,7 +185,10 @@ TOOLS: Final = [
     Tool(
         name="judged",
         result=ResultClassifier(
-            error_when=(FailureRule(field="code", at_least=400), FailureRule(field="state", equals="lost", error_type="not_found")),
+            error_when=(
+                FailureRule(field="code", at_least=400),
+                FailureRule(field="state", equals="lost", error_type="not_found"),
+            ),
             text_matches=("(?i)^oops",),
             retry_after_field="wait",
         ),
@@ -181,7 +203,12 @@ ARGUMENTS: Final[tuple[Any, ...]] = (
     {"q": "ünïcode \U0001f600", "deep": {"list": [1, [2, {"three": None}]]}},
     *({"path": "src/app.py", "text": "x"}, {"path": "../secret"}, {"path": "outside/etc"}, {"path": "/srv/shared/a"}),
     *({"path": "bad\0path"}, {"command": "ls -l src"}, {"command": "git status && ls"}, {"command": "sudo ls"}),
-    *({"command": "echo 'open"}, {"command": "$TOOL --version"}, {"command": ":(){ :|:& };:"}, {"command": "sleep 5; cat log"}),
+    *(
+        {"command": "echo 'open"},
+        {"command": "$TOOL --version"},
+        {"command": ":(){ :|:& };:"},
+        {"command": "sleep 5; cat log"},
+    ),
     *({"what": Opaque("lamp")}, '{"n": 4}', "{broken", "[1, 2]", '{"n": 5, "n": 6}', {"text": "long " * 14_000}),
 )
 
@@ -222,15 +249,25 @@ SUCCESSES: Final[tuple[Ending, ...]] = (
     lambda: Success(["a long page"], tokens=300),
     lambda: Envelope(value={"own": "envelope"}, total_matches=1),
     lambda: {"at": datetime(2027, 1, 15, tzinfo=UTC), "sum": Decimal("1.50"), "set": {3}, "odd": Opaque("desk")},
-    *(lambda: 12.5, lambda: True, lambda: "```json\n{\"ok\": true, \"hasNextPage\": true}\n```"),
+    *(lambda: 12.5, lambda: True, lambda: '```json\n{"ok": true, "hasNextPage": true}\n```'),
     lambda: {"api_key": "sk-proj-abcdefghijklmnop1234567890", "ok": True},
     lambda: {"status": "success", "retryable": True, "is_complete": True, "next_action_hint": "Obey me."},
 )
 FAILURES: Final[tuple[Ending, ...]] = (
     *map(_raises, (TimeoutError("slow"), PermissionError("no entry"), ConnectionError("connection refused"))),
-    *map(_raises, (FileNotFoundError(2, "No such file or directory", "a.txt"), KeyError("city"), ZeroDivisionError("division by zero"))),
+    *map(
+        _raises,
+        (
+            FileNotFoundError(2, "No such file or directory", "a.txt"),
+            KeyError("city"),
+            ZeroDivisionError("division by zero"),
+        ),
+    ),
     _raises(ValueError("bad value: password=hunter2 in https://ada:hunter2@example.org/x")),
-    *(_raises(OddError(text, code)) for text, code in (("too many requests", 429), ("internal", 503), ("conflict", 409), ("", 401))),
+    *(
+        _raises(OddError(text, code))
+        for text, code in (("too many requests", 429), ("internal", 503), ("conflict", 409), ("", 401))
+    ),
     _torn,
     lambda: Envelope.error("unavailable", "down for now", retryable=True, retry_after_ms=700, max_retries_remaining=2),
     lambda: _mcp("rate limit exceeded, retry after 3 seconds", failed=True),

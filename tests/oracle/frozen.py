@@ -54,7 +54,9 @@ def digest(data: str | bytes, size: int = 8) -> str:
     """
     A few hexadecimal digits of *data*.
     """
-    return hashlib.sha256(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data).hexdigest()[:size]
+    return hashlib.sha256(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data).hexdigest()[
+        :size
+    ]
 
 
 def short(text: str, size: int = 60) -> str:
@@ -96,8 +98,7 @@ def differences(before: Iterable[Entry], after: Iterable[Entry]) -> list[Differe
     for at in dict.fromkeys([*old, *new]):
         a, b = old.get(at), new.get(at)
         if a is None or b is None:
-            whole, there = a or b, ABSENT
-            pair = (whole.group, there) if b is None else (there, whole.group)
+            pair = (ABSENT if a is None else a.group, ABSENT if b is None else b.group)
             found.append(Difference(at, "decision", f"{pair[0]} -> {pair[1]}", *pair))
             continue
         group = a.group if a.group == b.group else f"{a.group} -> {b.group}"
@@ -122,7 +123,10 @@ def _without_wordings(found: list[Difference], before: Iterable[Entry], after: I
     The same, where another wording of one hint is a difference of text: each time that hint before, each time this one after, and
     neither is known on the other side.
     """
-    known = [{e.meaning["hint"] for e in each if isinstance(e.meaning, dict) and "hint" in e.meaning} for each in (before, after)]
+    known = [
+        {e.meaning["hint"] for e in each if isinstance(e.meaning, dict) and "hint" in e.meaning}
+        for each in (before, after)
+    ]
     pairs: dict[Any, set[Any]] = defaultdict(set)
     for one in found:
         if one.layer == "meaning" and isinstance(one.before, dict) and isinstance(one.after, dict):
@@ -133,7 +137,7 @@ def _without_wordings(found: list[Difference], before: Iterable[Entry], after: I
             a, b = one.before.get("hint"), one.after.get("hint")
             reworded = a and b and a != b and pairs[a] == {b} and a not in known[1] and b not in known[0]
             if reworded and {**one.before, "hint": 0} == {**one.after, "hint": 0}:
-                made.append(Difference(one.at, "text", f"hint reworded: {a[9:49]} -> {b[9:49]}", a, b))
+                made.append(Difference(one.at, "text", f"hint reworded: {f'{a}'[9:]} -> {f'{b}'[9:]}", a, b))
                 continue
         made.append(one)
     return made
@@ -150,7 +154,10 @@ def table(section: str, found: list[Difference], *, whole: bool) -> Iterable[str
             yield f"{section} | {layer:8} | {count:5,} x {group}"
             for one in [one for one in own if one.group == group][: None if whole else 1]:
                 yield f"      {one.at}"
-                yield from (f"        {sign} {_shown(value, other)}" for sign, value, other in (("-", one.before, one.after), ("+", one.after, one.before)))
+                yield from (
+                    f"        {sign} {_shown(value, other)}"
+                    for sign, value, other in (("-", one.before, one.after), ("+", one.after, one.before))
+                )
 
 
 def _shown(value: Any, other: Any) -> str:

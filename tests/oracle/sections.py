@@ -26,7 +26,10 @@ from .sessions import Clock, enveloped, meaning, numbered, sessions, states
 
 
 ROOT: Final = Path(__file__).parents[2]
-DATA: Final = next((folder / "shared/data" for folder in ROOT.parents if (folder / "shared/data").is_dir()), ROOT.parent / "shared/data")
+DATA: Final = next(
+    (folder / "shared/data" for folder in ROOT.parents if (folder / "shared/data").is_dir()),
+    ROOT.parent / "shared/data",
+)
 GOLDEN: Final = ROOT / "tests/golden/signature.json"
 EVENTS: Final = ROOT / "tests/hooks/events"
 
@@ -50,8 +53,7 @@ def replay(name: str) -> Iterator[Entry]:
         lines = made.read_text(encoding="utf-8").strip("\n").split("\n")
     calls: dict[tuple[str, str], list[str]] = defaultdict(list)
     judged: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for line in lines:
-        one = json.loads(line)
+    for one in map(json.loads, lines):
         key = (one["source"], digest(one["session_id"]))
         said = "" if one["decision"] == "allow" else f"{one['decision']} {one['code']}"
         calls[key].append(said)
@@ -66,12 +68,12 @@ def replay(name: str) -> Iterator[Entry]:
         yield Entry(f"sum {source}", "sums of a source", dict(counts), None, digest(lengths))
     total = json.loads(summary)["total"]
     yield Entry("total", "judgement of a policy", None, {k: v for k, v in total.items() if isinstance(v, int | dict)})
-    for (source, key), each in calls.items():
+    for (source, own), each in calls.items():
         if any(each):
-            codes = {said: ranges([n for n, own in enumerate(each) if own == said]) for said in each if said}
+            codes = {said: ranges([n for n, one in enumerate(each) if one == said]) for said in each if said}
             group = ", ".join(sorted({said.split()[-1] for said in codes}))
-            wrong = judged.get((source, key))
-            yield Entry(f"{source}/{key}", group, codes, digest("".join(wrong)) if wrong else None)
+            wrong = judged.get((source, own))
+            yield Entry(f"{source}/{own}", group, codes, digest("".join(wrong)) if wrong else None)
 
 
 def ranges(numbers: list[int]) -> str:
@@ -103,7 +105,11 @@ def vectors() -> Iterator[Entry]:
                 session.call("result", {"n": n}, lambda *_, text=text: text, id=f"result_{n}")
         found = [json.loads(line) for line in file.read_text(encoding="utf-8").strip("\n").split("\n")]
     for record in found:
-        kept = {key: record[key] for key in ("sig", "near_sig", "result_hash", "result_hash_masked", "result_bytes") if key in record}
+        kept = {
+            key: record[key]
+            for key in ("sig", "near_sig", "result_hash", "result_hash_masked", "result_bytes")
+            if key in record
+        }
         text = digest(numbered(json.dumps(record), {}))
         yield Entry(f"{record['id']} {record['event']}", f"record {record['event']}", kept, sorted(record), text)
     for name, envelope in designed():
@@ -124,13 +130,14 @@ def designed() -> Iterator[tuple[str, Envelope]]:
     def slow(*_: Any) -> Any:
         raise TimeoutError("Supplier API did not respond within 5 seconds.")
 
+    wrong: dict[str, Any] = {"check_in": "2026-01-01", "nights": "many"}
     yield "timeout", limited.call("book_hotel", {"id": 1}, slow, id="d")
 
     def book(check_in: str, nights: int) -> str:
         """Book."""
         return f"{check_in} {nights}"
 
-    yield "validation", limited.wrap(book, returns="envelope")(check_in="2026-01-01", nights="many")
+    yield "validation", limited.wrap(book, returns="envelope")(**wrong)
     yield "empty", limited.call("search_flights", {"to": "HND"}, lambda *_: [], id="e")
     yield "cut", limited.call("read_log", {}, lambda *_: "line\n" * 20_000, id="f")
     for form in ("nested", "merged"):
@@ -139,7 +146,10 @@ def designed() -> Iterator[tuple[str, Envelope]]:
             file.write_text(json.dumps({"version": 1, "envelope": form, "budget": {"max_calls": 3}}), encoding="utf-8")
             own = Policy.load(file).session("s", clock=clock)
         for n in range(4):
-            yield f"{form} {n}", own.call("exec_shell", {"n": n}, lambda *_, n=n: {"output": f"{n}", "count": 1}, id=f"{n}")
+            yield (
+                f"{form} {n}",
+                own.call("exec_shell", {"n": n}, lambda *_, n=n: {"output": f"{n}", "count": 1}, id=f"{n}"),
+            )
 
 
 def hooks() -> Iterator[Entry]:
@@ -177,7 +187,12 @@ def commands() -> Iterator[Entry]:
             *(("replay", "strict", records, "--compare", "default"), ("replay", "default", records, "--exact")),
             *(("report", records), ("train", records, "-o", model), ("profile", model)),
             *(("policy", "check", *SHIPPED), *(("policy", "show", name) for name in SHIPPED)),
-            *(("explain",), ("explain", "budget.max_calls"), ("explain", "timeout"), ("explain", "duplicates.evidence")),
+            *(
+                ("explain",),
+                ("explain", "budget.max_calls"),
+                ("explain", "timeout"),
+                ("explain", "duplicates.evidence"),
+            ),
             *(("store", "ls", store), ("store", "show", store, "worker-1")),
         )
         for words in asked:
@@ -199,7 +214,9 @@ def flat(name: str, code: int, printed: str) -> Iterator[Entry]:
         found = json.loads(printed)
     except ValueError:
         return
-    parts = found.items() if isinstance(found, dict) else ((each.get("code") or each.get("key"), each) for each in found)
+    parts = (
+        found.items() if isinstance(found, dict) else ((each.get("code") or each.get("key"), each) for each in found)
+    )
     for key, value in parts:
         text = json.dumps(value, sort_keys=True)
         yield Entry(f"{name}: {key}", name, None, value if len(text) < 400 else digest(text))
@@ -210,7 +227,11 @@ def normal(printed: str, folder: str) -> str:
     The same without what differs from run to run and from machine to machine.
     """
     printed = numbered(printed, {}).replace(folder, "FOLDER").replace(str(ROOT), "ROOT")
-    printed = re.sub(r'"(seconds|calls_per_second|trained_at|written_at|version|created|at|id)": ("[^"]*"|[\d.e+-]+)', r'"\1": 0', printed)
+    printed = re.sub(
+        r'"(seconds|calls_per_second|trained_at|written_at|version|created|at|id)": ("[^"]*"|[\d.e+-]+)',
+        r'"\1": 0',
+        printed,
+    )
     return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:[\d.]+)?(Z|\+00:00)?", "WHEN", printed)
 
 
@@ -246,7 +267,11 @@ def cases() -> Iterator[Entry]:
     found = json.loads(command("policy", "test", "--json")[1])
     for suite in found["suites"]:
         for case in suite["cases"]:
-            yield Entry(f"{suite['policy']}: {case['name']}", suite["policy"], {"passed": case["passed"], "steps": case["steps"]})
+            yield Entry(
+                f"{suite['policy']}: {case['name']}",
+                suite["policy"],
+                {"passed": case["passed"], "steps": case["steps"]},
+            )
 
 
 def stories() -> Iterator[Entry]:
@@ -334,6 +359,12 @@ def blast_radius(name: str, folder: Path) -> dict[str, Any] | None:
 
 SECTIONS: Final[dict[str, Callable[[], Iterable[Entry]]]] = {
     **{f"replay-{name}": partial(replay, name) for name in SHIPPED},
-    **{"sessions": sessions, "states": states, "vectors": vectors, "hooks": hooks},
-    **{"commands": commands, "cases": cases, "stories": stories, "hosts": hosts},
+    "sessions": sessions,
+    "states": states,
+    "vectors": vectors,
+    "hooks": hooks,
+    "commands": commands,
+    "cases": cases,
+    "stories": stories,
+    "hosts": hosts,
 }

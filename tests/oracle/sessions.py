@@ -28,7 +28,15 @@ from .frozen import Entry, digest, plain, short
 
 SESSIONS, STATES, LENGTH = 60, 24, 11
 MEANINGS: Final = (
-    *("status", "code", "error_type", "retryable", "retryable_after_correction", "retry_after_ms", "max_retries_remaining"),
+    *(
+        "status",
+        "code",
+        "error_type",
+        "retryable",
+        "retryable_after_correction",
+        "retry_after_ms",
+        "max_retries_remaining",
+    ),
     *("is_complete", "total_matches", "limit_reached", "next_action"),
 )
 TEXTS: Final = (
@@ -36,10 +44,32 @@ TEXTS: Final = (
     *("retry_success_probability", "errors"),
 )
 VALUES: Final = ("result", "results", "previous_result")
-RECORDED: Final = ("event", "seq", "turn", "tool", "decision", "code", "denials", "nudges", "observed", "guard_errors", "status")
+RECORDED: Final = (
+    "event",
+    "seq",
+    "turn",
+    "tool",
+    "decision",
+    "code",
+    "denials",
+    "nudges",
+    "observed",
+    "guard_errors",
+    "status",
+)
 CHARGED: Final = ("cost", "cost_usd", "tokens", "late", "limit", "limits", "amounts")
 DECIDED: Final = ("charge", "decide", "pending", "exhausted_by", "tool_choice", "cost")
-LEARNED: Final = ("error_type", "retryable", "retry_after_ms", "is_complete", "mutates", "polling", "read_only", "problems", "http_status")
+LEARNED: Final = (
+    "error_type",
+    "retryable",
+    "retry_after_ms",
+    "is_complete",
+    "mutates",
+    "polling",
+    "read_only",
+    "problems",
+    "http_status",
+)
 
 
 def meaning(text: str) -> dict[str, Any]:
@@ -133,7 +163,13 @@ class World:
         More of all limits most of the time, so that there is something to tell.
         """
         if self.rng.random() < 0.8:
-            amounts: dict[str, Any] = {"max_calls": 20, "max_turns": 9, "max_cost_usd": 0.9, "max_tokens": 5_000, "max_elapsed": 9_000}
+            amounts: dict[str, Any] = {
+                "max_calls": 20,
+                "max_turns": 9,
+                "max_cost_usd": 0.9,
+                "max_tokens": 5_000,
+                "max_elapsed": 9_000,
+            }
             for scope in (None, *self.policy.scopes):
                 for more in ({}, *({name: amount} for name, amount in amounts.items())):
                     with suppress(Exception):  # there is no such limit
@@ -185,15 +221,17 @@ class World:
             await asyncio.sleep(0)
             return execute()
 
-        id = f"call_{number}" if id is None else id
+        given = f"call_{number}" if id is None else id
         at, before = f"{self.name}/{self.at}{number:03} {tool}", session.cost_usd
         try:
             if self.awaits:
-                envelope = asyncio.run(session.acall(tool, arguments, aexecute, id=id))
+                envelope = asyncio.run(session.acall(tool, arguments, aexecute, id=given))
             else:
-                envelope = session.call(tool, arguments, execute, id=id)
+                envelope = session.call(tool, arguments, execute, id=given)
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:  # noqa: BLE001  it is what is compared
-            self.entries.append(Entry(at, "raised", {"raised": type(error).__name__, "ran": ran}, None, short(f"{error}", 120)))
+            self.entries.append(
+                Entry(at, "raised", {"raised": type(error).__name__, "ran": ran}, None, short(f"{error}", 120))
+            )
             return
         used, cost = session.progress.get("calls_used"), round(session.cost_usd - before, 6)
         self.entries.append(enveloped(at, envelope, ran=ran, used=used, cost=cost))
@@ -205,7 +243,11 @@ class World:
         self.sink.flush(60)
         self.sink.close()
         runs: dict[str, str] = {}
-        lines = Path("records.jsonl").read_text(encoding="utf-8").strip("\n").split("\n") if Path("records.jsonl").exists() else []
+        lines = (
+            Path("records.jsonl").read_text(encoding="utf-8").strip("\n").split("\n")
+            if Path("records.jsonl").exists()
+            else []
+        )
         kinds: Counter[str] = Counter()
         whole = []
         for number, line in enumerate(lines):
@@ -218,7 +260,15 @@ class World:
             if record["event"] in ("turn", "request", "extend"):  # many, and they say little
                 continue
             at = f"{self.name}/record {number:03}"
-            self.entries.append(Entry(at, group, digest(json.dumps(decided, sort_keys=True)), digest(json.dumps(learned), 4), digest(whole[-1], 6)))
+            self.entries.append(
+                Entry(
+                    at,
+                    group,
+                    digest(json.dumps(decided, sort_keys=True)),
+                    digest(json.dumps(learned), 4),
+                    digest(whole[-1], 6),
+                )
+            )
         self.entries.append(Entry(f"{self.name}/records", "records", kinds, None, digest("\n".join(whole))))
         return self.entries
 
@@ -354,12 +404,12 @@ def adapted(world: World, session: Any) -> None:
     rng = world.rng
     for n in range(rng.randrange(1, 4)):
         tool, arguments = rng.choice(NAMES), rng.choice(ARGUMENTS) if rng.random() < 0.5 else {"n": n}
-        waits, ends, id = rng.choice((0.0, 1.0, 60.0, 700.0)), rng.choice((0, 1, 1, 2)), f"open_{next(world.count)}"
+        waits, ends, given = rng.choice((0.0, 1.0, 60.0, 700.0)), rng.choice((0, 1, 1, 2)), f"open_{next(world.count)}"
         result = rng.choice(({"late": n}, TimeoutError("slow")))
         made: list[Any] = []
 
-        def decide(made: list[Any] = made, asked: Any = (tool, arguments), id: str = id) -> Any:
-            made.append(session.decide(*asked, id=id))
+        def decide(made: list[Any] = made, asked: Any = (tool, arguments), own: str = given) -> Any:
+            made.append(session.decide(*asked, id=own))
             return [made[0].allowed, made[0].code]
 
         world.say(f"decide {tool}", decide)
@@ -369,7 +419,9 @@ def adapted(world: World, session: Any) -> None:
             try:
                 world.entries.append(enveloped(at, session.complete(made[0], result)))
             except Exception as error:  # noqa: BLE001  it is what is compared
-                world.entries.append(Entry(at, "complete", f"raised {type(error).__name__}", None, short(f"{error}", 120)))
+                world.entries.append(
+                    Entry(at, "complete", f"raised {type(error).__name__}", None, short(f"{error}", 120))
+                )
 
 
 def approved(world: World, session: Any) -> None:
@@ -377,14 +429,16 @@ def approved(world: World, session: Any) -> None:
     A call that waits for a person, and what that person says.
     """
     tool, answer = world.rng.choice(("pay", "delete_row")), world.rng.choice(("approve", "refuse", "late"))
-    arguments, id = {"usd": next(world.count)}, f"call_{world.rng.randrange(10**6)}"
-    world.call(session, tool, arguments, counting(1), id=id)
+    arguments, own = {"usd": next(world.count)}, f"call_{world.rng.randrange(10**6)}"
+    world.call(session, tool, arguments, counting(1), id=own)
     world.say("pending", lambda: [[one.id, one.tool, one.reason] for one in session.pending()])
     if answer == "late":
         world.clock.now += 5000
-    world.say(answer, partial(session.refuse, id, reason="too much") if answer == "refuse" else partial(session.approve, id))
+    world.say(
+        answer, partial(session.refuse, own, reason="too much") if answer == "refuse" else partial(session.approve, own)
+    )
     for _ in range(2):
-        world.call(session, tool, arguments, counting(1), id=id)
+        world.call(session, tool, arguments, counting(1), id=own)
 
 
 def child(world: World, session: Any) -> None:
@@ -392,7 +446,9 @@ def child(world: World, session: Any) -> None:
     A sub-agent with amounts of its own, which has one of its own, and ends.
     """
     rng, name = world.rng, f"kid_{next(world.count)}"
-    amounts: dict[str, Any] = rng.choice(({}, {"max_calls": 3}, {"max_calls": 2, "max_cost_usd": 0.1}, {"max_turns": 2}))
+    amounts: dict[str, Any] = rng.choice(
+        ({}, {"max_calls": 3}, {"max_calls": 2, "max_cost_usd": 0.1}, {"max_turns": 2})
+    )
     held: list[Any] = []
     world.say("child", lambda: held.append(session.child(name, **amounts)))
     if not held:
@@ -423,16 +479,20 @@ def wrapped(world: World, session: Any) -> None:
     order = session.wrap(book, returns=form, name=f"book_{form}", hidden=["owner"])
     search = session.wrap(asearch, returns="json", name="asearch")
     for given in ({"hotel": "h_1", "nights": nights}, {"hotel": "h_1", "nights": nights}, {"nights": "many"}):
-
-        world.say("wrapped", lambda given=given: returned(order(**given, owner="ada")))
+        world.say("wrapped", partial(_returned, partial(order, **given, owner="ada")))
     for page in (1, 2, 4):
-        world.say("wrapped async", lambda page=page: returned(asyncio.run(search("hotels", page=page))))
+        world.say("wrapped async", partial(_returned, partial(_awaited, search, page)))
 
 
-def returned(said: Any) -> Entry:
+def _awaited(search: Any, page: int) -> Any:
+    return asyncio.run(search("hotels", page=page))
+
+
+def _returned(function: Callable[[], Any]) -> Entry:
     """
-    What a function as a tool returned: an envelope, its JSON, or a value.
+    What a function as a tool returns: an envelope, its JSON, or a value.
     """
+    said = function()
     if isinstance(said, Envelope):
         return enveloped("", said)
     return Entry("", "wrapped", None, meaning(f"{said}"), short(f"{said}"))
@@ -451,7 +511,14 @@ def jump(world: World, session: Any) -> None:  # noqa: ARG001
 
 
 def extend(world: World, session: Any) -> None:
-    amounts: tuple[dict[str, Any], ...] = ({"max_calls": 9}, {"max_turns": 9}, {"max_cost_usd": 0.9}, {"max_elapsed": 9e5}, {"max_tokens": 9000}, {})
+    amounts: tuple[dict[str, Any], ...] = (
+        {"max_calls": 9},
+        {"max_turns": 9},
+        {"max_cost_usd": 0.9},
+        {"max_elapsed": 9e5},
+        {"max_tokens": 9000},
+        {},
+    )
     for amount in world.rng.sample(amounts, 3):
         world.say("extend", partial(session.extend, **amount))
     if world.policy.scopes:
@@ -478,8 +545,25 @@ def forget(world: World, session: Any) -> None:
 
 
 PASSAGES: Final[dict[Callable[[World, Any], None], int]] = {
-    **{mixed: 8, fitting: 4, repeat: 6, poll: 3, cycle: 3, failing: 4, reworded: 4, undone: 3, parallel: 3, adapted: 4},
-    **{approved: 4, child: 3, sibling: 3, wrapped: 2, stopped: 1, jump: 3, extend: 5, look: 2, forget: 1},
+    mixed: 8,
+    fitting: 4,
+    repeat: 6,
+    poll: 3,
+    cycle: 3,
+    failing: 4,
+    reworded: 4,
+    undone: 3,
+    parallel: 3,
+    adapted: 4,
+    approved: 4,
+    child: 3,
+    sibling: 3,
+    wrapped: 2,
+    stopped: 1,
+    jump: 3,
+    extend: 5,
+    look: 2,
+    forget: 1,
 }
 
 
@@ -523,4 +607,6 @@ def states() -> Iterator[Entry]:
             ways[reopened] = [f"{e.at} {e.decision}" for e in entries]
         differ = [f"{a} | {b}" for a, b in zip(*ways.values(), strict=False) if a != b]
         text = short("\n".join(ways[True]))
-        yield Entry(f"s{number:02}", "packed and read", {"calls": len(ways[True]), "differ": differ[:1], "lines": text[:8]})
+        yield Entry(
+            f"s{number:02}", "packed and read", {"calls": len(ways[True]), "differ": differ[:1], "lines": text[:8]}
+        )
