@@ -5,7 +5,7 @@ The command `guardrails`, and `python -m guardrails`.
 import sys
 
 
-_READ = frozenset(("--help", "-h", "install", "uninstall", "status", "snippet", "pins", "allow"))
+_READ = frozenset(("--help", "-h", "install", "uninstall", "status", "pins", "allow"))
 """First words of `hook` and `mcp` whose output a person reads; all else of them speaks to a client."""
 
 

@@ -26,7 +26,6 @@ TRUSTED: Final = {
     "core.text.linear_pattern": "patterns of a policy's author, of up to 1,000 characters",
     "core.values.units": "a policy's own globs and durations",
     "hooks.install": "settings of the user's own programs, and their commands",
-    "mcp.proxy.snippets": "what a person types",
     "mcp.proxy.servers": "a user's own list of servers",
     "policy": "a policy's own words",
 }

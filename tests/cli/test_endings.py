@@ -99,7 +99,6 @@ def test_both_streams_may_be_left() -> None:
         ("hook", "status"),
         ("hook", "install", "--help"),
         ("mcp", "--help"),
-        ("mcp", "snippet", "codex", "--help"),
     ],
     ids=" ".join,
 )

@@ -68,10 +68,6 @@ def _next(name: str | None, before: list[str]) -> list[str]:
         from guardrails.hooks.install.places import CLIENTS
 
         return ["install", "uninstall", "status"] if not before else [one for one in CLIENTS if one not in before]
-    if before[:1] == ["snippet"]:
-        from guardrails.mcp.proxy.snippets.clients import CLIENTS as SHOWN
-
-        return sorted(SHOWN)
     if before[-1:] == ["--policy"]:
         return policies()
     if before[:1] in (["pins"], ["allow"]):
@@ -80,4 +76,4 @@ def _next(name: str | None, before: list[str]) -> list[str]:
 
     apart = {"command", "headers", "environment", "folder"}
     options = [f"--{one.replace('_', '-')}" for one in Options._fields if one not in apart]
-    return [*([] if before else ["snippet", "pins", "allow"]), *options, "--header"]
+    return [*([] if before else ["pins", "allow"]), *options, "--header"]

@@ -11,8 +11,6 @@ def main(argv: list[str]) -> int:
     """
     Run the command that *argv* names. Returns its exit code.
     """
-    if argv[:1] == ["snippet"]:
-        return _snippet(argv[1:])
     if argv[:1] in (["pins"], ["allow"]):
         return _pins(argv)
     try:
@@ -66,13 +64,6 @@ def _run(options: Options) -> int:
     from .ends.stdio import Front
 
     return Front(child, options, policy).run()
-
-
-def _snippet(argv: list[str]) -> int:
-    from importlib import import_module
-
-    code: int = import_module("guardrails.mcp.proxy.snippets").main(argv)
-    return code
 
 
 def _pins(argv: list[str]) -> int:

@@ -12,7 +12,6 @@ Usage: guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]...
        guardrails mcp [OPTIONS] --url URL
        guardrails mcp [OPTIONS] --url URL --listen [HOST:]PORT
        guardrails mcp [OPTIONS] --config FILE [--server NAME]
-       guardrails mcp snippet CLIENT
        guardrails mcp pins [--json] [--pins FILE]
        guardrails mcp allow [--pins FILE] SERVER [TOOL]...
 
@@ -62,7 +61,6 @@ Options:
 Examples:
   guardrails mcp -- npx -y @modelcontextprotocol/server-filesystem .
   guardrails mcp --policy strict --records mcp.jsonl -- python server.py
-  guardrails mcp snippet claude-code
 """
 
 

@@ -35,7 +35,6 @@ def completed(line: str) -> list[str]:
         ("guardrails hook ", ["install", "uninstall", "status"]),
         ("guardrails hook install ", ["claude", "codex", "gemini"]),
         ("guardrails hook install claude co", ["codex"]),
-        ("guardrails mcp snippet vs", ["vscode"]),
         ("guardrails mcp --policy def", ["default"]),
         ("guardrails mcp --rec", ["--records"]),
         ("guardrails train --dry", ["--dry-run"]),

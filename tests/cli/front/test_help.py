@@ -17,7 +17,6 @@ from guardrails.hooks.install.run import EXAMPLES as HOOK
 from guardrails.hooks.install.run import _parser
 from guardrails.mcp.proxy.options import USAGE as MCP
 from guardrails.mcp.proxy.options import options_of
-from guardrails.mcp.proxy.snippets import CLIENTS
 
 
 ROOT: Any = get_command(app)
@@ -33,7 +32,7 @@ def commands(group: Any = ROOT, before: tuple[str, ...] = ()) -> list[tuple[str,
 
 PARTS = [
     *(("hook", name) for name in ("install", "uninstall", "status")),
-    *(("mcp", name) for name in ("snippet", "pins", "allow")),
+    *(("mcp", name) for name in ("pins", "allow")),
 ]
 """The commands of those that start by themselves."""
 
@@ -73,16 +72,14 @@ def test_each_command_has_two_or_three_examples_that_parse(
         if words[0:1] == ("hook",):
             _parser().parse_args(line[2:])
         elif words[0:1] == ("mcp",):
-            assert line[2] in ("pins", "allow") or (
-                line[3] in CLIENTS if line[2] == "snippet" else options_of(line[2:]).command
-            )
+            assert line[2] in ("pins", "allow") or options_of(line[2:]).command
         else:
             parse(line)
 
 
 def test_the_examples_of_the_commands_that_start_by_themselves_are_told_there() -> None:
     assert "guardrails hook install claude" in HOOK
-    assert "guardrails mcp snippet" in MCP
+    assert "guardrails mcp -- npx" in MCP
 
 
 @pytest.mark.parametrize("columns", [40, 51, 80, 200])
