@@ -4,10 +4,10 @@ The page of all codes, kinds of failures and statuses, made of what `guardrails 
 
 from collections.abc import Iterable
 
+from guardrails.cli.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 
 

@@ -13,7 +13,7 @@ from guardrails.cli.text.printing import fail, heading, paragraph, print_json, p
 
 
 if TYPE_CHECKING:
-    from guardrails.core.guards.codes import Explained
+    from guardrails.cli.codes import Explained
 
 NEAR: Final = 5
 """Codes that are named in place of an unknown one."""
@@ -47,7 +47,7 @@ def explain(
 
     Codes stand in envelopes, in records, and in what `replay` and `report` print. One of a scope begins with its name.
     """
-    from guardrails.core.guards.codes import EXPLAINED
+    from guardrails.cli.codes import EXPLAINED
 
     if code is None:
         if as_json:
@@ -69,8 +69,8 @@ def _found(code: str) -> "tuple[Explained, str | None] | None":
     Returns the explanation of *code*, and the name of the scope that it begins with. Returns None if there is no such
     code.
     """
+    from guardrails.cli.codes import CODES, EXPLAINED
     from guardrails.core.guards import GUARDS
-    from guardrails.core.guards.codes import CODES, EXPLAINED
     from guardrails.policy.scope_names import scope_name
 
     if code in EXPLAINED:
@@ -91,7 +91,7 @@ def _meant(code: str) -> str:
     """
     from difflib import get_close_matches
 
-    from guardrails.core.guards.codes import EXPLAINED
+    from guardrails.cli.codes import EXPLAINED
 
     wanted = code.casefold().replace("-", "_")
     # A part of a code is likelier than a slip: `max_calls`, `loops`.
@@ -103,7 +103,7 @@ def _meant(code: str) -> str:
 
 
 def _listed() -> Iterator[str]:
-    from guardrails.core.guards.codes import EXPLAINED
+    from guardrails.cli.codes import EXPLAINED
 
     titles = {
         "denial": "Codes of refusals and hints",

@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
+from guardrails.cli.codes import EXPLAINED
 from guardrails.cli.explain import explain
-from guardrails.core.guards.codes import EXPLAINED
+from tests.tables import table
 
 
 def explained(*arguments: str, code: int = 0) -> str:
@@ -38,7 +39,7 @@ def test_each_example_of_the_help_is_of_a_code_that_exists(line: str) -> None:
     assert explained(*shlex.split(line)[2:])
 
 
-@pytest.mark.parametrize("code", EXPLAINED)
+@table("code", EXPLAINED)
 def test_whatever_can_be_met_is_explained_for_a_person_and_a_program(code: str) -> None:
     text, data = explained(code), json.loads(explained(code, "--json"))
     assert data["code"] == code

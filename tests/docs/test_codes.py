@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from guardrails.cli.codes import CODES
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.codes import CODES
 
 
 DOCS = Path(__file__).parents[2] / "docs"

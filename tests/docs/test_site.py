@@ -24,8 +24,8 @@ from docs.site.settings import FILE, settings
 from docs.site.staging import GENERATED, BrokenLinkError, relinked, stage
 from docs.site.titles import title
 from guardrails import Policy
+from guardrails.cli.codes import EXPLAINED
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.codes import EXPLAINED
 from tests import pages
 
 

@@ -22,8 +22,8 @@ import guardrails
 from docs.site.commands import named
 from docs.site.sources import fields, methods, signature
 from guardrails.cli import app
+from guardrails.cli.codes import CODES, EXPLAINED
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.codes import CODES, EXPLAINED
 from guardrails.core.records import record
 from guardrails.core.retries import model_format as retry_model
 from guardrails.core.state.packing import READ

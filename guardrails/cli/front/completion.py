@@ -34,7 +34,7 @@ def codes() -> list[tuple[str, str]]:
     """
     Returns the codes that `guardrails explain` knows, each with its kind.
     """
-    from guardrails.core.guards.codes import EXPLAINED
+    from guardrails.cli.codes import EXPLAINED
 
     return [(one.code, one.kind) for one in EXPLAINED.values()]
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from guardrails.core.guards.codes import EXPLAINED
+from guardrails.cli.codes import EXPLAINED
 from guardrails.policy.file.folder import names
 
 

@@ -8,19 +8,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from guardrails.cli.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.held import Held
-from guardrails.core.guards.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.guards.results.retry_words import NEXT
 from guardrails.core.outcome.error_names import error_type_of_status
 from guardrails.core.values.types import ERROR_TYPES, STATUSES
 from guardrails.policy.file.messages import CODES as WORDED
 from guardrails.policy.policy import Policy
+from tests.tables import table
 
 
-PACKAGE = Path(__file__).parents[4] / "guardrails"
+PACKAGE = Path(__file__).parents[2] / "guardrails"
 DOCS = PACKAGE.parent / "docs"
 FAMILIES = frozenset(code.partition(".")[0] for code in CODES) - {"session"}
 """Beginnings of texts that look like codes; `session.` begins names of modules and of events, too."""
@@ -34,8 +34,7 @@ NO_CODES = frozenset(
 
 def source() -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.parent.name != "codes":
-            yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
+        yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
 
 
 def pattern_of(node: ast.expr) -> str | None:
@@ -91,6 +90,10 @@ def test_every_kind_of_failure_and_every_status_is_explained() -> None:
     assert {*ERROR_TYPES, *STATUSES} == set(EXPLAINED) - set(CODES)
 
 
+def test_the_advice_after_a_failure_is_what_the_model_reads() -> None:
+    assert {kind: EXPLAINED[kind].told for kind in NEXT} == {kind: told for kind, (_, told) in NEXT.items()}
+
+
 def test_an_http_status_that_is_named_is_of_that_kind() -> None:
     named = {int(status): kind for kind in ERROR_TYPES for status in re.findall(r"\b[45]\d\d\b", EXPLAINED[kind].means)}
     assert len(named) > 10
@@ -101,7 +104,7 @@ def test_a_guard_of_the_library_tells_its_codes() -> None:
     assert all(cls.codes is not None for cls in GUARDS)
 
 
-@pytest.mark.parametrize("one", EXPLAINED.values(), ids=lambda one: one.code)
+@table("one", EXPLAINED.values())
 def test_an_explanation_is_whole(one: Explained) -> None:
     assert one.means.endswith(".")
     assert one.told
@@ -113,9 +116,7 @@ def test_an_explanation_is_whole(one: Explained) -> None:
         assert len(sentence.split()) <= 25, sentence
 
 
-@pytest.mark.parametrize(
-    "lines", sorted({line for one in EXPLAINED.values() for line in (one.loosen, one.off) if line})
-)
+@table("lines", sorted({line for one in EXPLAINED.values() for line in (one.loosen, one.off) if line}))
 def test_the_lines_that_loosen_or_switch_off_are_a_policy(lines: str, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(f"version: 1\nextends: default\n{lines}\n")
     Policy.load(tmp_path / "own.yaml")

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from guardrails import Envelope, Policy, Session
-from guardrails.core.guards.codes import CODES, Explained
+from guardrails.cli.codes import CODES, Explained
+from tests.tables import table
 
 
 class Scene:
@@ -216,7 +215,7 @@ def words(told: str) -> str:
     return re.sub(r"\\\$[a-z]+", r"(?s:.+?)", re.escape(told))
 
 
-@pytest.mark.parametrize("code", SCENES)
+@table("code", SCENES)
 def test_a_code_is_said_in_the_words_that_are_explained(code: str, tmp_path: Path) -> None:
     one = CODES[code]
     said = played(code, tmp_path)
@@ -227,7 +226,7 @@ def test_a_code_is_said_in_the_words_that_are_explained(code: str, tmp_path: Pat
     assert re.search(words(one.told), read(said)), (one.told, read(said))
 
 
-@pytest.mark.parametrize("code", [code for code in SCENES if CODES[code].off])
+@table("code", [code for code in SCENES if CODES[code].off])
 def test_the_lines_that_switch_a_code_off_do(code: str, tmp_path: Path) -> None:
     one: Explained = CODES[code]
     own = one.off
