@@ -2,10 +2,11 @@
 The policies, tools, arguments and endings that random sessions are made of. Settings that go are taken out here, with a line in CHANGES.md.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -18,95 +19,22 @@ from guardrails import Envelope, FailureRule, Policy, ResultClassifier, Success,
 SHIPPED: Final = ("default", "strict", "observe", "agent")
 Ending = Callable[[], Any]
 
-OPTIONS: Final[dict[str, tuple[float, dict[str, tuple[Any, ...]]]]] = {
-    "budget": (
-        0.6,
-        {
-            "max_calls": (8, 20, 60),
-            "max_turns": (5, 30),
-            "max_cost_usd": (0.5, 3.0),
-            "max_tokens": (900, 9000),
-            "max_elapsed": (400, "2h"),
-            "final_answer_reserve_usd": (0.05,),
-            "on_unpriced": ("warn", "warn", "deny"),
-        },
-    ),
-    "growth": (
-        0.5,
-        {"max_calls_per_second": (4, 9), "max_requests_per_second": (3, 6), "max_tokens_per_minute": (900, 9000)},
-    ),
-    "rate": (0.3, {"max_calls_per_second": (2, 5), "max_calls_per_minute": (6, 30)}),
-    "streak": (0.4, {"max_same": (4, 8), "max_failures": (3, 5)}),
-    "denials": (0.5, {"max_turns_in_a_row": (2, 4)}),
-    "duplicates": (0.8, {"window": (1, 5, 20, 40), "rule": ("always", "evidence", "evidence")}),
-    "loops": (
-        0.7,
-        {
-            "identical_nudge": (1, None),
-            "identical_deny": (2, 4),
-            "unrepaired_deny": (1, 3),
-            "reread_deny": (2, 3),
-            "cycle_nudge": (1, 2),
-            "cycle_deny": (2, None),
-            "same_error_nudge": (2, 3),
-            "same_error_deny": (3, 5),
-            "empty_nudge": (2, 4),
-            "empty_deny": (3, 6),
-            "wait_nudge": (1, 2),
-        },
-    ),
-    "validation": (0.8, {}),
-    "tool_filter": (0.4, {"deny": (["rm_*"], ["delete_*", "rm_*"]), "unknown": ("allow", "deny")}),
-    "workspace": (0.4, {"also": (["/srv/shared"],)}),
-    "shell": (
-        0.6,
-        {
-            "deny": (["sudo", "rm {-r,-R} * /"],),
-            "allow": (["ls", "git {status,log}"],),
-            "undecidable": ("allow", "deny"),
-        },
-    ),
-    "approve": (
-        0.4,
-        {"tools": (["pay*"], ["delete_*", "pay*"]), "reason": ("it costs money",), "expires": ("10m", "1h")},
-    ),
-    "retryable": (0.8, {"max_retries": (0, 1, 3), "max_same_error": (1, 2), "backoff": (0.5, 4), "max_wait": (2, 60)}),
-    "retry_budget": (0.3, {"burst": (2, 6), "ratio": (0.1, 0.5)}),
-    "summary": (0.8, {"query": (False,), "total": (False,)}),
-    "truncate": (0.8, {"max_bytes": (256, 4096)}),
-}
-"""By guard: how likely a policy has it, and what each of its settings may be."""
-RULES: Final[tuple[dict[str, Any], ...]] = (
-    {"match": "pay*", "idempotent": False, "cost_usd": 0.05, "budget": {"max_calls": 3}},
-    {"match": "search*", "stable": True, "budget": {"max_calls": 6}},
-    {"match": "get_news", "cost_usd": 0.02, "budget": {"max_cost_usd": 0.06}},
-    {"match": "read_*", "read_only": True},
-    {"match": "list_*", "read_only": True, "rate": {"max_calls_per_minute": 5}},
-    {"match": "srv__*", "retryable": True, "rate": {"max_calls_per_second": 1}},
-    {"match": "job_status", "polling": True},
-    {"match": "delete_*", "idempotent": True, "duplicates": {"rule": "always", "window": 9}},
-    {"match": "bash", "commands": ["command"], "timeout": 60},
-    {"match": "write_file", "paths": ["path"], "ask_user": ["path"]},
-    {"match": "judged", "result": {"status_field": "state", "ok_values": ["done"]}, "truncate": {"max_bytes": 300}},
-)
-MESSAGES: Final = {
-    "budget.max_calls": {"message": "No more than $limit calls.", "hint": "Say what you know."},
-    "duplicates.window": {"message": "You have that already."},
-}
+DRAWN: Final = yaml.safe_load(Path(__file__).with_name("policies.yaml").read_text(encoding="utf-8"))
+"""Guards, rules of tools and messages that a random policy may have."""
 
 
 def policy_of(number: int, rng: Random) -> Policy:
     """
     The policy of session *number*: every third one is shipped, the others are drawn and written into the working folder.
     """
-    declared = TOOLS if rng.random() < 0.5 else []
+    declared = TOOLS if rng.random() < 0.35 else []
     if number % 3 == 0:
         return Policy.load(SHIPPED[number // 3 % 4], tools=declared)
     whole: dict[str, Any] = {"version": 1, "mode": "observe" if rng.random() < 0.1 else "enforce"}
-    for name, (likely, settings) in OPTIONS.items():
-        drawn = {key: rng.choice(values) for key, values in settings.items() if rng.random() < 0.5}
-        likely_ = rng.random() < likely
-        if likely_ and (drawn or name not in ("rate", "tool_filter", "approve")):
+    for name, (likely, settings) in DRAWN["guards"].items():
+        own = Random(f"{number} {name}")  # one that goes shifts no other
+        drawn = {key: own.choice(values) for key, values in settings.items() if own.random() < 0.5}
+        if own.random() < likely and (drawn or name not in ("rate", "tool_filter", "approve")):
             whole[name] = drawn
     if "approve" in whole:
         whole["approve"].setdefault("tools", ["pay*"])
@@ -114,9 +42,9 @@ def policy_of(number: int, rng: Random) -> Policy:
         "on_error": rng.choice(("deny", "allow")),
         "envelope": rng.choice(("nested", "merged")),
         "prices": {"priced-*": {"input_mtok": 0.25, "output_mtok": 2.0}},
-        "tools": [rule for rule in RULES if rng.random() < 0.7],
+        "tools": [rule for rule in DRAWN["tools"] if rng.random() < 0.7],
         "messages": {
-            code: said for code, said in MESSAGES.items() if code.split(".")[0] in whole and rng.random() < 0.3
+            code: said for code, said in DRAWN["messages"].items() if code.split(".")[0] in whole and rng.random() < 0.3
         },
     }
     if rng.random() < 0.2:
@@ -280,6 +208,9 @@ FAILURES: Final[tuple[Ending, ...]] = (
 )
 
 
+Call = tuple[str, Any, Ending]
+
+
 def ending_of(rng: Random) -> Ending:
     """
     How a call may end.
@@ -292,3 +223,64 @@ def counting(n: int) -> Ending:
     An ending with a result of its own.
     """
     return lambda: {"count": n, "rows": [n]}
+
+
+# What models do with tools
+
+
+def mixed(rng: Random) -> Iterator[Call]:
+    for _ in range(rng.randrange(2, 7)):
+        yield rng.choice(NAMES), rng.choice(ARGUMENTS), ending_of(rng)
+
+
+def fitting(rng: Random) -> Iterator[Call]:
+    for _ in range(rng.randrange(3, 7)):
+        key = rng.choice(("command", "path"))
+        tool = rng.choice({"command": ("bash", "exec_shell"), "path": ("write_file", "read_file")}[key])
+        yield tool, rng.choice([each for each in ARGUMENTS if isinstance(each, dict) and key in each]), ending_of(rng)
+
+
+def repeat(rng: Random) -> Iterator[Call]:
+    call = rng.choice(NAMES), rng.choice(ARGUMENTS), ending_of(rng)
+    for n in range(rng.randrange(3, 9)):
+        yield call
+        if rng.random() < 0.15:
+            yield "update_row", {"n": n}, SUCCESSES[2]
+
+
+def poll(rng: Random) -> Iterator[Call]:
+    tool = rng.choice(("job_status", "job_status", "wait_for"))
+    for n in range(rng.randrange(3, 8)):
+        yield tool, {"job": 1}, partial(dict, state="running" if n < 5 else "done")
+
+
+def cycle(rng: Random) -> Iterator[Call]:
+    lap: list[Call] = [(rng.choice(NAMES), {"n": n, "q": "lap"}, counting(n)) for n in range(rng.randrange(2, 4))]
+    yield from lap * rng.randrange(3, 6)
+
+
+def failing(rng: Random) -> Iterator[Call]:
+    tools = rng.choice((["srv__alpha"], ["srv__alpha", "srv__beta"], ["no_such"], ["get_news"]))
+    ending = rng.choice(FAILURES)
+    for n in range(rng.randrange(4, 9)):
+        yield tools[n % len(tools)], {"n": n, "id": f"row {n}"}, ending
+
+
+def reworded(rng: Random) -> Iterator[Call]:
+    words = rng.choice(("cheap hotel rome", "error log main"))
+    ending = rng.choice((list, counting(7), lambda: "No results found."))
+    tool = rng.choice(("list_rows", "read_page", "search_web"))
+    for n in range(rng.randrange(4, 9)):
+        yield tool, {"query": f"{words} number{n}"}, ending
+
+
+def undone(rng: Random) -> Iterator[Call]:
+    tool, ending = rng.choice(UNDECLARED), ending_of(rng)
+    for _ in range(2):
+        yield tool, {"fix": 1}, ending
+        yield "write_file", {"path": "a.txt", "n": 2}, SUCCESSES[2]
+    yield tool, {"fix": 1}, counting(1)
+
+
+SERIES: Final = {mixed: 8, fitting: 4, repeat: 6, poll: 3, cycle: 3, failing: 4, reworded: 4, undone: 3}
+"""How often each is told."""

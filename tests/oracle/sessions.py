@@ -12,7 +12,7 @@ import re
 import tempfile
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from guardrails import Envelope, JsonLines, MemoryStore, SqliteStore
 
-from .calls import ARGUMENTS, NAMES, SUCCESSES, UNDECLARED, Ending, asearch, book, counting, ending_of, policy_of
+from . import calls
+from .calls import ARGUMENTS, NAMES, Call, Ending, asearch, book, counting, ending_of, policy_of
 from .frozen import Entry, digest, plain, short
 
 
@@ -93,10 +94,12 @@ def meaning(text: str) -> dict[str, Any]:
     return found
 
 
-def enveloped(at: str, envelope: Envelope, **decided: Any) -> Entry:
+def enveloped(at: str, envelope: Envelope | BaseException, **decided: Any) -> Entry:
     """
-    The entry of one envelope.
+    The entry of one envelope, or of what was raised in its place.
     """
+    if isinstance(envelope, BaseException):
+        return Entry(at, "raised", {**decided, "raised": type(envelope).__name__}, None, short(f"{envelope}", 120))
     text = envelope.to_json()
     refused = envelope.status in ("denied", "duplicate_call_blocked", "limit_reached", "validation_error")
     group = envelope.code or envelope.error_type or envelope.status
@@ -193,7 +196,7 @@ class World:
         try:
             said = function()
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:  # noqa: BLE001  it is what is compared
-            self.entries.append(Entry(at, what, meaning=f"raised {type(error).__name__}", text=short(f"{error}", 120)))
+            self.entries.append(replace(enveloped(at, error), group=what))
             return None
         if isinstance(said, Entry):
             self.entries.append(replace(said, at=at))
@@ -229,9 +232,7 @@ class World:
             else:
                 envelope = session.call(tool, arguments, execute, id=given)
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:  # noqa: BLE001  it is what is compared
-            self.entries.append(
-                Entry(at, "raised", {"raised": type(error).__name__, "ran": ran}, None, short(f"{error}", 120))
-            )
+            self.entries.append(enveloped(at, error, ran=ran))
             return
         used, cost = session.progress.get("calls_used"), round(session.cost_usd - before, 6)
         self.entries.append(enveloped(at, envelope, ran=ran, used=used, cost=cost))
@@ -280,7 +281,7 @@ def turn(world: World, session: Any) -> None:
     rng = world.rng
     world.clock.now += rng.choice((0.0, 0.1, 1.5, 1.5, 20.0))
     kind, usage, cost = rng.random(), rng.randrange(400), rng.choice((None, 0.01, "0.002", 0.15))
-    model = rng.choice(("gpt-5-mini", "priced-large", "mystery"))
+    model = rng.choice(("priced-small", "priced-large", "mystery"))
     if kind < 0.3:
         world.say("request", session.request)
     if kind < 0.7:
@@ -294,69 +295,21 @@ def turn(world: World, session: Any) -> None:
         world.say("charge", charge)
 
 
-def mixed(world: World, session: Any) -> None:
-    for _ in range(world.rng.randrange(2, 7)):
-        world.call(session, world.rng.choice(NAMES), world.rng.choice(ARGUMENTS), ending_of(world.rng))
-        turn(world, session)
+def series(made: Callable[[Random], Iterable[Call]]) -> Callable[["World", Any], None]:
+    """
+    A passage of calls one after the other, each with a turn after it.
+    """
+
+    def passage(world: World, session: Any) -> None:
+        for tool, arguments, ending in list(made(world.rng)):
+            world.call(session, tool, arguments, ending)
+            turn(world, session)
+
+    passage.__name__ = made.__name__
+    return passage
 
 
-def fitting(world: World, session: Any) -> None:
-    for _ in range(world.rng.randrange(3, 7)):
-        key = world.rng.choice(("command", "path"))
-        tool = world.rng.choice({"command": ("bash", "exec_shell"), "path": ("write_file", "read_file")}[key])
-        fit = [each for each in ARGUMENTS if isinstance(each, dict) and key in each]
-        world.call(session, tool, world.rng.choice(fit), ending_of(world.rng))
-        turn(world, session)
-
-
-def repeat(world: World, session: Any) -> None:
-    tool, arguments, ending = world.rng.choice(NAMES), world.rng.choice(ARGUMENTS), ending_of(world.rng)
-    for n in range(world.rng.randrange(3, 9)):
-        world.call(session, tool, arguments, ending)
-        turn(world, session)
-        if world.rng.random() < 0.15:
-            world.call(session, "update_row", {"n": n}, SUCCESSES[2])
-
-
-def poll(world: World, session: Any) -> None:
-    tool = world.rng.choice(("job_status", "job_status", "wait_for"))
-    for n in range(world.rng.randrange(3, 8)):
-        world.call(session, tool, {"job": 1}, partial(dict, state="running" if n < 5 else "done"))
-        turn(world, session)
-
-
-def cycle(world: World, session: Any) -> None:
-    lap = [(world.rng.choice(NAMES), {"n": n, "q": "lap"}, counting(n)) for n in range(world.rng.randrange(2, 4))]
-    for tool, arguments, ending in lap * world.rng.randrange(3, 6):
-        world.call(session, tool, arguments, ending)
-        turn(world, session)
-
-
-def failing(world: World, session: Any) -> None:
-    tools = world.rng.choice((["srv__alpha"], ["srv__alpha", "srv__beta"], ["no_such"], ["get_news"]))
-    ending = ending_of(world.rng)
-    for n in range(world.rng.randrange(4, 9)):
-        world.call(session, tools[n % len(tools)], {"n": n, "id": f"row {n}"}, ending)
-        turn(world, session)
-
-
-def reworded(world: World, session: Any) -> None:
-    words = world.rng.choice((("cheap", "hotel", "rome"), ("error", "log", "main")))
-    ending = world.rng.choice((list, counting(7), lambda: "No results found."))
-    tool = world.rng.choice(("list_rows", "read_page", "search_web"))
-    for n in range(world.rng.randrange(4, 9)):
-        world.call(session, tool, {"query": " ".join([*words, f"number{n}"])}, ending)
-        turn(world, session)
-
-
-def undone(world: World, session: Any) -> None:
-    tool, ending = world.rng.choice(UNDECLARED), ending_of(world.rng)
-    for _ in range(2):
-        world.call(session, tool, {"fix": 1}, ending)
-        turn(world, session)
-        world.call(session, "write_file", {"path": "a.txt", "n": 2}, SUCCESSES[2])
-        turn(world, session)
-    world.call(session, tool, {"fix": 1}, counting(1))
+mixed, repeat = series(calls.mixed), series(calls.repeat)
 
 
 def parallel(world: World, session: Any) -> None:
@@ -391,10 +344,7 @@ def parallel(world: World, session: Any) -> None:
 
     for n, envelope in enumerate(asyncio.run(run())):
         at = f"{world.name}/{world.at}{next(world.count):03} parallel {n}"
-        if isinstance(envelope, BaseException):
-            world.entries.append(Entry(at, "raised", {"raised": type(envelope).__name__, "ran": ran.count(n)}))
-        else:
-            world.entries.append(enveloped(at, envelope, ran=ran.count(n)))
+        world.entries.append(enveloped(at, envelope, ran=ran.count(n)))
 
 
 def adapted(world: World, session: Any) -> None:
@@ -415,13 +365,7 @@ def adapted(world: World, session: Any) -> None:
         world.say(f"decide {tool}", decide)
         world.clock.now += waits
         for _ in range(ends if made else 0):
-            at = f"{world.name}/{world.at}{next(world.count):03} complete"
-            try:
-                world.entries.append(enveloped(at, session.complete(made[0], result)))
-            except Exception as error:  # noqa: BLE001  it is what is compared
-                world.entries.append(
-                    Entry(at, "complete", f"raised {type(error).__name__}", None, short(f"{error}", 120))
-                )
+            world.say("complete", partial(_returned, partial(session.complete, made[0], result)))
 
 
 def approved(world: World, session: Any) -> None:
@@ -544,27 +488,11 @@ def forget(world: World, session: Any) -> None:
     mixed(world, session)
 
 
-PASSAGES: Final[dict[Callable[[World, Any], None], int]] = {
-    mixed: 8,
-    fitting: 4,
-    repeat: 6,
-    poll: 3,
-    cycle: 3,
-    failing: 4,
-    reworded: 4,
-    undone: 3,
-    parallel: 3,
-    adapted: 4,
-    approved: 4,
-    child: 3,
-    sibling: 3,
-    wrapped: 2,
-    stopped: 1,
-    jump: 3,
-    extend: 5,
-    look: 2,
-    forget: 1,
-}
+PASSAGES: Final[dict[Callable[[World, Any], None], int]] = (
+    {series(made): often for made, often in calls.SERIES.items()}
+    | {parallel: 3, adapted: 4, approved: 4, child: 3, sibling: 3, wrapped: 2, stopped: 1, jump: 3, extend: 5}
+    | {look: 2, forget: 1}
+)
 
 
 def lived(number: int, seed: str, *, reopened: bool | None = None) -> list[Entry]:
@@ -604,7 +532,7 @@ def states() -> Iterator[Entry]:
         ways = {}
         for reopened in (False, True):
             entries = [entry for entry in lived(number, "2", reopened=reopened) if "/record" not in entry.at]
-            ways[reopened] = [f"{e.at} {e.decision}" for e in entries]
+            ways[reopened] = [f"{e.at} {e.decision} {e.text if e.group == 'digest' else ''}" for e in entries]
         differ = [f"{a} | {b}" for a, b in zip(*ways.values(), strict=False) if a != b]
         text = short("\n".join(ways[True]))
         yield Entry(
