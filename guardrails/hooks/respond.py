@@ -54,26 +54,23 @@ _telling: "list[Telemetry]" = []
 """That of this process, once it has one."""
 
 
-def respond(
-    data: bytes, options: Options, *, once: str = "", trace: str = "", clock: Callable[[], float] = time.time
-) -> bytes:
+def respond(data: bytes, options: Options, *, trace: str = "", clock: Callable[[], float] = time.time) -> bytes:
     """
-    Returns the answer of a hook that reads *data*: one JSON object, without a newline. Never raises. The event's name
-    is *once*: a client that got no answer asks again by it, and no second event is told. The W3C `traceparent` of the
-    span around the event is *trace*. The *clock* tells the seconds since 1970.
+    Returns the answer of a hook that reads *data*: one JSON object, without a newline. Never raises. The W3C
+    `traceparent` of the span around the event is *trace*. The *clock* tells the seconds since 1970.
 
     A failure here is answered as the policy's `on_error` says: `{}`, or before a call its refusal. With `observe` every
     failure is answered with `{}`.
     """
     try:
-        said = _respond(data, options, once, trace, clock)
+        said = _respond(data, options, trace, clock)
         return NOTHING if options.observe else json.dumps(said).encode()
     except Exception as error:  # noqa: BLE001  a hook that breaks would break its host
         log.error("a hook failed: %r", error)
         return NOTHING
 
 
-def _respond(data: bytes, options: Options, once: str, trace: str, clock: Callable[[], float]) -> Answer:
+def _respond(data: bytes, options: Options, trace: str, clock: Callable[[], float]) -> Answer:
     client = None if options.client is None else CLIENTS[options.client]
     told = None
     try:
@@ -90,8 +87,6 @@ def _respond(data: bytes, options: Options, once: str, trace: str, clock: Callab
         return _failed(client, options, "its event cannot be read", before=before)
     if told is None:
         return {}
-    if told.kind == "before" and told.call_id is None:
-        told.call_id = once or None
     try:
         return _answered(client, told, options, trace, clock)
     except PolicyError as error:

@@ -32,8 +32,4 @@ def cli(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     if reason is not None:
         request.applymarker(pytest.mark.xfail(reason=reason))
     with Model() as model:
-        client = kind(tmp_path, Path(PACKAGES), model)
-        try:
-            yield client
-        finally:
-            client.close()
+        yield kind(tmp_path, Path(PACKAGES), model)

@@ -1,25 +1,17 @@
 """
-Hook processes and the resident ones that they start, all below one folder.
+Hook processes, all below one folder.
 """
 
-import fcntl
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
-import time
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 
 ROOT: Final = Path(__file__).parents[2]
-_LOCK: Final = re.compile(r"[0-9a-f]{32}\.lock")
-VARIABLES: Final = ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 
 
 def event(tool_use_id: str, command: str = "make", **said: Any) -> bytes:
@@ -54,14 +46,11 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.run = folder / "run" / "guardrails"
-        (folder / "run").mkdir()
         self.environment = {
             **os.environ,
             "HOME": str(folder),
             "XDG_CACHE_HOME": str(folder / "cache"),
             "XDG_STATE_HOME": str(folder / "state"),
-            "XDG_RUNTIME_DIR": str(folder / "run"),
             "PYTHONPATH": str(ROOT),
         }
 
@@ -89,46 +78,6 @@ class Home:
         """
         return answer(self.start(data, *options, **settings))
 
-    def residents(self) -> list[int]:
-        """
-        The resident processes that live: each holds a lock, in which its number is.
-        """
-        return residents(self.run) if self.run.is_dir() else []
-
-
-def residents(folder: Path) -> list[int]:
-    """
-    The resident processes whose sockets are in *folder* or below it.
-    """
-    found = []
-    for path in folder.rglob("*.lock"):
-        if _LOCK.fullmatch(path.name) is None:
-            continue
-        with path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                said = _settled(path)
-                if said.isdigit():
-                    found.append(int(said))
-    return found
-
-
-def end_below(folder: Path) -> None:
-    """
-    End the resident processes whose sockets are in *folder* or below it: for whoever starts hooks in a test.
-    """
-    for process in residents(folder):
-        os.kill(process, signal.SIGKILL)
-        assert gone(process)
-
-
-def _settled(path: Path) -> bytes:
-    until = time.monotonic() + 10
-    while (said := path.read_bytes()).startswith(b"starting") and time.monotonic() < until:
-        time.sleep(0.01)
-    return said
-
 
 def answer(started: "subprocess.Popen[bytes]") -> Any:
     """
@@ -145,31 +94,3 @@ def denied(said: Any) -> bool:
     Whether an answer refuses its call.
     """
     return bool(said) and said["hookSpecificOutput"]["permissionDecision"] == "deny"
-
-
-def gone(process: int) -> bool:
-    """
-    Whether *process* has ended, waiting a while for it.
-    """
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
-        try:
-            os.kill(process, 0)
-            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.01)
-    return False
-
-
-@contextmanager
-def living(folder: Path) -> Iterator[Home]:
-    """
-    A home in *folder*; its resident processes are ended at the end.
-    """
-    home = Home(folder)
-    try:
-        yield home
-    finally:
-        end_below(folder)

@@ -13,8 +13,6 @@ from guardrails import Policy, SqliteStore
 from tests.hooks.processes import Home, answer, denied, event, policy
 
 
-ALONE = "import sys; from guardrails.hooks.door import main; sys.exit(main(sys.argv[1:], resident=False))"
-"""A hook that asks no other process."""
 KILLED = """
 import os, signal, sys
 from guardrails import Policy, SqliteStore
@@ -32,28 +30,13 @@ Policy.load(sys.argv[1]).session("s", store=Killed(sys.argv[2])).decide("Bash", 
 """A process that dies in the middle of its write."""
 
 
-def hook(home: Home, rules: Path, number: int, *, resident: bool = False) -> "subprocess.Popen[bytes]":
-    store = home.folder / "hooks.db"
-    data = event(f"t{number}", f"make {number}")
-    if resident:
-        return home.start(data, "--policy", rules, "--store", store)
-    started = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", ALONE, "--policy", str(rules), "--store", str(store)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=home.environment,
-    )
-    assert started.stdin is not None
-    started.stdin.write(data)
-    started.stdin.close()
-    started.stdin = None
-    return started
+def hook(home: Home, rules: Path, number: int) -> "subprocess.Popen[bytes]":
+    return home.start(event(f"t{number}", f"make {number}"), "--policy", rules, "--store", home.folder / "hooks.db")
 
 
 def test_of_eight_at_once_at_a_cap_of_five_exactly_five_run(home: Home) -> None:
     rules = policy(home.folder / "p.yaml", 5)
-    started = [hook(home, rules, number, resident=number % 2 == 0) for number in range(8)]
+    started = [hook(home, rules, number) for number in range(8)]
     assert sorted(denied(answer(each)) for each in started) == [False] * 5 + [True] * 3
 
 

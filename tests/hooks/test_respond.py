@@ -212,16 +212,6 @@ def test_ten_megabytes_are_answered(tmp_path: Path) -> None:
     assert len(json.dumps(kept)) < 100_000
 
 
-def test_an_event_that_is_asked_twice_is_one(tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("version: 1\nbudget: {max_calls: 1}\n")
-    options = Options(policy=str(policy), store=str(tmp_path / "s.db"))
-    event = {"hook_event_name": "BeforeTool", "session_id": "s", "timestamp": now(), "tool_name": "t", "tool_input": {}}
-    data = json.dumps(event).encode()
-    assert [respond(data, options, once="a") for _ in range(2)] == [b"{}", b"{}"]
-    assert refused(json.loads(respond(data, options, once="b")))
-
-
 def test_a_client_is_known_by_what_it_tells() -> None:
     from guardrails.hooks.clients import client_of
 

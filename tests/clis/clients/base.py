@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from guardrails.hooks.resident.start import ended
 from guardrails.testing.replies import Calls, ScriptedCall, Text
 
 from ..model import Model
@@ -64,8 +63,6 @@ class Client:
         self.home, self.work, self.kept = place / "home", place / "work", place / "kept"
         for folder in (self.home, self.work, self.kept):
             folder.mkdir()
-        # A socket's path is short.
-        self.runtime = Path(tempfile.mkdtemp(prefix="g-"))
         self.prepare()
 
     # What each CLI says for itself
@@ -198,7 +195,7 @@ class Client:
             "TERM": "xterm-256color",
             "LANG": "C.UTF-8",
             "TMPDIR": str(self.place),
-            "XDG_RUNTIME_DIR": str(self.runtime),
+            "XDG_RUNTIME_DIR": str(self.kept),
             "XDG_STATE_HOME": str(self.kept),
         }
         return own | self.variables()
@@ -235,20 +232,6 @@ class Client:
         The records so far.
         """
         return lines(self.records.read_text()) if self.records.is_file() else []
-
-    def close(self) -> None:
-        """
-        Leave nothing behind, and no process of our hook that stays.
-        """
-        own = self.runtime / "guardrails"
-        if own.is_dir():
-            folder = os.open(own, os.O_RDONLY)
-            for lock in own.glob("*.lock"):
-                number = lock.read_text()
-                if number.isdigit():
-                    ended(folder, lock.stem, int(number))
-            os.close(folder)
-        shutil.rmtree(self.runtime, ignore_errors=True)
 
     def file(self, name: str, text: str, *, runs: bool = False) -> Path:
         """

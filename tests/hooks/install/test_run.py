@@ -42,7 +42,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
+    program = tmp_path / "bin" / "python3"
+    program.parent.mkdir()
+    # As an interpreter that has this tree installed, whatever another one has.
+    program.write_text(f'#!/bin/sh\n[ "$1" = -I ] && shift\nPYTHONPATH={ROOT} exec {sys.executable} -P "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "home"
 
