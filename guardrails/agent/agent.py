@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.agent.conversations.repair import Repaired
 from guardrails.core.values.logs import log
+from guardrails.integrations.openai import run
 from guardrails.integrations.openai.conversation import WIRES
 from guardrails.integrations.otel import of_process
 from guardrails.policy.policy import Policy
@@ -18,7 +19,6 @@ from guardrails.policy.registry import Registry
 from guardrails.session.session import Session
 from guardrails.session.turns.loop import LoopResult
 
-from .asking import Asking
 from .built_in import built_in_tools, confined, memory_file
 from .conversations import Conversation, Conversations
 from .own_tools import load_tools, replaced
@@ -111,8 +111,9 @@ class Agent:
             telemetry=self._telemetry,
         )
         self._tools = self._tools_of(self.session)
-        self._asking = Asking(client, self.settings, chat.wire, view.say)
         self._client = client
+        self.requests = 0
+        """The number of requests that the model was sent by now, but for those of sub-agents."""
         self._over = False
         view.status = self.status
         chat.watch = view.kept
@@ -193,14 +194,25 @@ class Agent:
             return self._kept_answer()
         telemetry, around = self._telemetry, {name.lower(): value for name, value in os.environ.items()}
         with nullcontext() if telemetry is None else telemetry.running(self.session.id, around), self.session:
-            return self._asking.loop(self.session, self.chat, self._tools, self.view.text)
+            return self._ask(self.session, self.chat, self._tools, compact=self._counted, on_text=self.view.text)
 
-    @property
-    def requests(self) -> int:
-        """
-        The number of requests that the model was sent by now.
-        """
-        return self._asking.requests
+    def _counted(self, messages: list[Any]) -> list[Any]:
+        self.requests += 1
+        return messages
+
+    def _ask(self, session: Session, messages: list[Any], tools: tuple[Registry, ...], **more: Any) -> LoopResult:
+        settings = self.settings
+        return run(
+            self._client,
+            session,
+            model=settings.model,
+            messages=messages,
+            tools=tools,
+            wire=self.chat.wire,
+            max_tool_iterations=settings.max_iterations,
+            stream=settings.stream,
+            **more,
+        )
 
     def _tools_of(self, session: Session) -> tuple[Registry, ...]:
         if not self.settings.builtins:
@@ -212,8 +224,7 @@ class Agent:
         """
         Work on *task* within *session*, in a conversation of its own that is not kept.
         """
-        asking = Asking(self._client, self.settings, self.chat.wire, self.view.say)
-        return asking.loop(session, opening(self.settings, task), self._tools_of(session)).answer
+        return self._ask(session, opening(self.settings, task), self._tools_of(session)).answer
 
     def _message(self, text: str) -> None:
         self.view.say(f"   message: {text}")

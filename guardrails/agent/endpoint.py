@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import GuardrailsError, ResponseFailed, needs
-from guardrails.integrations.openai.heard import SHOWN_BYTES, in_one_line
+from guardrails.integrations.openai.heard import NO_STREAM, SHOWN_BYTES, in_one_line
 from guardrails.session.turns.prices import public
 
 from .settings import AgentError
@@ -49,7 +49,8 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
         raise AgentError(f"the endpoint failed: {said}", "endpoint.failed") from error
     except ResponseFailed as error:
         where = "" if error.url is None or error.url in str(error) else f" `{error.url}`"
-        raise AgentError(f"the endpoint{where} failed: {error}", "endpoint.failed") from error
+        hint = "; if it cannot stream: `--no-stream`" if error.code == NO_STREAM else ""
+        raise AgentError(f"the endpoint{where} failed: {error}{hint}", "endpoint.failed") from error
 
 
 def imported(who: str) -> Any:

@@ -50,8 +50,6 @@ class Settings:
     """Private hosts and networks that may be fetched from."""
     stream: bool = True
     """The model's text is asked for as it comes."""
-    context: int | None = None
-    """Tokens that the model reads at most; None: as many as it is known to."""
     max_iterations: int = MAX_TOOL_ITERATIONS
     scopes: tuple[str, ...] = ()
     """Whose the conversation is, `NAME=ID` for each scope of the policy."""

@@ -87,10 +87,6 @@ def run(
     stream: Annotated[
         bool | None, typer.Option("--stream/--no-stream", help="Ask for the text as it comes (streamed).")
     ] = None,
-    context: Annotated[
-        int | None,
-        typer.Option(min=1_000, metavar="TOKENS", help="Tokens that the model reads (as many as it is known to)."),
-    ] = None,
     max_iterations: Annotated[
         int | None, typer.Option(min=1, help="Turns with calls until the answer is asked for (20).")
     ] = None,
@@ -125,7 +121,6 @@ def run(
         "search": search,
         "allow_hosts": allow_host or None,
         "stream": stream,
-        "context": context,
         "max_iterations": max_iterations,
         "scopes": scope or None,
     }

@@ -278,15 +278,12 @@ PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</ht
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (
-            Raw(PAGE, "text/html"),
-            "the reply is no JSON; check the base URL (HTTP 200 from `{url}`: `<!DOCTYPE html> <html>",
-        ),
+        (Raw(PAGE, "text/html"), "the reply is no event stream (HTTP 200 from `{url}`: `<!DOCTYPE html> <html>"),
         (Raw(PAGE, "text/html", 400), "the endpoint refused (HTTP 400): <!DOCTYPE html> <html>"),
         (Raw('{"error": "no model `m`"}', status=404), "the endpoint refused (HTTP 404): no model `m`"),
         (Raw('{"detail": "Not Found"}', status=404), "the endpoint refused (HTTP 404): {{'detail': 'Not Found'}}"),
-        (Raw('{"error": {"message": "no model `m`\\nis loaded"}}'), "no model `m` is loaded (HTTP 200 from `{url}`: "),
-        (Raw("[7]"), "the reply is a list, not an object (HTTP 200 from `{url}`: `[7]`)"),
+        (Raw('{"error": {"message": "no model `m`\\nis loaded"}}'), "no event stream (HTTP 200 from `{url}`: "),
+        (Raw("[7]"), "the reply is no event stream (HTTP 200 from `{url}`: `[7]`)"),
         (Raw(""), "(HTTP 200 from `{url}`: an empty body)"),
     ],
 )

@@ -144,18 +144,6 @@ def _told(model: str) -> str:
     return f"`{model}`" if model else "a model without a name"
 
 
-def context_of(model: str) -> int | None:
-    """
-    Returns tokens that *model* reads at most, as `genai-prices` lists it. Returns None if nobody knows.
-    """
-    try:
-        listed = _PRICES._listed(model, None)  # noqa: SLF001  one list
-        window = None if isinstance(listed, str) else listed.model.context_window
-    except Exception:  # noqa: BLE001  another's code and data
-        return None
-    return window if isinstance(window, int) and window > 0 else None
-
-
 def public(provider: str | None) -> str | None:
     """
     Returns *provider* for a record: of a URL no user, no password and no query, which may be keys.
