@@ -4,17 +4,16 @@ The policy of a hook: as it is named, for the workspace that the event is of.
 
 import os
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any
 
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
 from guardrails.core.guards.access.workspace import Workspace
-from guardrails.policy.compiled.loading import load_compiled
+from guardrails.policy.loading import load_document
 from guardrails.policy.policy import Policy
 
 from .options import Options
@@ -22,32 +21,19 @@ from .told import Client, Told
 from .transcripts import head
 
 
-MAX_KEPT: Final = 64
-_kept: OrderedDict[tuple[str, bool, tuple[str, str] | None], Policy] = OrderedDict()
-
-
 def policy_of(options: Options, told: Told, client: Client) -> Policy:
     """
     The policy that *options* name. Relative folders of a workspace are below that of the project of *told*. Raises PolicyError.
     """
-    policy = _known((options.policy, options.observe, None), partial(_loaded, options))
-    if not _is_placed(policy.chain):
-        return policy
-    places = _places(told, client)
-    return _known((options.policy, options.observe, places), partial(_placed, policy, *places))
+    policy = _loaded(options.policy, observe=options.observe)
+    return _placed(policy, *_places(told, client)) if _is_placed(policy.chain) else policy
 
 
-def _known(key: tuple[str, bool, tuple[str, str] | None], make: Callable[[], Policy]) -> Policy:
-    policy = _kept.get(key)
-    if policy is None:
-        policy = _kept[key] = make()
-        if len(_kept) > MAX_KEPT:
-            _kept.popitem(last=False)
-    return policy
-
-
-def _loaded(options: Options) -> Policy:
-    return load_compiled(options.policy, mode="observe" if options.observe else None)
+@lru_cache(maxsize=64)
+def _loaded(name: str, *, observe: bool) -> Policy:
+    said = load_document(name)
+    del said["sources"]
+    return Policy(**said | ({"mode": "observe"} if observe else {}))
 
 
 def _is_placed(chain: Chain) -> bool:
@@ -66,6 +52,7 @@ def _places(told: Told, client: Client) -> tuple[str, str]:
     return (root, now) if inside else (root, root)
 
 
+@lru_cache(maxsize=64)
 def _placed(policy: Policy, root: str, now: str) -> Policy:
     chain = policy.chain
     guards = [

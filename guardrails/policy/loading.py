@@ -6,19 +6,24 @@ import os
 
 from collections.abc import Iterable, Iterator
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
-from guardrails.core.guards import GUARDS, kinds_of
+from guardrails.core.engine.plan import Rule
+from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.lease import Lease
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.plain_types import UnsureError, fitted
+from guardrails.core.values.usage import Price
 
 from .file import Document, read, validate
 from .file.document import adapter, document_type, other_names
 from .file.extends import rules
 from .file.folder import inner, place_files
 from .file.yaml_position import Mistake, Node, numbered, plain
-from .settings import settings
+
+
+_AS_WRITTEN: Final = ("mode", "on_error", "envelope", "fields", "messages")
 
 
 def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
@@ -32,22 +37,6 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Gua
     given = list(guards)
     made = [guard for guard in given if isinstance(guard, Guard)]
     own = tuple(dict.fromkeys(guard if isinstance(guard, type) else type(guard) for guard in given if _is_guard(guard)))
-    document, _, said = checked_document(source, own, made)
-    said["sources"] = {os.path.abspath(name): content for name, content in document.digests.items()}  # noqa: PTH100
-    said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
-    return {"name": str(source), "kinds": own, **said}
-
-
-def checked_document(
-    source: str | PathLike[str], own: tuple[type[Guard], ...] = (), made: Iterable[Guard] = ()
-) -> tuple[Document, dict[str, Any], dict[str, Any]]:
-    """
-    Returns a file with all that it extends, its checked data, and the arguments for `Policy` that these stand for.
-
-    *own* are the classes of a person's own guards, *made* those that stand beside the file's. Raises PolicyError with
-    every mistake.
-    """
-    made = list(made)
     document = read(source, other_names=other_names(own))
     if document.root is not None:
         document.mistakes += _given_twice(document.root, made)
@@ -62,7 +51,49 @@ def checked_document(
     mistakes = [] if document.root is None else list(_wrong_together(said, document.root, [*made, *kinds]))
     if mistakes:
         raise PolicyError([str(mistake) for mistake in mistakes])
-    return document, data, said
+    said["sources"] = {os.path.abspath(name): content for name, content in document.digests.items()}  # noqa: PTH100
+    said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
+    return {"name": str(source), "kinds": own, **said}
+
+
+def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
+    """
+    Returns a checked document as arguments for `Policy`.
+    """
+    shared: Kinds = (*kinds, Lease)
+    made: dict[str, Any] = {
+        "guards": [cls(**_tuples(_named(cls, data[cls.name]))) for cls in kinds if cls.name in data]
+    }
+    for key in _AS_WRITTEN:
+        if key in data:
+            made[key] = data[key]
+    made["prices"] = {model: Price(**price) for model, price in data.get("prices", {}).items()}
+    made["scopes"] = {
+        name: [cls(**_tuples(own[cls.name])) for cls in shared if cls.name in own]
+        for name, own in data.get("scopes", {}).items()
+    }
+    made["rules"] = [_rule(entry, kinds) for entry in data.get("tools", [])]
+    return made
+
+
+def _named(cls: type[Guard], written: Any) -> dict[str, Any]:
+    """
+    The settings of a guard where a list may stand for one of them.
+    """
+    return written if isinstance(written, dict) else {str(cls.listed): written}
+
+
+def _rule(entry: dict[str, Any], kinds: Kinds) -> Rule:
+    entry = dict(entry)
+    match = entry.pop("match")
+    guards = {cls.name: _tuples(entry.pop(cls.name)) for cls in kinds if isinstance(entry.get(cls.name), dict)}
+    mode, on_error = entry.pop("mode", None), entry.pop("on_error", None)
+    patterns = (match,) if isinstance(match, str) else tuple(match)
+    return Rule(match=patterns, declared=_tuples(entry), guards=guards, mode=mode, on_error=on_error)
+
+
+def _tuples(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
 
 
 def _is_guard(given: object) -> bool:

@@ -151,21 +151,6 @@ class Policy(Live):
             chain.models = self.model_files.models
 
     @classmethod
-    def of_checked(cls, name: str, guards: list[Guard], **settings: Any) -> Self:
-        """
-        Returns the policy of settings of a file that were checked before, in order, without scopes. Files that guards
-        read are read again. Raises GuardrailsError.
-        """
-        prices, envelope = settings.pop("prices"), settings.pop("envelope", "nested")
-        kept = optional_fields(settings.pop("fields", None))
-        chain = Chain(guards, merged=envelope == "merged", left_out=kept, **settings)
-        for guard in (*guards, *chain.ruled()):
-            guard.prepare()
-        made = cls.__new__(cls)
-        made._begin(name, chain, {}, prices)  # noqa: SLF001
-        return made
-
-    @classmethod
     def load(
         cls,
         source: str | PathLike[str],

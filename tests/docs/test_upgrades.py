@@ -20,8 +20,6 @@ from guardrails.agent.conversations import file as conversations
 from guardrails.cli import app
 from guardrails.cli.store.commands import SHOWN
 from guardrails.core.state.packing import READ, VERSION
-from guardrails.policy.compiled import loading
-from guardrails.policy.compiled.loading import load_compiled
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "upgrades.md").read_text(encoding="utf-8")
@@ -61,16 +59,6 @@ def test_an_old_process_does_not_load_a_policy_that_uses_something_it_does_not_k
     path.write_text("version: 1\nbudget: {max_calls: 3}\nof_the_next_version: {}\n", encoding="utf-8")
     with pytest.raises(PolicyError, match="3:1: unknown key `of_the_next_version`"):
         Policy.load(path)
-
-
-def test_each_version_compiles_policies_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    load_compiled("default", cache=tmp_path)
-    (own,) = tmp_path.glob("policies/*.json")
-    before = own.read_bytes()
-    monkeypatch.setattr(loading, "__version__", "99.0")
-    load_compiled("default", cache=tmp_path)
-    assert len(list(tmp_path.glob("policies/*.json"))) == 2
-    assert own.read_bytes() == before
 
 
 @pytest.mark.parametrize("commit", ["f0dc1a3", "53076c7"])

@@ -21,7 +21,6 @@ from guardrails.core.records.replay import replay_together
 from guardrails.core.retries import model_format as retries
 from guardrails.core.state.packing import LEAST
 from guardrails.core.values.errors import ModelError
-from guardrails.policy.compiled.loading import load_compiled
 
 
 HERE = Path(__file__).parent
@@ -105,23 +104,6 @@ def test_a_conversation_is_resumed_and_its_session_goes_on_where_it_stopped(fold
     again = list(replay_together(policy.chain, both, scopes=policy.scopes))
     assert len(again) == 18
     assert all(one.same for one in again)
-
-
-def test_a_policy_that_was_compiled_by_another_version_is_silently_compiled_anew(
-    folder: Path, tmp_path: Path, capsys: Any, caplog: Any
-) -> None:
-    made = load_compiled(folder / "policy.yaml", cache=tmp_path)
-    (form,) = tmp_path.glob("policies/*.json")
-    right = form.read_text(encoding="utf-8")
-    from guardrails.policy.compiled.source import digest
-
-    for change in ({"version": "0.0.1"}, {"version": "99.0"}, {"data": {"of": "another"}}, {"data": None}):
-        text = json.dumps(json.loads(right.partition("\n")[2]) | change)
-        form.write_text(f"{digest(text.encode())}\n{text}", encoding="utf-8")
-        again = load_compiled(folder / "policy.yaml", cache=tmp_path)
-        assert (again.chain.guards, again.chain.rules) == (made.chain.guards, made.chain.rules)
-        assert form.read_text(encoding="utf-8") == right
-    assert (capsys.readouterr(), caplog.records) == (("", ""), [])
 
 
 @pytest.mark.parametrize("name", SCORES)

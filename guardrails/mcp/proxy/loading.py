@@ -128,8 +128,8 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
 
 
 def _policy(options: Options) -> "Policy":
-    from guardrails.policy.compiled.following import followed
+    from guardrails.policy.policy import Policy
 
-    policy = followed(options.policy)
+    policy = Policy.load(options.policy)
     scopes_of(options, policy)
     return policy

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.compiled.source import is_name
 from guardrails.policy.file.folder import find, shipped
 from guardrails.policy.file.mistakes import find_mistakes
 from guardrails.policy.file.yaml_events import MAX_BYTES
 from guardrails.policy.file.yaml_position import Mistake, Node, plain, quoted
 from guardrails.policy.file.yaml_reader import parse
+from guardrails.policy.source import is_name
 
 from .case import (
     Answer,

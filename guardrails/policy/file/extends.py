@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.late_pattern import pattern as late
-from guardrails.policy.compiled.source import digest, is_name
+from guardrails.policy.source import digest, is_name
 
 from .folder import PATH_SHOWN, find, inner
 from .schema import VERSION, OtherNames

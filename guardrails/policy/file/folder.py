@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from guardrails.core.guards.base import Guard
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.compiled.source import is_name
+from guardrails.policy.source import is_name
 
 from .wording import suggestion
 from .yaml_position import Node, quoted

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from guardrails.core.guards.lease import Lease
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
-from guardrails.policy.compiled.source import digest, digests
+from guardrails.policy.source import digest, digests
 from guardrails.session.terms import Terms
 
 from .switch import LOOK_S, Stamp, stamp_of

@@ -9,8 +9,8 @@ from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 
-from guardrails.policy.compiled.source import is_name
 from guardrails.policy.loading import load_document
+from guardrails.policy.source import is_name
 
 from .files import Loaded, PolicyFiles
 from .live import Live

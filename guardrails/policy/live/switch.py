@@ -11,7 +11,7 @@ from guardrails.core.engine.refusals import stopped
 from guardrails.core.text.control import cleaned
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
-from guardrails.policy.compiled.source import at_once
+from guardrails.policy.source import at_once
 from guardrails.stores.folders import state_folder
 
 

@@ -21,9 +21,8 @@ from guardrails.core.records.life import Rules
 from guardrails.core.records.replay import Replayed, replay, replay_together
 from guardrails.offline.judge.exact import replayed
 from guardrails.offline.judge.files.inputs import inputs
-from guardrails.policy.compiled.following import followed
-from guardrails.policy.compiled.source import digests
 from guardrails.policy.live.files import Loaded, PolicyFiles
+from guardrails.policy.source import digests
 from tests.interrupting import at
 
 
@@ -314,16 +313,6 @@ def test_a_change_that_a_signal_breaks_off_anywhere_is_in_the_records_too(write:
             break
         places += 1
     assert places > 60
-
-
-def test_a_compiled_policy_follows_its_file_too(write: Write) -> None:
-    policy = followed(str(write("budget: {max_calls: 1}")))
-    assert policy.files is not None
-    policy.files.every_s = 0
-    session = policy.session("s")
-    assert statuses(session, 2) == ["success", "limit_reached"]
-    write("budget: {max_calls: 2}")
-    assert statuses(session, 1) == ["success"]
 
 
 def test_a_policy_that_is_not_to_be_reloaded_stays(write: Write) -> None:
