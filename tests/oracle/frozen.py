@@ -151,7 +151,8 @@ def table(section: str, found: list[Difference], *, whole: bool) -> Iterable[str
         own = [one for one in found if one.layer == layer]
         counts = Counter(one.group for one in own)
         for group, count in counts.most_common():
-            yield f"{section} | {layer:8} | {count:5,} x {group}"
+            places = len({one.at.partition("/")[0] for one in own if one.group == group})
+            yield f"{section} | {layer:8} | {count:5,} x {group} (at {places:,} places)"
             for one in [one for one in own if one.group == group][: None if whole else 1]:
                 yield f"      {one.at}"
                 yield from (

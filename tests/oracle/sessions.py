@@ -532,9 +532,9 @@ def states() -> Iterator[Entry]:
         ways = {}
         for reopened in (False, True):
             entries = [entry for entry in lived(number, "2", reopened=reopened) if "/record" not in entry.at]
-            ways[reopened] = [f"{e.at} {e.decision} {e.text if e.group == 'digest' else ''}" for e in entries]
-        differ = [f"{a} | {b}" for a, b in zip(*ways.values(), strict=False) if a != b]
-        text = short("\n".join(ways[True]))
-        yield Entry(
-            f"s{number:02}", "packed and read", {"calls": len(ways[True]), "differ": differ[:1], "lines": text[:8]}
-        )
+            digests = [f"{entry.text}" for entry in entries if entry.group == "digest"]
+            ways[reopened] = [f"{entry.at} {entry.decision}" for entry in entries], digests
+        (held, digests), (read, again) = ways.values()
+        differ = [f"{a} | {b}" for a, b in zip(held + digests, read + again, strict=False) if a != b]
+        decided = {"calls": len(read), "differ": differ[:1], "lines": digest("\n".join(read))}
+        yield Entry(f"s{number:02}", "packed and read", decided, None, digest("\n".join(again)))
