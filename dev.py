@@ -347,7 +347,7 @@ def main(target="help", *arguments):
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
         "weight": ("dev", "weight.py"),
-        "oracle": ("openai", "-m", "tests.oracle"),
+        "oracle": ("test", "-m", "tests.oracle"),
         "judged": ("test", "-m", "benchmarks.judge.shipped_policies"),
         "replaying": ("test", "-m", "benchmarks.judge.speed"),
         "suggested": ("test", "-m", "benchmarks.quality.holdout"),
