@@ -1,5 +1,5 @@
 """
-Where the time of a guarded call goes: `python3 dev.py profile`, or `python -m benchmarks.chain_profile [ROUNDS]`.
+Where the time of a guarded call goes: `python -m benchmarks.chain_profile [ROUNDS]`.
 
 All cases are timed in turns in one process, a few calls each a round, and of each the faster quarter counts; so that the
 ratios hold on a busy machine too. The unit is R: twenty stores into a dict and their sum, in pure Python.

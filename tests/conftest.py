@@ -100,7 +100,7 @@ def own_state() -> None:
 @pytest.fixture(scope="session")
 def long() -> bool:
     """
-    How hard to try: `python3 dev.py hard` takes the long form of a test, the gate the short one.
+    How hard to try: GUARDRAILS_HARD=long takes the long form of a test, the gate the short one.
     """
     return os.environ.get("GUARDRAILS_HARD") == "long"
 

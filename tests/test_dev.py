@@ -6,6 +6,7 @@ No network: the interpreters here are shell scripts that write down how they wer
 
 import ast
 import importlib.util
+import re
 import runpy
 import shutil
 import subprocess
@@ -20,7 +21,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HERE = "{}.{}".format(*sys.version_info[:2])
-SHARED = "-n 3 --dist worksteal"
 PYTHON = """\
 #!/bin/sh
 echo "$@" >> {log}
@@ -47,23 +47,26 @@ def tools(tmp_path: Path) -> Path:
     return folder
 
 
+def module_of(program: str) -> Any:
+    spec = importlib.util.spec_from_file_location(program, ROOT / f"{program}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.fixture
 def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """
     The module, at work in a repository of its own, on a machine without uv.
     """
-    spec = importlib.util.spec_from_file_location("dev", ROOT / "dev.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = module_of("dev")
     repository = tmp_path / "a repository"
     repository.mkdir()
     (repository / "pyproject.toml").write_text("[project]\n")
     monkeypatch.setattr(module, "ROOT", repository)
-    monkeypatch.setattr(module, "CORES", 2)
     monkeypatch.setenv("PATH", str(tools(tmp_path)))
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     return module
 
 
@@ -113,10 +116,19 @@ def test_it_names_no_registry() -> None:
     assert "://" not in (ROOT / "dev.py").read_text()
 
 
-@pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--help",), 0), (("deploy",), 2)])
-def test_what_it_can_do_is_listed(dev: Any, capsys: pytest.CaptureFixture[str], arguments: Any, code: int) -> None:
-    assert dev.main(*arguments) == code
-    assert "tests-all" in capsys.readouterr().out
+def test_all_that_it_can_do_is_listed(dev: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert dev.main() == dev.main("--help") == 0
+    listed = re.findall(r"^    (\w+)  ", dev.__doc__, re.MULTILINE)
+    assert set(listed) == {*dev.STEPS, "hosts", "docs", "ci"}
+    assert len(listed) <= 12
+    with pytest.raises(SystemExit) as ended:
+        dev.main("deploy")
+    assert ended.value.code == 2
+    assert "there is no target `deploy`" in capsys.readouterr().err
+
+
+def test_it_stays_small() -> None:
+    assert len((ROOT / "dev.py").read_text().splitlines()) <= 150
 
 
 def test_an_environment_is_made_and_filled_once(dev: Any, scripted: Any, asked: Any) -> None:
@@ -239,112 +251,25 @@ def test_uv_is_used_where_it_is_on_the_path(
     ]
 
 
-def test_a_shim_that_is_switched_off_gives_way_to_the_interpreter_behind_it(
-    dev: Any, scripted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shim = tmp_path / "shims" / "python3.12"
-    shim.parent.mkdir()
-    shim.write_text("#!/bin/sh\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n")
-    shim.chmod(0o755)
-    real = scripted("pyenv/versions/3.12.1/bin/python", version="3.12")
-    monkeypatch.setenv("PATH", f"{shim.parent}:{tools(tmp_path)}")
-    assert dev.interpreter("3.12") == real
+def test_all_steps_of_a_target_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, asked: Any) -> None:
+    venv = scripted("a repository/.venv/bin/python")
+    venv.write_text(venv.read_text().replace("esac", '  *"ruff check"*) exit 3 ;;\nesac'))
+    assert dev.main("lint") == 3
+    assert [line for line in asked("-m") if " ruff " in line] == ["-m ruff check .", "-m ruff format --check ."]
+    assert len(asked("-c from importlinter")) == 1
 
 
-def test_an_interpreter_of_another_version_or_none_at_all_is_not_taken(dev: Any, scripted: Any) -> None:
-    scripted("pyenv/versions/3.12.1/bin/python", version="3.10")
-    assert dev.interpreter("3.12") is None
-    assert dev.interpreter("3.99") is None
-
-
-def test_the_other_pythons_have_environments_of_their_own(dev: Any, scripted: Any, asked: Any) -> None:
-    other = "3.12" if HERE != "3.12" else "3.13"
-    scripted(f"pyenv/versions/{other}.0/bin/python", version=other)
-    assert dev.others("-k", "x") == 0
-    assert asked("-m venv") == [f"-m venv {dev.ROOT / f'.venv-{other}'}"]
-    assert asked("-m pytest") == [f"-m pytest -q {SHARED} -m not slow -k x"]
-
-
-def test_pythons_that_are_tried_at_once_share_the_cores(dev: Any, scripted: Any, asked: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(dev, "HERE", "3.11")
-    monkeypatch.setattr(dev, "CORES", 5)
-    for version in ("3.12", "3.13"):
-        scripted(f"pyenv/versions/{version}.0/bin/python", version=version)
-    dev.others()
-    assert asked("-m pytest") == ["-m pytest -q -n 4 --dist worksteal -m not slow"] * 2
-
-
-def test_only_the_pythons_that_are_named_are_tried(
-    dev: Any, scripted: Any, asked: Any, monkeypatch: Any, capsys: Any
-) -> None:
-    monkeypatch.setattr(dev, "HERE", "3.11")
-    monkeypatch.setattr(dev, "CORES", 2)
-    for version in ("3.12", "3.13"):
-        scripted(f"pyenv/versions/{version}.0/bin/python", version=version)
-    assert dev.others("3.13", "3.11", "tests/x.py") == 0
-    assert asked("-m venv") == [f"-m venv {dev.ROOT / '.venv-3.13'}"]
-    assert asked("-m pytest") == [f"-m pytest -q {SHARED} -m not slow tests/x.py"]
-    assert "--- Python 3.11 is that of `python3 dev.py test`" in capsys.readouterr().out
-
-
-def test_a_single_core_runs_the_tests_one_after_the_other(dev: Any) -> None:
-    assert dev.on(0) == dev.on(1) == ()
-
-
-def test_a_plain_run_takes_all_cores_and_leaves_the_slow_to_the_gate(dev: Any, scripted: Any, asked: Any) -> None:
+def test_what_starts_nothing_and_what_starts_something_are_two_runs(dev: Any, scripted: Any, asked: Any) -> None:
     scripted("a repository/.venv/bin/python")
     dev.main("test", "-k", "x")
-    dev.main("slow")
-    assert asked("-m pytest") == [f"-m pytest -q {SHARED} -m {marked}" for marked in ("not slow -k x", "slow")]
-    gate = (ROOT / ".ci" / "run").read_text().splitlines()
-    assert "python3 dev.py slow" in gate
-
-
-def test_for_the_slow_tests_only_the_files_that_hold_one_are_read(dev: Any, scripted: Any, asked: Any) -> None:
-    scripted("a repository/.venv/bin/python")
-    for name, text in (
-        ("a/test_one.py", "@pytest.mark.slow"),
-        ("test_two.py", "pytestmark = pytest.mark.slow"),
-        ("test_c.py", ""),
-    ):
-        file = dev.ROOT / "tests" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    dev.main("slow", "-x")
-    dev.main("slow", "tests/test_c.py")
-    every = "tests/a/test_one.py tests/test_two.py"
-    assert asked("-m pytest") == [
-        f"-m pytest -q {SHARED} -m slow {more}" for more in (f"{every} -x", "tests/test_c.py")
-    ]
-
-
-def test_what_other_pythons_print_is_printed_and_their_worst_code_counts(
-    dev: Any, scripted: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dev, "HERE", "3.11")
-    for version, end in (("3.12", "kill -9 $$"), ("3.13", "exit 1")):
-        venv = scripted(f"a repository/.venv-{version}/bin/python", version=version)
-        scripted(f"pyenv/versions/{version}.0/bin/python", version=version)
-        venv.write_text(venv.read_text().replace("esac", f'  "-m pytest "*) echo on {version}; {end} ;;\nesac'))
-    assert dev.others() == 9
-    assert capsys.readouterr().out == ("--- tests on Python 3.12\non 3.12\n\n--- tests on Python 3.13\non 3.13\n\n")
+    dev.main("system")
+    first, second = asked("-m pytest")
+    assert first.endswith("-m not system and not slow -k x")
+    assert second.endswith("-m system or slow")
 
 
 def test_a_step_that_is_killed_is_no_success(dev: Any) -> None:
     assert dev.run("/bin/sh", "-c", "kill -9 $$")[0] == 9
-
-
-def test_all_steps_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, asked: Any, capsys: Any) -> None:
-    venv = scripted("a repository/.venv/bin/python")
-    venv.write_text(venv.read_text().replace("esac", '  *"ruff check"*) exit 3 ;;\nesac'))
-    scripted("a repository/.venv-docs/bin/python")
-    assert dev.main("ci") == 3
-    done = [line for line in asked("-m") if not line.startswith("-m pip")]
-    modules = ["pytest", "pytest", "ruff", "ruff", "mypy", "guardrails", "guardrails", "docs.site", "pytest"]
-    assert [line.split()[1] for line in done] == [*modules, "pytest"]
-    headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("===")]
-    names = ("test", "slow", "lint", "format", "rooms", "type", "policies", "cases", "docs", "bench", "others")
-    assert headings == [f"=== {name}" for name in names]
 
 
 def test_the_gate_calls_exactly_the_command_of_the_readme() -> None:
@@ -354,7 +279,7 @@ def test_the_gate_calls_exactly_the_command_of_the_readme() -> None:
     assert "\npython3 dev.py test " in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_half_made_environment_becomes_a_real_one(dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     venv = dev.ROOT / ".venv"
     (venv / "bin").mkdir(parents=True)
@@ -376,43 +301,37 @@ packages = ["stone==2"]
 """
 
 
-def with_hosts(dev: Any, scripted: Any, *names: str, says: str = "echo 3 passed in 1s") -> None:
+@pytest.fixture
+def hosts(dev: Any) -> Any:
     folder = dev.ROOT / "tests" / "hosts"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True)
     (folder / "versions.toml").write_text(HOSTS)
-    for name in names:
-        (folder / f"test_{name.removesuffix('-newest')}.py").touch()
-        python = scripted(f"a repository/.hosts/{name}/bin/python")
-        python.write_text(python.read_text().replace("esac", f'  "-m pytest "*) {says} ;;\nesac'))
+    (folder / "test_wood.py").touch()
+    return dev.hosts
 
 
-def test_hosts_that_have_tests_are_installed_once_as_they_are_pinned(
-    dev: Any, scripted: Any, asked: Any, capsys: Any
-) -> None:
-    with_hosts(dev, scripted, "wood")
-    for _ in range(2):
-        assert dev.hosts() == 0
-        assert "wood             3 passed in 1s (" in capsys.readouterr().out
+def test_a_host_is_installed_once_as_it_is_pinned(dev: Any, hosts: Any, scripted: Any, asked: Any) -> None:
+    scripted("a repository/.hosts/wood/bin/python")
+    assert hosts("wood") == hosts("wood") == 0
     assert asked("-m pip install") == ["-m pip install --quiet pytest==1 wood==1 --editable .[wood]"]
-    assert [line.rpartition("/")[2] for line in asked("-m pytest")] == ["test_wood.py"] * 2
+    assert ["/test_wood.py " in line for line in asked("-m pytest")] == [True, True]
 
 
-def test_a_host_that_is_not_there_is_told_of(dev: Any, scripted: Any, capsys: Any) -> None:
-    with_hosts(dev, scripted)
+def test_a_host_that_is_not_there_is_told_of(hosts: Any, capsys: Any) -> None:
     with pytest.raises(SystemExit) as ended:
-        dev.hosts("glass")
+        hosts("glass")
     assert ended.value.code == 2
     assert capsys.readouterr().err == "there is no host `glass`; there are wood, stone\n"
 
 
-def test_what_the_newest_versions_of_a_host_break_is_told_by_name(
-    dev: Any, scripted: Any, asked: Any, capsys: Any
-) -> None:
-    with_hosts(dev, scripted, "stone")
-    fails = "printf 'FAILED a.py::test_b - no\\n1 failed\\n'; exit 1"
-    with_hosts(dev, scripted, "stone-newest", says=fails)
-    assert dev.hosts("stone", "--newest") == 1
-    told = capsys.readouterr().out
-    assert "stone: the newest versions break a.py::test_b" in told
-    assert "3 passed in 1s; newest: 1 failed" in told
-    assert asked("-m pip install")[1] == "-m pip install --quiet --upgrade pytest==1 stone --editable .[stone]"
+def test_docstrings_comments_and_blank_lines_are_no_code_and_a_template_is() -> None:
+    source = '"""\nA module.\n"""\n\nimport os  # why\n\nPAGE = """\n<p>\n\n</p>\n"""\n\n\ndef f(\n    x,\n):\n    """It."""\n    # why\n    return x\n'
+    assert module_of("weight").code_lines(source) == 1 + 5 + 3 + 1
+
+
+def test_a_data_file_that_a_call_reads_counts_with_each_line(tmp_path: Path) -> None:
+    for room in ("core", "cli"):
+        (tmp_path / "guardrails" / room).mkdir(parents=True)
+        (tmp_path / "guardrails" / room / "words.yaml").write_text("a: 1\n# b\n")
+    weigh = module_of("weight").weigh
+    assert [weigh(tmp_path / "guardrails" / room, tmp_path) for room in ("core", "cli")] == [2, 0]

@@ -1,5 +1,5 @@
 """
-What it takes to extract many records: python3 dev.py records [--records N] [--folders N]
+What it takes to extract many records: python -m benchmarks.learning.extraction [--records N] [--folders N]
 
 The aims: ten million in 25 CPU s and 1 GB, 200 million from hash-partitioned folders in 360 CPU s and 1.2 GB. Beside them
 stands what a plain aggregation of the same file takes in the same run, since machines and their load differ.

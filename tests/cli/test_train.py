@@ -210,8 +210,8 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
 
 @pytest.mark.slow
 def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Path, tmp_path: Path) -> None:
-    """`python3 dev.py spark` runs this in an environment that has Spark."""
-    pytest.importorskip("pyspark", reason="Spark has an environment of its own: python3 dev.py spark")
+    """The extra `spark` has what this needs."""
+    pytest.importorskip("pyspark", reason="needs the extra `spark` and Java")
     _, served = trained
     path = tmp_path / "retry.json"
     command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path), "--engine", "spark"]

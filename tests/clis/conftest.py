@@ -1,5 +1,5 @@
 """
-The CLIs that are installed, each test with each of them. `python3 dev.py clis` installs what this needs.
+The CLIs that are installed, each test with each of them. `python -m tests.clis` installs what this needs.
 """
 
 import os
@@ -24,9 +24,9 @@ ASKED: Final = os.environ.get("GUARDRAILS_CLIS_ASKED", "codex gemini").split()
 def cli(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     name = request.param
     if not PACKAGES:
-        pytest.skip("python3 dev.py clis installs what this needs")
+        pytest.skip("python -m tests.clis installs what this needs")
     if name not in ASKED:
-        pytest.skip(f"{versions()[name]['name']} was not asked for: python3 dev.py clis {name}")
+        pytest.skip(f"{versions()[name]['name']} was not asked for: python -m tests.clis {name}")
     kind = CLIENTS[name]
     reason = kind.cannot.get(request.function.__name__)
     if reason is not None:

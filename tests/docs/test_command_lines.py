@@ -2,7 +2,6 @@
 Every command that a page prints exists: its program, its target or module, and each of its options.
 """
 
-import ast
 import io
 import re
 import shlex
@@ -28,8 +27,7 @@ SHELL = ("sh", "bash", "console", "cron")
 LANGUAGES = {*SHELL, "python", "text", "yaml", "json", "toml", "diff", ""}
 ALTERNATIVES = re.compile(r"(?<=\s)[\w-]+(?:\|[\w-]+)+")
 UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
-DEV = ast.get_docstring(ast.parse((ROOT / "dev.py").read_text(encoding="utf-8")), clean=False) or ""
-TARGETS = set(re.findall(r"(?:^    |(?<=[a-z]), )([a-z][a-z-]*)(?=,? )", re.split(r"\n\n", DEV)[1], re.MULTILINE))
+TARGETS = set(re.findall(r"^    ([a-z]+)  ", (ROOT / "dev.py").read_text(encoding="utf-8"), re.MULTILINE))
 ELSEWHERE = {
     "claude": "a coding CLI, run by tests/clis",
     "codex": "the same",
@@ -149,7 +147,9 @@ def test_each_command_of_a_page_exists_with_its_options(page: str) -> None:
             check(words)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if INLINE.search(PAGES[page])])
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if INLINE.search(PAGES[page]) and page != "project/changelog.md"]
+)
 def test_each_command_in_a_sentence_of_a_page_exists_with_its_options(page: str) -> None:
     for text in INLINE.findall(FENCE.sub("", PAGES[page])):
         found = ALTERNATIVES.search(text)

@@ -1,5 +1,5 @@
 """
-Sixteen workers, one store, and faults: python3 dev.py faults [--minutes M] [--seed S] [--store sqlite,redis] [--check FILE]
+Sixteen workers, one store, and faults: python -m tests.faults [--minutes M] [--seed S] [--store sqlite,redis] [--check FILE]
 """
 # ruff: noqa: T201
 
@@ -32,7 +32,7 @@ def main() -> int:
     """
     The exit code: 0 if every history is what was promised, 1 if one is not.
     """
-    parser = argparse.ArgumentParser(prog="python3 dev.py faults", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1, metavar="M", help="how long, histories and their check (1)")
     parser.add_argument("--seconds", type=float, default=6, metavar="S", help="how long faults befall each history (6)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="what chooses the faults of the first (1)")
@@ -85,7 +85,7 @@ def history(kind: str, seed: int, seconds: float, kept: Path, total: Counter[str
         write(file, world.lines, states, {"store": kind, "seed": seed, "seconds": seconds, "losses": [*under.losses]})
         print(f"{kind} {seed}: {violation}", *violation.operations, sep="\n    ")
         print(f"    its history: {file}")
-        print(f"    as it began: python3 dev.py faults --store {kind} --seed {seed} --minutes 0", flush=True)
+        print(f"    as it began: python -m tests.faults --store {kind} --seed {seed} --minutes 0", flush=True)
         return False
     used_up = found.pop("used up")
     figures = {**found, "tenants and users used up": used_up.get("tenant", 0) + used_up.get("user", 0)}

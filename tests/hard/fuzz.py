@@ -1,5 +1,5 @@
 """
-Coverage-guided fuzzing of a call's arguments: python3 dev.py fuzz [-runs=N]
+Coverage-guided fuzzing of a call's arguments: python -m tests.hard.fuzz [-runs=N]
 
 Needs `atheris`, which the target installs where it can.
 """

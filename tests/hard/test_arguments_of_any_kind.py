@@ -1,7 +1,7 @@
 """
 Arguments and results of any kind through the whole of a call: signature, validation, envelope and record.
 
-The long form (`python3 dev.py hard`) tries a million.
+The long form (GUARDRAILS_HARD=long) tries a million.
 """
 
 import datetime as dt

@@ -1,5 +1,5 @@
 """
-Servers and a client as others publish them: `python3 dev.py mcp` installs them and runs this.
+Servers and a client as others publish them: `python -m tests.mcp` installs them and runs this.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from guardrails.mcp import McpServer, McpTools
 
 
 HOME = os.environ.get("GUARDRAILS_MCP_HOME", "")
-pytestmark = pytest.mark.skipif(not HOME, reason="python3 dev.py mcp installs what this needs")
+pytestmark = pytest.mark.skipif(not HOME, reason="python -m tests.mcp installs what this needs")
 BIN, MODULES = Path(HOME) / "bin", Path(HOME) / "node" / "node_modules"
 PUBLISHED = "@modelcontextprotocol"
 CLIENT = """

@@ -1,7 +1,7 @@
 """
 Change the code in one place after the other, and say which changes no test of that room notices.
 
-    python3 dev.py mutants [ROOM...] [--minutes 10] [--seed 0] [--json FILE]
+    python -m tests.mutants [ROOM...] [--minutes 10] [--seed 0] [--json FILE]
 
 The rooms are core/state, limits, engine, children, stores and sinks; the changes are drawn by *seed*, until the time is over.
 A change that no test notices may be of no consequence: the rate is a hint of where to look, and no target.
@@ -67,7 +67,9 @@ def main(*arguments: str) -> int:
     """
     Run the command line; its exit code.
     """
-    parser = argparse.ArgumentParser(prog="dev.py mutants", description="Say which small changes no test notices.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutants", description="Say which small changes no test notices."
+    )
     parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)}; all of them")
     parser.add_argument("--minutes", type=float, default=10, help="for each room")
     parser.add_argument("--seed", type=int, default=0)

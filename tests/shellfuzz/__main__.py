@@ -1,5 +1,5 @@
 """
-Generated commands, held against bash and dash in a jail: python3 dev.py shellfuzz [-n N] [--seed S] [--json FILE]
+Generated commands, held against bash and dash in a jail: python -m tests.shellfuzz [-n N] [--seed S] [--json FILE]
 """
 # ruff: noqa: T201
 
@@ -22,7 +22,7 @@ def main() -> int:
     The exit code: 0 if nothing was found, 1 if something was, 3 if the fuzzer does not start here.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
-    parser = argparse.ArgumentParser(prog="python3 dev.py shellfuzz", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.shellfuzz", description=__doc__)
     parser.add_argument("-n", type=int, default=200_000, metavar="N", help="how many commands (200,000)")
     parser.add_argument("--seed", type=int, default=0, help="what chooses them (0)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first (0)")

@@ -1,7 +1,7 @@
 """
 The whole soak.
 
-    python3 dev.py soak [--calls 2000000] [--sessions 1000000] [--json FILE] [--only calls|crowd|idle] [--seed 0]
+    python -m tests.soak [--calls 2000000] [--sessions 1000000] [--json FILE] [--only calls|crowd|idle] [--seed 0]
 
 Mixed calls, half of them on a `MemoryStore` and half on a `SqliteStore`, with records; a crowd of tasks and threads on each
 store; idle sessions in each. Ends with 1 if a figure grows, a call is lost, or a cap is passed.
@@ -36,7 +36,7 @@ def main(*arguments: str) -> int:
     """
     Run the command line; its exit code.
     """
-    parser = argparse.ArgumentParser(prog="dev.py soak", description="Say what grows in a long run.")
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="Say what grows in a long run.")
     parser.add_argument("--calls", type=int, default=2_000_000)
     parser.add_argument("--sessions", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path, help="the file for the figures")

@@ -1,5 +1,5 @@
 """
-What `python3 dev.py mcp` has installed: a test asks for a part by name and is skipped with the reason if it is not there.
+What `python -m tests.mcp` has installed: a test asks for a part by name and is skipped with the reason if it is not there.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 
 
 HOME = os.environ.get("GUARDRAILS_MCP_HOME", "")
-NOT_ASKED = "python3 dev.py mcp installs what this needs"
+NOT_ASKED = "python -m tests.mcp installs what this needs"
 
 
 def home() -> Path:

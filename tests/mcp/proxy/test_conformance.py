@@ -1,5 +1,5 @@
 """
-The official conformance suite, direct and through the proxy: it needs all that `python3 dev.py mcp` installs.
+The official conformance suite, direct and through the proxy: it needs all that `python -m tests.mcp` installs.
 """
 
 import contextlib

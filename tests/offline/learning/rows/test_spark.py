@@ -1,5 +1,5 @@
 """
-A11: the same SQL on Apache Spark makes the same cells, on a real cluster of this machine: `python3 dev.py spark`.
+A11: the same SQL on Apache Spark makes the same cells, on a real cluster of this machine (the extra `spark`).
 """
 
 import os
@@ -49,7 +49,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-pytest.importorskip("pyspark", reason="Spark has an environment of its own: python3 dev.py spark")
+pytest.importorskip("pyspark", reason="needs the extra `spark` and Java")
 
 
 def test_a_master_that_is_not_there_is_a_clear_error() -> None:
