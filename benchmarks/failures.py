@@ -18,8 +18,8 @@ from guardrails import Tool
 from guardrails.core.outcome.hidden_failures import failure_in
 from guardrails.core.outcome.plain_failures import may_fail
 from guardrails.core.repetition.own_words import own_words
-from guardrails.offline.judge.files.inputs import calls_of, inputs
 from guardrails.offline.readers.base import RecordedCall
+from guardrails.offline.readers.inputs import calls_of, inputs
 
 
 DATA: Final = Path(__file__).parents[2] / "shared" / "data"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from guardrails import Policy
-from guardrails.offline.judge.files.inputs import inputs
-from guardrails.offline.judge.files.run import Work, judge_files
+from guardrails.offline.judge.counting import WHY
 from guardrails.offline.judge.result import Judgement, Tally, add
-from guardrails.offline.judge.why import WHY
+from guardrails.offline.judge.run import judge_files
+from guardrails.offline.readers.inputs import inputs
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"
@@ -79,7 +79,7 @@ def main(folder: Path = DATA) -> int:
     if not files:
         print(f"skipped: no recorded data sets in `{folder}`", file=sys.stderr)
         return 2
-    judged = judge_files(Work([Policy.load(name) for name in POLICIES], files))
+    judged = judge_files([Policy.load(name) for name in POLICIES], files)
     print(f"{judged[0].total.calls:,} calls, {judged[0].total.sessions:,} sessions\n")
     print(table(HEADS, map(row, judged)))
     print("\nWhy denials were wrong (what docs/replay.md says), and the calls lost after the end of a session\n")

@@ -15,9 +15,9 @@ from benchmarks.loops import answers, failures, stories, timed
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import PAUSE, Story
 from guardrails import Duplicates, Loops, Policy
-from guardrails.offline.judge.files.inputs import inputs
-from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement
+from guardrails.offline.judge.run import judge_files
+from guardrails.offline.readers.inputs import inputs
 
 
 LOOPS: Final = stories.LOOPS | failures.LOOPS | answers.LOOPS | timed.LOOPS
@@ -117,7 +117,7 @@ def main(folder: Path = DATA) -> int:
     """
     rules = policies()
     files = inputs(sorted(map(str, folder.glob("*.jsonl*"))))
-    judged: list[Judgement | None] = [*judge_files(Work(list(rules.values()), files))] if files else [None] * len(rules)
+    judged: list[Judgement | None] = [*judge_files(list(rules.values()), files)] if files else [None] * len(rules)
     rows = [row(name, policy, found) for (name, policy), found in zip(rules.items(), judged, strict=True)]
     heads = list(HEADS[: len(rows[0])])
     print("\n".join(f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *rows]))

@@ -12,15 +12,15 @@ import typer
 
 from guardrails.cli.front.group import examples
 from guardrails.cli.text.outputs import without_outputs, write_whole
-from guardrails.cli.text.printing import INTERRUPTED, fail, failures_told, print_json, printable, tell_of_nothing
+from guardrails.cli.text.printing import fail, failures_told, print_json, printable, tell_of_nothing
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from guardrails.offline.judge.files.inputs import Input
     from guardrails.offline.judge.result import Judgement
     from guardrails.offline.quality.counting import Quality
+    from guardrails.offline.readers.inputs import Input
 
 BASE: Final = "default"
 """What the written policy extends."""
@@ -53,7 +53,7 @@ def init(
     judged on the same calls, and a tool whose calls it would refuse wrongly is only observed. Guesses about a tool are
     comments, for a person to confirm. Reads what `replay` reads.
     """
-    from guardrails.offline.judge.files.inputs import STDIN, inputs
+    from guardrails.offline.readers.inputs import STDIN, inputs
 
     if output.exists() and not force:
         fail(f"`{output}` is there already: add --force to replace it, or name another file with -o")
@@ -95,14 +95,12 @@ def _figures(found: "Quality | None") -> dict[str, Any]:
 
 def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.judge.files.inputs import nothing_found
     from guardrails.offline.quality.run import count_files
+    from guardrails.offline.readers.inputs import nothing_found
     from guardrails.policy.policy import Policy
 
     with failures_told(), telling(quiet=quiet) as tell:
         found = count_files(Policy.load(BASE), files, tell)
-    if not found.finished:
-        fail("interrupted: nothing is written", INTERRUPTED)
     if not found.quality.calls:
         tell_of_nothing(nothing_found(named, found.without))
     return found.quality
@@ -138,17 +136,13 @@ def _policy(
 
 
 def _judged(text: str, files: "list[Input]") -> "Judgement":
-    from guardrails.offline.judge.files.parallel import judge_in_parallel
-    from guardrails.offline.judge.files.run import Work
+    from guardrails.offline.judge.run import judge_files
     from guardrails.policy.policy import Policy
 
     with tempfile.TemporaryDirectory() as folder, failures_told():
         path = Path(folder) / "policy.yaml"
         path.write_text(text, encoding="utf-8")
-        judged = judge_in_parallel(Work([Policy.load(path, reload=None)], files), [str(path)])[0]
-    if not judged.finished:
-        fail("interrupted: nothing is written", INTERRUPTED)
-    return judged
+        return judge_files([Policy.load(path, reload=None)], files)[0]
 
 
 def _refused_wrongly(judged: "Judgement") -> bool:

@@ -10,15 +10,14 @@ import typer
 from guardrails.cli.front.completion import policies
 from guardrails.cli.front.group import examples
 from guardrails.cli.text.outputs import tell_of_written, without_outputs
-from guardrails.cli.text.printing import FOUND, INTERRUPTED, fail, failures_told, print_json, tell_of_nothing
+from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.files.inputs import Input
-    from guardrails.offline.judge.files.run import Work
     from guardrails.offline.judge.result import Judgement
+    from guardrails.offline.readers.inputs import Input
     from guardrails.policy.policy import Policy
 
 
@@ -44,16 +43,7 @@ def replay(
     decisions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there one JSON line for each recorded call.")
     ] = None,
-    case: Annotated[
-        str | None, typer.Option(metavar="SESSION", help="Print this session as a policy case, and nothing else.")
-    ] = None,
-    until: Annotated[
-        int | None, typer.Option(metavar="CALL", help="The last call of the case, by its number as it is shown.")
-    ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="After Ctrl-C go on from there; removed when done.")
-    ] = None,
     exact: Annotated[
         bool, typer.Option("--exact", help="Decide our own records again exactly; exit code 1: something differs.")
     ] = False,
@@ -65,44 +55,37 @@ def replay(
     Reads OpenAI chats, Responses items, OpenTelemetry spans, LangSmith runs, JSON lines of calls and our own records. Reads
     sessions of Claude Code, Codex and Gemini CLI too. Files may be plain, gzip'd or zstd-compressed.
     """
-    from guardrails.offline.judge.files.inputs import inputs
-    from guardrails.offline.judge.files.run import Work
+    from guardrails.offline.readers.inputs import inputs
 
     policies = [load_policy(policy), *([load_policy(compare)] if compare is not None else [])]
     try:
         found = inputs(files)
     except OSError as error:
         fail(str(error))
-    for option, given, alone in (("--exact", exact, ()), ("--case", case is not None, (compare,))):
-        if given and any(other is not None for other in (*alone, decisions, html, checkpoint)):
-            which = "`--compare`, `--decisions`" if alone else "`--decisions`"
-            fail(f"`{option}` goes without {which}, `--html` and `--checkpoint`")
-    if until is not None and case is None:
-        fail("`--until` goes with `--case`")
-    found = without_outputs(found, {"--decisions": decisions, "--html": html, "--checkpoint": checkpoint})
+    if exact and (decisions is not None or html is not None):
+        fail("`--exact` goes without `--decisions` and `--html`")
+    found = without_outputs(found, {"--decisions": decisions, "--html": html})
     if exact:
         _exact(policies, found, as_json=as_json)
-    elif case is not None:
-        _case(policies[0], policy, found, case, until)
-    else:
-        names = [policy] if compare is None else [policy, compare]
-        work = Work(policies, found, decisions=decisions, checkpoint=checkpoint)
-        made = _judged(work, names, quiet=quiet or as_json)
-        if made[0].finished and not made[0].total.calls:
-            _tell_of_nothing(files, made, as_json=as_json)
-        _show(made, html, decisions, checkpoint, as_json=as_json)
+        return
+    made = _judged(policies, found, decisions, quiet=quiet or as_json)
+    if not made[0].total.calls:
+        _tell_of_nothing(files, made, as_json=as_json)
+    _show(made, html, decisions, as_json=as_json)
 
 
-def _judged(work: "Work", names: list[str], *, quiet: bool) -> "list[Judgement]":
+def _judged(
+    policies: "list[Policy]", files: "list[Input]", decisions: Path | None, *, quiet: bool
+) -> "list[Judgement]":
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.judge.files.parallel import judge_in_parallel
+    from guardrails.offline.judge.run import judge_files
 
-    with failures_told(), telling(quiet=quiet) as work.on_progress:
-        return judge_in_parallel(work, names)
+    with failures_told(), telling(quiet=quiet) as tell:
+        return judge_files(policies, files, decisions=decisions, tell=tell)
 
 
 def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool) -> NoReturn:
-    from guardrails.offline.judge.files.inputs import nothing_found
+    from guardrails.offline.readers.inputs import nothing_found
 
     if as_json:
         _print(made)
@@ -114,9 +97,7 @@ def _print(made: "list[Judgement]") -> None:
     print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
 
 
-def _show(
-    made: "list[Judgement]", html: Path | None, decisions: Path | None, checkpoint: Path | None, *, as_json: bool
-) -> None:
+def _show(made: "list[Judgement]", html: Path | None, decisions: Path | None, *, as_json: bool) -> None:
     from guardrails.cli.text.replay import compared_text, judged_text
     from guardrails.offline.pages.numbers import plural
 
@@ -133,10 +114,6 @@ def _show(
         tell_of_written(html, f"A page of {plural(made[0].total.calls, 'call')}")
     if decisions is not None:
         tell_of_written(decisions, f"{plural(made[0].total.calls, 'decision')} of {made[0].policy}, one to a line,")
-    if not made[0].finished:
-        onward = "the same command goes on from there" if checkpoint else "with `--checkpoint FILE` it could go on"
-        typer.echo(f"interrupted: the figures are of what was read until then; {onward}", err=True)
-        raise typer.Exit(INTERRUPTED)
 
 
 def _exact(policies: "list[Policy]", files: "list[Input]", *, as_json: bool) -> None:
@@ -154,10 +131,3 @@ def _exact(policies: "list[Policy]", files: "list[Input]", *, as_json: bool) -> 
         typer.echo(exact_text(found))
     if not found.same:
         raise typer.Exit(FOUND)
-
-
-def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str, until: int | None) -> None:
-    from guardrails.offline.judge.files.session_case import session_case
-
-    with failures_told():
-        typer.echo(session_case(policy, Path(name).stem, files, session_id, until=until), nl=False)

@@ -13,14 +13,14 @@ import typer
 from guardrails.cli.front.completion import policies
 from guardrails.cli.front.group import examples
 from guardrails.cli.text.outputs import tell_of_written, without_outputs, write_whole
-from guardrails.cli.text.printing import INTERRUPTED, fail, failures_told, print_json, tell_of_nothing
+from guardrails.cli.text.printing import fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.files.inputs import Input
     from guardrails.offline.quality.run import Found
+    from guardrails.offline.readers.inputs import Input
     from guardrails.policy.policy import Policy
 
 
@@ -58,9 +58,9 @@ def report(
     """
     Say how good each tool is: errors, retries, self-corrections, pointless repeats, durations, cost; which to redesign first.
 
-    Reads what `replay` reads. Exit code 130: interrupted, the figures are of what was read until then.
+    Reads what `replay` reads.
     """
-    from guardrails.offline.judge.files.inputs import inputs
+    from guardrails.offline.readers.inputs import inputs
 
     if output is not None and not suggest:
         fail("`--output` goes with `--suggest`")
@@ -71,11 +71,9 @@ def report(
         fail(str(error))
     files = without_outputs(files, {"--html": html, "--output": output})
     found = _counted(known, files, quiet=quiet or as_json)
-    if found.finished and not found.quality.calls:
+    if not found.quality.calls:
         _tell_of_nothing(records, found, as_json=as_json)
     _show(found, known, policy, records, html, output, suggest=suggest, as_json=as_json)
-    if not found.finished:
-        raise typer.Exit(INTERRUPTED)
 
 
 def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
@@ -87,8 +85,8 @@ def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
 
 
 def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> NoReturn:
-    from guardrails.offline.judge.files.inputs import nothing_found
     from guardrails.offline.quality.result import to_dict
+    from guardrails.offline.readers.inputs import nothing_found
 
     if as_json:
         print_json(to_dict(found, []))
@@ -119,8 +117,6 @@ def _show(
         tell_of_written(html, f"A page of {plural(len(found.quality.tallies), 'tool')}")
     if suggest:
         seen = f"{plural(found.quality.calls, 'call')} of {plural(found.quality.sessions, 'session')}"
-        if not found.finished:
-            seen += ", where reading was interrupted"
         base = _base(policy, output)
         named = "overrides.yaml" if output is None else str(output)
         replay = shlex.join(["guardrails", "replay", policy, *records, "--compare", named])

@@ -3,12 +3,7 @@
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +13,6 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Policy, Retryable, Summary, Tool, Truncate, Validation
 from guardrails.cli import app
-from tests.children import child
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -147,28 +141,6 @@ def test_what_cannot_be_done_is_said_with_exit_code_2(
     assert done.exit_code == 2
     assert said in " ".join(done.stderr.split())
     assert not list(tmp_path.glob(".*")), "nothing half written is left"
-
-
-def test_ctrl_c_shows_the_figures_so_far(tmp_path: Path) -> None:
-    """
-    A real process that reads a pipe.
-    """
-    pipe, page = tmp_path / "pipe", tmp_path / "report.html"
-    os.mkfifo(pipe)
-    call = {"session_id": "s", "tool": "look", "arguments": {}, "result": "same", "is_error": False}
-    lines = [json.dumps({**call, "call_index": n}) + "\n" for n in range(30_000)]
-    command = [sys.executable, "-m", "guardrails", "report", str(pipe), "--json", "--html", str(page)]
-    with child(*command, stdout=subprocess.PIPE) as process:
-        with suppress(BrokenPipeError), pipe.open("w") as end:
-            end.writelines(lines[:15_000])
-            end.flush()
-            process.send_signal(signal.SIGINT)
-            end.writelines(lines[15_000:])
-        out, _ = process.communicate()
-    found = json.loads(out)
-    assert (process.returncode, found["finished"]) == (130, False)
-    assert 0 < found["calls"] < 30_000
-    assert "Interrupted" in page.read_text()
 
 
 def test_the_page_is_one_file_that_asks_nobody(records: Path, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from guardrails.offline.judge.judgement import MAX_TOOLS
 from guardrails.offline.quality.counting import MAX_SESSIONS
 from guardrails.offline.quality.quantiles import ACCURACY
 from guardrails.offline.quality.suggestions.bounds import WRONG_ALLOWED, WRONG_BOUND
@@ -61,7 +60,6 @@ def test_every_figure_of_the_json_is_told_of() -> None:
 def test_the_bounds_are_those_of_the_code() -> None:
     for said in (
         f"{MAX_SESSIONS:,} sessions are open at once",
-        f"{MAX_TOOLS:,} tools have figures of their own",
         f"off by at most {100 * ACCURACY:.0f} % of itself",
         f"weigh a wrong denial as {WEIGHT} right ones",
         f"more than {100 * WRONG_ALLOWED:.0f} % wrongly",

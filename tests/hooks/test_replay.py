@@ -186,7 +186,7 @@ def both(driven: Any, drive: Any, seed: int) -> tuple[list[bool], list[bool]]:
     said = drive(driven, World(seed))
     report = Report()
     judge = Judge(Policy.load(driven.options.policy))
-    judged = [judge.judge(call).decision == "deny" for call in open_calls(driven.transcript, report)]
+    judged = [each.decision == "deny" for each in judge.judge([*open_calls(driven.transcript, report)])]
     assert report.broken_count == 0
     return said, judged
 

@@ -200,7 +200,7 @@ def interrupted(store: str, way: str, shape: str, signals: int, seed: int, pause
 def _judged(signals: int, told: dict[str, object], records: Path, shape: str) -> Found:
     from guardrails import Budget, Duplicates, Policy, Tool, read
     from guardrails.offline.judge.exact import replayed
-    from guardrails.offline.judge.files.inputs import Input
+    from guardrails.offline.readers.inputs import Input
 
     tools = [Tool(name="pay", cost_usd=0.01), Tool(name="look", read_only=True)]
     shared = {"user": [Budget(max_calls=1_000_000)]} if shape == "scoped" else {}

@@ -57,9 +57,9 @@ def test_records_of_labelled_calls_replay() -> None:
 def test_a_transcript_is_judged_by_the_labels_of_its_program_and_of_the_policy() -> None:
     for tools, labels in (([RUN], ()), ([], ("reason",))):
         judge = Judge(Policy([Duplicates()], tools=tools))
-        said = []
+        calls = []
         for index, reason in enumerate("ab"):
             call = RecordedCall("data", "s", index, "run", {"command": "ls", "reason": reason}, result="x")
             call.is_error, call.labels = False, labels
-            said.append(judge.judge(call).decision)
-        assert said == ["allow", "deny"]
+            calls.append(call)
+        assert [said.decision for said in judge.judge(calls)] == ["allow", "deny"]

@@ -36,7 +36,7 @@ from guardrails import (
 from guardrails.core.engine.events.retries import JITTER, MOST_ATTEMPTS
 from guardrails.core.records.replay import replay
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.readers.inputs import inputs
 from guardrails.session.calls.current import current_session
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore

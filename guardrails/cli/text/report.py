@@ -39,8 +39,6 @@ def report_text(found: "Found", suggest: str = "") -> str:
             f" {plural(len(tools), 'tool')}"
         )
     ]
-    if not found.finished:
-        lines.append("Interrupted: the figures are of what was read until then.")
     if tools:
         columns = brief(tools)
         rows = [["tool", *(column.name for column in columns)]]

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from guardrails.offline.judge.counting import WHY
 from guardrails.offline.judge.result import Judgement, Stop, Tally
-from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.numbers import plural
 
 from .printing import heading, paragraph

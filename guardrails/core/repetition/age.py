@@ -20,7 +20,7 @@ SHARE: Final = 5
 How many times the distance between two equal looks they speak, up to what a guard takes for settled. An agent that repeats
 itself at an even pace is refused so often in a row.
 
-Measured (`benchmarks.loops.ages`): of 24 recorded looks after two equal ones, none had changed; the latest came 31 s after,
+Measured: of 24 recorded looks after two equal ones, none had changed; the latest came 31 s after,
 and 3.1 times the distance. Nothing recorded tells of later ones, so they run.
 """
 SLOW: Final = 2

@@ -93,13 +93,6 @@ class Past:
         # No failure is like a success.
         return (one < 0) == (latest < 0) and self._steady(at) == self._steady(-1) != 0
 
-    def settle(self) -> None:
-        """
-        Keep no text: the session waits.
-        """
-        for at in range(len(self.said)):
-            self._steady(at)
-
     def _steady(self, at: int) -> int:
         said = self.said[at]
         if isinstance(said, tuple):

@@ -1,12 +1,8 @@
 """
 Decide the library's own records again, exactly: every decision must be the recorded one.
 
-The events of a session may be spread over files, in any order. A temporary database puts them in order. One session at
-a time is in memory, with those that share something with it.
+The events of a session may be spread over files, in any order.
 """
-
-import sqlite3
-import tempfile
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,10 +16,10 @@ from guardrails.core.records.trips import TRIP
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.readers import Report, open_calls, open_lines
 from guardrails.offline.readers.base import MAX_NAMED
+from guardrails.offline.readers.inputs import STDIN, Input
 from guardrails.offline.readers.text.parsing import parse_exactly
 from guardrails.policy.policy import Policy
 
-from .files.inputs import STDIN, Input
 from .lacking import no_arguments
 
 
@@ -31,14 +27,8 @@ SHOWN: Final = 20
 """Differences that are told."""
 MAX_NUMBER: Final = 2**63
 _OWN: Final = frozenset({"schema_version", "event", "session_id", "n", "ts_ms"})
-_SAME: Final = (
-    "SELECT file FROM events WHERE session = ? AND run = ? AND n = ? AND line = ? AND (run <> x'' OR file <> ?)"
-)
-_SCHEMA: Final = """
-PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;
-CREATE TABLE events (
-    session BLOB, run BLOB, life INTEGER, n INTEGER, line BLOB, file INTEGER, PRIMARY KEY (session, run, life, n)) WITHOUT ROWID
-"""
+Life = tuple[str, str, int]
+"""(session id, life that its records name, life by its numbers) of a session."""
 
 
 class NoRecordsError(SessionError):
@@ -116,31 +106,24 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     """
     found = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
-    with tempfile.TemporaryDirectory(prefix="guardrails-") as folder:
-        database = sqlite3.connect(Path(folder, "events.db"), isolation_level=None)
-        try:
-            database.executescript(_SCHEMA)
-            _store(database, files, found)
-            if not found.events:
-                _raise_without(found)
-            blind = 0
-            sharing: list[list[Record]] = []
-            for session_id, records in _sessions(database):
-                found.sessions += records[0]["event"] != TRIP
-                blind += sum(map(_is_blind, records))
-                if any(map(shares, records)):
-                    sharing.append(records)
-                else:
-                    gaps: list[Gap] = []
-                    _replay(session_id, replay(policy.chain, records, others=known, gaps=gaps), found, gaps)
-            _replay_sharing(policy, sharing, known, found)
-            if not found.calls and found.same:
-                raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
-            found.not_judged = no_arguments(policy.chain, blind)
-        except sqlite3.Error as error:
-            raise SessionError(f"the records cannot be put in order: {error}") from None
-        finally:
-            database.close()
+    blind = 0
+    sharing: list[list[Record]] = []
+    lives = _lives(files, found)
+    if not found.events:
+        _raise_without(found)
+    for (session_id, _, _), lines in sorted(lives.items(), key=lambda life: _as_bytes(life[0])):
+        records = [parse_exactly(lines[n]) for n in sorted(lines)]
+        found.sessions += records[0]["event"] != TRIP
+        blind += sum(map(_is_blind, records))
+        if any(map(shares, records)):
+            sharing.append(records)
+        else:
+            gaps: list[Gap] = []
+            _replay(session_id, replay(policy.chain, records, others=known, gaps=gaps), found, gaps)
+    _replay_sharing(policy, sharing, known, found)
+    if not found.calls and found.same:
+        raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
+    found.not_judged = no_arguments(policy.chain, blind)
     return found
 
 
@@ -199,32 +182,39 @@ def _said(decision: str, denials: list[str], observed: list[str], nudges: list[s
     return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
 
 
-def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactness) -> None:
-    lives: dict[str, int] = {}
+def _lives(files: Iterable[Input], found: Exactness) -> dict[Life, dict[int, bytes]]:
+    """
+    Returns the lines of each session by their numbers. An event that stands in more than one file counts once.
+    """
+    lives: dict[Life, dict[int, bytes]] = {}
+    origins: dict[tuple[str, str, int, bytes], int] = {}
+    begun: dict[str, int] = {}
     copies = 0
-    database.execute("BEGIN")
     for at, file in enumerate(files):
         before = found.events
         for session_id, run, number, line in _events(file, found):
             found.events += 1
-            name, run_name = (text.encode("utf-8", "surrogatepass") for text in (session_id, run))
-            life = lives.get(session_id, 0)
-            put = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)"
-            if database.execute(put, (name, run_name, life, number, line, at)).rowcount == 0:
-                if same := database.execute(_SAME, (name, run_name, number, line, at)).fetchone():
-                    copies += same[0] != at
+            life = begun.get(session_id, 0)
+            lines = lives.setdefault((session_id, run, life), {})
+            if number in lines:
+                origin = origins.get((session_id, run, number, line))
+                if origin is not None and (run or origin != at):
+                    copies += origin != at
                     continue
                 # Without a `run`, a name that is used again is known by its numbers, which count from 1 again.
                 if number == 1:
-                    lives[session_id] = life + 1
-                database.execute(put, (name, run_name, life + 1, number, line, at))
+                    begun[session_id] = life + 1
+                lines = lives.setdefault((session_id, run, life + 1), {})
+            if number not in lines:
+                lines[number] = line
+                origins.setdefault((session_id, run, number, line), at)
         if found.events == before:
             found.without[file.path] = _looks(file)
             if len(found.notices) < MAX_NAMED:
                 found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
-    database.execute("COMMIT")
     if copies:
         found.notices.append(f"left out, as each counts once: events that stand in more than one file ({copies:,})")
+    return lives
 
 
 def _looks(file: Input) -> str:
@@ -286,15 +276,6 @@ def _is_placed(record: Record) -> bool:
     return type(session_id) is str and type(number) is int and 0 < number < MAX_NUMBER
 
 
-def _sessions(database: sqlite3.Connection) -> Iterator[tuple[str, list[Record]]]:
-    present: tuple[bytes, bytes, int] | None = None
-    records: list[Record] = []
-    rows = database.execute("SELECT session, run, life, line FROM events ORDER BY session, run, life, n")
-    for session, run, life, line in rows:
-        if present is not None and (session, run, life) != present:
-            yield present[0].decode("utf-8", "surrogatepass"), records
-            records = []
-        present = session, run, life
-        records.append(parse_exactly(line))
-    if present is not None:
-        yield present[0].decode("utf-8", "surrogatepass"), records
+def _as_bytes(life: Life) -> tuple[bytes, bytes, int]:
+    session_id, run, number = life
+    return session_id.encode("utf-8", "surrogatepass"), run.encode("utf-8", "surrogatepass"), number

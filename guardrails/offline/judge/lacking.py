@@ -3,7 +3,7 @@ Finds what transcripts lack, and which guards of a policy can therefore not be j
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.engine.chain import Chain
@@ -63,12 +63,6 @@ class Held:
     """Calls whose arguments were not kept."""
     single: int = 0
     """Sessions whose first call has neither: each call is taken for a response of its own."""
-
-    def to_list(self) -> list[int]:
-        """
-        Returns the figures in their order.
-        """
-        return [getattr(self, each.name) for each in fields(self)]
 
 
 def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stable: bool) -> dict[str, str]:

@@ -3,9 +3,8 @@ The figures of a judgement: plain data that adds up, source by source.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple
 
 
 MAX_STOPS: Final = 20_000
@@ -114,24 +113,7 @@ class Tally:
         """
         Returns all of it as JSON has it, codes by their names.
         """
-        return {name: _plain(value) for name, value in self.values().items()}
-
-    def values(self) -> dict[str, Any]:
-        """
-        Returns all of it as it is, codes in the order in which they were met: tables show equal counts in that order.
-        """
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """
-        Returns the result from the output of `to_dict` or `values`.
-        """
-        tally = cls(data["source"])
-        for name in cls.__slots__:
-            value = data[name]
-            setattr(tally, name, Counter(value) if isinstance(value, dict) else value)
-        return tally
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
 
 
 @dataclass(slots=True)
@@ -154,12 +136,6 @@ class Stop:
     """Which life of the session, where its name has more than one."""
     why: str | None = None
     """Why it is wrong, or `ended`: see `why.WHY`."""
-
-    def to_list(self) -> list[Any]:
-        """
-        Its fields in their order.
-        """
-        return [getattr(self, name) for name in self.__slots__]
 
 
 Cell = tuple[int, Kind | Literal["allow"], str]
@@ -200,10 +176,7 @@ class Judgement:
     without: dict[str, str] = field(default_factory=dict)
     """What each file looks like that gave no calls."""
     broken_lines: int = 0
-    spilled_sessions: int = 0
     seconds: float = 0.0
-    finished: bool = True
-    """False: interrupted; a further run goes on from there."""
 
     @property
     def total(self) -> Tally:
@@ -221,7 +194,6 @@ class Judgement:
         """
         return {
             "policy": self.policy,
-            "finished": self.finished,
             "seconds": round(self.seconds, 3),
             "total": _said(self.total),
             "sources": [_said(tally) for tally in self.tallies],
@@ -231,7 +203,6 @@ class Judgement:
             "without_calls": self.without,
             "notices": self.notices,
             "broken_lines": self.broken_lines,
-            "spilled_sessions": self.spilled_sessions,
         }
 
 

@@ -2,41 +2,111 @@
 One recorded session while it is judged: its state, the calls that still run, and what was really new.
 """
 
-import json
-
-from base64 import b64decode, b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-import orjson
-
+from guardrails.core.engine.complete import Settle
+from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.events.admissions import Lose, Unpark
+from guardrails.core.engine.events.turns import Charge, Turn
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.guards.limits.denials import Denials
-from guardrails.core.state.entries import pending_key
-from guardrails.core.state.failing import Told
 from guardrails.core.state.packing import pack, unpack
-from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.core.state.state import SessionState
+from guardrails.core.text.signature import low64, sign
+from guardrails.core.tools.tool_call import tool_call, unlabelled
+from guardrails.core.values.types import ToolCall
+from guardrails.offline.readers.base import RecordedCall
 
-from .evidence import SUCCESS, Past
+from .evidence import Past
+from .lacking import Held
 from .lens import Lens
-from .result import Cell
-from .side import Side
+from .result import Cell, Tally
 
 
-MAX_STOPS: Final = 1_000
+MAX_CELLS: Final = 1_000
 """Stops of one session that are kept for its time line."""
 MAX_LINE: Final = 5_000
 """Calls of one time line."""
+SIGN: Final = 1 << 63
+SIG_BITS: Final = (1 << 64) - 1
 
-LensOf = Callable[[bool, bool], Lens]
-"""Of *timed* and *turned* the chain for such sessions."""
+Shown = Callable[[ToolCall, bool], Prepared]
+"""What a call has shown once it is over; a tool fails, or not, when it is asked for."""
+Running = tuple[int, Decision, Prepared, Plan]
+"""(end in ms, decision, what it has shown, plan) of a call whose recorded result has not come yet."""
 
 
 @dataclass(slots=True)
-class Turn:
+class Side:
+    """
+    An engine and the state that it changes.
+    """
+
+    engine: Engine
+    state: SessionState = field(default_factory=SessionState)
+    running: list[Running] = field(default_factory=list)
+
+    def step(self, call: ToolCall, now: int, plan: Plan, shown: Shown | None, end_ms: int) -> Decision:
+        """
+        Returns the decision on *call*.
+
+        Its result *shown* (None: not recorded) is seen once *end_ms* is over, and never if it is denied.
+        """
+        engine, state = self.engine, self.state
+        if self.running:
+            self.settle(now)
+        decision = engine.apply(Ask(now, call, plan, True), (state,))  # noqa: FBT003
+        if decision.pending and decision.seq is not None:
+            # A person is taken to say yes: what was recorded ran.
+            asked = ((decision.denials[0].code, ""),)
+            engine.apply(Unpark(now, decision.seq, approved=True), (state,))
+            decision = replace(engine.apply(Ask(now, call, plan, True), (state,)), nudges=asked)  # noqa: FBT003
+        if decision.envelope is not None:
+            return decision
+        if shown is None:
+            # Nobody knows how it ended: its admission is given up by the next call.
+            engine.apply(Lose(now, decision), (state,))
+        elif end_ms > now:
+            self.running.append((end_ms, decision, shown(call, bool(state.failing)), plan))
+        else:
+            engine.apply(Settle(now, decision, shown(call, bool(state.failing)), plan), (state,))
+        return decision
+
+    def settle(self, now: int) -> None:
+        """
+        Show the results that have come back by *now*.
+        """
+        due = [one for one in self.running if one[0] <= now]
+        if due:
+            self.running = [one for one in self.running if one[0] > now]
+            for end_ms, decision, shown, plan in sorted(due, key=_end):
+                self.engine.apply(Settle(end_ms, decision, shown, plan), (self.state,))
+
+    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
+        """
+        A model response came: a *turn* of its own, and its usage if that is known. The *model* is None if nobody asked
+        for its price. Else a response without *tokens* did not say what it used.
+        """
+        if self.running:
+            self.settle(now)
+        if turn:
+            self.engine.apply(Turn(now), (self.state,))
+        untold = tokens is None and model is not None
+        if tokens is not None or untold:
+            self.engine.apply(Charge(now, cost, tokens or 0, model, untold), (self.state,))
+
+
+def _end(one: Running) -> int:
+    return one[0]
+
+
+@dataclass(slots=True)
+class Response:
     """
     The calls of one model response so far.
     """
@@ -69,36 +139,47 @@ class Track:
 
     lens: Lens
     main: Side
+    held: Held
+    tallies: dict[str, Tally]
+    """Of its source, by tool."""
     free: Side | None = None
     """The same session with the cap on refused turns off, since the cap struck."""
     past: Past = field(default_factory=Past)
-    turn: Turn = field(default_factory=Turn)
+    turn: Response = field(default_factory=Response)
     calls: int = 0
     refused: bool = False
     """The exhausted session has refused a call already."""
     free_refused: bool = False
-    first: int = 0
-    """Index of the first call."""
-    last: int = 0
     stops: list[Cell] = field(default_factory=list)
-    """What was stopped or nudged, or would have been by guards in observe mode."""
+    """What was stopped or nudged, or would have been by guards in observe mode; at most `MAX_CELLS`."""
     stop_count: int = 0
 
-    def stop(self, cell: Cell) -> None:
+    def tally(self, tool: str) -> Tally:
         """
-        Note the decision on a call that did not simply pass.
+        Returns the figures of *tool*.
         """
-        self.stop_count += 1
-        if len(self.stops) < MAX_STOPS:
-            self.stops.append(cell)
+        found = self.tallies.get(tool)
+        if found is None:
+            found = self.tallies[tool] = Tally(tool)
+        return found
 
-    def cells(self) -> list[Cell]:
+    def saved(self, sign: int) -> None:
         """
-        Its calls, at most `MAX_LINE` of them.
+        Count the latest response, all of whose calls were stopped, or take it back.
+        """
+        turn = self.turn
+        tally = self.tallies[turn.tool]
+        tally.saved_responses += sign
+        tally.saved_tokens += sign * turn.tokens
+        tally.saved_micro_usd += sign * turn.cost
+        turn.stopped = sign > 0
+
+    def cells(self, first: int, last: int) -> list[Cell]:
+        """
+        Returns the decisions on its calls from *first* to *last*, at most `MAX_LINE` of them.
         """
         stops = {cell[0]: cell for cell in self.stops}
-        last = min(self.last, self.first + MAX_LINE - 1)
-        return [stops.get(index, (index, "allow", "")) for index in range(self.first, last + 1)]
+        return [stops.get(at, (at, "allow", "")) for at in range(first, min(last, first + MAX_LINE - 1) + 1)]
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
@@ -124,27 +205,6 @@ class Track:
             return
         main.respond(now, cost, tokens, turn=turn, model=model)
 
-    def to_bytes(self) -> bytes:
-        """
-        Returns all of it; `track_of` gives an equal one.
-        """
-        turn = self.turn
-        self.past.settle()
-        rest = {
-            "l": [self.lens.timed, self.lens.turned],
-            "m": _side(self.main),
-            "f": None if self.free is None else _side(self.free),
-            "p": [self.past.sigs, self.past.evidence, self.past.said],
-            "t": [turn.number, turn.tool, turn.tokens, turn.cost, turn.admitted, turn.stopped],
-            "n": [self.calls, self.refused, self.free_refused, self.first, self.last, self.stop_count],
-            "s": self.stops,
-        }
-        try:
-            return orjson.dumps(rest)
-        except TypeError:
-            # A tool whose name has a lone surrogate, or an integer of more than 64 bits.
-            return json.dumps(rest).encode()
-
 
 def _fork(side: Side, lens: Lens) -> Side:
     """
@@ -157,57 +217,18 @@ def _strikes(cap: Denials, side: Side, now: int) -> bool:
     return side.state.exhausted is None and cap.turn_refused(side.state, now) is not None
 
 
-def track_of(packed: bytes, lens_of: LensOf) -> Track:
+def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
     """
-    Returns the track that `to_bytes` made these bytes of.
+    Returns *call* under the id *call_id*. Its signature is the recorded one if arguments are not to be checked.
     """
-    try:
-        rest = orjson.loads(packed)
-    except ValueError:
-        rest = json.loads(packed)
-    lens = lens_of(*rest["l"])
-    calls, refused, free_refused, first, last, stop_count = rest["n"]
-    return Track(
-        lens,
-        _opened(rest["m"], lens.engine, lens),
-        None if rest["f"] is None else _opened(rest["f"], lens.uncapped, lens),
-        Past(*rest["p"]),
-        Turn(*rest["t"]),
-        calls=calls,
-        refused=refused,
-        free_refused=free_refused,
-        first=first,
-        last=last,
-        stops=[(index, decision, code) for index, decision, code in rest["s"]],
-        stop_count=stop_count,
-    )
-
-
-def _side(side: Side) -> list[Any]:
-    running = []
-    for end_ms, decision, shown, plan in side.running:
-        call, outcome = decision.call, shown.outcome
-        # What was given up changes nothing when it comes.
-        if pending_key(call.id, call.sig, decision.seq) in side.state.pending:
-            error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
-            seen = [shown.result_hash, shown.steady, shown.empty, *(shown.told or ())]
-            declared = [plan.tool.read_only, plan.tool.polling]
-            running.append([decision.seq, end_ms, seen, error, declared])
-    return [b64encode(pack(side.state)).decode(), running]
-
-
-def _opened(packed: list[Any], engine: Engine, lens: Lens) -> Side:
-    side = Side(engine, unpack(b64decode(packed[0])))
-    admissions = {pending.seq: pending for pending in side.state.pending.values()}
-    for seq, end_ms, (result_hash, steady, empty, *values), (
-        error_type,
-        http_status,
-        retry_after_ms,
-    ), declared in packed[1]:
-        admission = admissions[seq]
-        outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
-        call = ToolCall(admission.tool, None, admission.id, None, admission.sig)
-        told = Told(*values) if values else None
-        shown = Prepared(outcome, None, result_hash, steady=steady, empty=empty, told=told)
-        side.running.append((end_ms, Decision.again(call, admission), shown, lens.plan(admission.tool, *declared)))
-    return side
+    tool, arguments, sig = call.tool, call.arguments, call.sig
+    if plan.arguments is None or arguments is None:
+        if sig is not None:
+            return ToolCall(tool, arguments, call_id, None, (sig + SIGN & SIG_BITS) - SIGN)
+        if type(arguments) is dict:
+            labels = (*plan.tool.labels, *call.labels)
+            bare = unlabelled(arguments, labels) if labels else arguments
+            signature, canonical = (bare is arguments and call.signed) or sign(tool, bare)
+            signed = signature, None if signature is None else low64(signature), canonical
+            return ToolCall.signed(tool, arguments, call_id, signed, (), None)
+    return tool_call(tool, arguments, call_id, plan.arguments, (*plan.tool.labels, *call.labels))

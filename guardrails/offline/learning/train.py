@@ -15,11 +15,11 @@ from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import ModelError, NothingFoundError, TrainingError
-from guardrails.offline.judge.files.inputs import SHOWN, what_is_read
 from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED
 from guardrails.offline.learning.rows.counting import Progress
 from guardrails.offline.learning.rows.locks import alone
 from guardrails.offline.learning.rows.split import shown
+from guardrails.offline.readers.inputs import SHOWN, what_is_read
 from guardrails.policy.feature_file import shipped_spec
 from guardrails.policy.model_files import read_model
 

@@ -4,7 +4,6 @@ Policy tests: the decisions expected of a policy, as files of cases, and the run
 
 from .case import Case, CaseFile
 from .reading import find_cases, load_cases, read_cases, shipped_with_cases
-from .recorded import Decided, case_of
 from .run import Result, run_case
 from .verdict import Failure
 
@@ -12,10 +11,8 @@ from .verdict import Failure
 __all__ = [
     "Case",
     "CaseFile",
-    "Decided",
     "Failure",
     "Result",
-    "case_of",
     "find_cases",
     "load_cases",
     "read_cases",

@@ -1,18 +1,12 @@
 """
-The report on a run of cases: in lines for a person, in JSON, and as JUnit XML for a build server.
+The report on a run of cases: in lines for a person, and in JSON.
 """
-
-import re
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any
 
 from .run import Result
-
-
-# What XML 1.0 has no way to write, section 2.2.
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,47 +72,3 @@ def _case(result: Result) -> dict[str, Any]:
         "failed_steps": result.failed_steps,
         "failures": failures,
     }
-
-
-def junit(suites: Iterable[Suite]) -> str:
-    """
-    Returns JUnit XML as build servers read it: a `testsuite` for each file, and a `testcase` for each case. Each case
-    that failed has a `failure`, with the file and line of its first failing step.
-    """
-    from xml.etree import ElementTree as ET
-
-    suites = list(suites)
-    root = ET.Element("testsuites", {"name": "guardrails policy test", **_counts(suites)})
-    for suite in suites:
-        named = {"name": _xml(suite.policy), "file": _xml(suite.file)}
-        element = ET.SubElement(root, "testsuite", {**named, **_counts([suite])})
-        for result in suite.results:
-            case = ET.SubElement(
-                element,
-                "testcase",
-                classname=_xml(suite.policy),
-                name=_xml(result.case.name),
-                file=_xml(result.case.file),
-                line=str(result.case.line),
-                time=f"{result.seconds:.3f}",
-            )
-            if not result.passed:
-                first, told = str(result.failures[0]), (f"{result.case.file}:{f.line}: {f}" for f in result.failures)
-                ET.SubElement(case, "failure", type="decision", message=_xml(first)).text = _xml("\n".join(told))
-    ET.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
-
-
-def _counts(suites: Sequence[Suite]) -> dict[str, str]:
-    seconds = sum(result.seconds for suite in suites for result in suite.results)
-    return {
-        "tests": str(sum(len(suite.results) for suite in suites)),
-        "failures": str(sum(len(suite.failed) for suite in suites)),
-        "errors": "0",
-        "skipped": "0",
-        "time": f"{seconds:.3f}",
-    }
-
-
-def _xml(text: str) -> str:
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

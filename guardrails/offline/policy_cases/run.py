@@ -55,8 +55,6 @@ class Result:
     """All of them."""
     steps: int = 0
     """Steps that were run, repetitions counted."""
-    seconds: float = 0.0
-    """How long that took, where a shell measured it."""
 
     @property
     def passed(self) -> bool:

@@ -10,7 +10,6 @@ from guardrails.core.guards.repeats.duplicates import REPAIRABLE
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import micro_dollars
 from guardrails.offline.judge.evidence import SUCCESS, Worth, evidence_of, outcome_of_call
-from guardrails.offline.judge.judgement import MAX_TOOLS, OTHER_TOOLS
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.offline.readers.same_call import signature_of
 
@@ -96,9 +95,7 @@ class Quality:
     def _tally(self, tool: str) -> Tally:
         tally = self.tallies.get(tool)
         if tally is None:
-            if len(self.tallies) >= MAX_TOOLS:
-                tool = OTHER_TOOLS
-            tally = self.tallies.setdefault(tool, Tally(tool))
+            tally = self.tallies[tool] = Tally(tool)
         return tally
 
 

@@ -5,7 +5,6 @@ The findings, for another program.
 from collections.abc import Sequence
 from typing import Any
 
-from guardrails.offline.judge.judgement import OTHER_TOOLS
 from guardrails.offline.quality.page.reasons import FORMULA, ranked, reasons
 from guardrails.offline.quality.suggestions.bounds import summed
 from guardrails.offline.quality.suggestions.suggest import Suggestion, suggestion
@@ -20,8 +19,7 @@ def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
     """
     Returns the suggestions that the figures support beyond the settings of *policy*, the busiest tools first.
     """
-    known = (tally for tally in quality.tallies.values() if tally.tool != OTHER_TOOLS)
-    busiest = sorted(known, key=lambda tally: (-tally.calls, tally.tool))
+    busiest = sorted(quality.tallies.values(), key=lambda tally: (-tally.calls, tally.tool))
     plans = {tally.tool: policy.chain.plan(tally.tool) for tally in busiest}
     pool = summed(tally.stable for tally in busiest if plans[tally.tool].tool.read_only)
     made = []
@@ -46,7 +44,6 @@ def to_dict(found: Found, suggested: Sequence[Suggestion]) -> dict[str, Any]:
         "sources": sorted(quality.sources),
         "model_cost_usd": quality.model_cost / 1_000_000,
         "broken_lines": found.broken_lines,
-        "finished": found.finished,
         "seconds": round(found.seconds, 3),
         "read_as": found.read_as,
         "without_calls": found.without,

@@ -1,18 +1,16 @@
 """
-Count files of records: the shell, which reads, tells of its progress and can be interrupted.
+Counts files of records.
 """
 
 import time
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
-from guardrails.offline.judge.files.inputs import Input, put_out_told
-from guardrails.offline.judge.files.interrupts import interruptible
-from guardrails.offline.judge.files.progress import Progress, share_of
-from guardrails.offline.judge.files.run import AT_ONCE, MAX_NOTICES, broken_lines, seldom_collected, why
-from guardrails.offline.readers import Copies, ReaderError, Report, open_calls
+from guardrails.offline.judge.run import seldom_collected
+from guardrails.offline.pages.numbers import plural
+from guardrails.offline.readers import Report
+from guardrails.offline.readers.inputs import Input, calls_of
 from guardrails.policy.policy import Policy
 
 from .counting import Quality
@@ -34,52 +32,21 @@ class Found:
     """What each file looks like that gave no calls."""
     broken_lines: int = 0
     seconds: float = 0.0
-    finished: bool = True
-    """False: it was interrupted; the figures are of what was read until then."""
 
 
-def count_files(
-    policy: Policy, files: Sequence[Input], on_progress: Callable[[Progress], object] | None = None
-) -> Found:
+def count_files(policy: Policy, files: Sequence[Input], tell: Callable[[str], object] | None = None) -> Found:
     """
-    Returns the figures of all tools in *files*, streaming. Ctrl-C ends the work early.
+    Returns the figures of all tools in *files*, streaming; the progress goes to *tell*.
 
     Raises OSError if a file given by name cannot be read, ReaderError for zstd without a package for it.
     """
     quality = Quality(lambda name: policy.chain.plan(name).tool)
-    found, copies = Found(quality, policy.name), Copies()
-    began, sizes = time.monotonic(), [file.size for file in files]
-    with interruptible() as interrupted, seldom_collected():
-        for number, file in enumerate(files, 1):
-            report = Report()
-            try:
-                calls = copies.once(open_calls(file.path, report, source=file.folder, rotated=file.rotated))
-                while not interrupted:
-                    before = quality.calls
-                    for call in islice(calls, AT_ONCE):
-                        quality.count(call)
-                    if on_progress is not None:
-                        seconds = time.monotonic() - began
-                        share = share_of(sizes, number - 1, report.read)
-                        on_progress(Progress(file.path, number, len(files), quality.calls, seconds, share))
-                    if quality.calls - before < AT_ONCE:
-                        break
-            except (OSError, ReaderError) as error:
-                if not file.found:
-                    raise
-                report.note(file.path, f"cannot be read: {why(error)}")
-                report.gave_none(file.path, f"cannot be read: {why(error)}")
-            found.read_as |= report.read_as
-            found.without |= report.without
-            found.broken_lines += report.broken_count
-            found.notices = [*found.notices, *report.notices, *broken_lines(report)][:MAX_NOTICES]
-            if interrupted:
-                found.finished = False
-                break
-        for call in copies.rest():
+    report, began = Report(), time.monotonic()
+    with seldom_collected():
+        for call in calls_of(files, report, tell):
             quality.count(call)
-    if quality.forgotten:
-        found.notices.append(put_out_told(quality.forgotten))
-    found.notices[:0] = copies.notices()
-    found.seconds = time.monotonic() - began
-    return found
+    if put_out := quality.forgotten:
+        was = "was" if put_out == 1 else "were"
+        report.notices.append(f"{plural(put_out, 'session')} {was} put out of memory while others went on")
+    seconds = time.monotonic() - began
+    return Found(quality, policy.name, report.notices, report.read_as, report.without, report.broken_count, seconds)

@@ -4,7 +4,6 @@ Files that hold the same calls: checkpoints, forks and copies of sessions count 
 
 import gzip
 import json
-import signal
 
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ import pytest
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.files.inputs import inputs
-from guardrails.offline.judge.files.progress import Progress
-from guardrails.offline.judge.files.run import AT_ONCE, Work, judge_files
-from guardrails.offline.judge.files.session_case import session_case
 from guardrails.offline.judge.result import Judgement
+from guardrails.offline.judge.run import judge_files
 from guardrails.offline.learning.extract import extract
 from guardrails.offline.quality.run import count_files
+from guardrails.offline.readers.inputs import inputs
 from guardrails.sinks import JsonLines
 
 
@@ -49,8 +46,8 @@ def write(path: Path, text: list[str]) -> Path:
     return path
 
 
-def judged(*paths: Path, **settings: Any) -> Judgement:
-    return judge_files(Work([ALWAYS], inputs(map(str, paths)), **settings))[0]
+def judged(*paths: Path) -> Judgement:
+    return judge_files([ALWAYS], inputs(map(str, paths)))[0]
 
 
 def figures(judgement: Judgement) -> dict[str, Any]:
@@ -107,13 +104,6 @@ def test_a_report_counts_each_call_once(checkpoints: list[Path], folder: Path) -
     assert "copies of calls" in found.notices[0]
 
 
-def test_a_case_holds_each_call_once(checkpoints: list[Path], folder: Path) -> None:
-    last = [str(checkpoints[-1])]
-    assert session_case(ALWAYS, "always", inputs([str(folder)]), "s") == session_case(
-        ALWAYS, "always", inputs(last), "s"
-    )
-
-
 def test_training_counts_each_call_once_whenever_its_copy_comes(
     checkpoints: list[Path], folder: Path, tmp_path: Path
 ) -> None:
@@ -125,29 +115,6 @@ def test_training_counts_each_call_once_whenever_its_copy_comes(
     later = extract([folder], tmp_path / "two")
     assert later.cells == together.cells
     assert any("60 copies of calls" in notice for notice in later.notices)
-
-
-def test_what_was_interrupted_among_copies_goes_on_exactly(folder: Path, tmp_path: Path) -> None:
-    write(folder / "a.jsonl", lines(3 * AT_ONCE)[:-1])
-    write(folder / "b.jsonl", lines(4 * AT_ONCE)[:-1])
-    write(folder / "c.jsonl", lines(4 * AT_ONCE))
-    checkpoint, runs = tmp_path / "work", 0
-    whole = judged(folder, decisions=tmp_path / "whole")
-    while True:
-        runs += 1
-        asked = iter([False, True])
-
-        def tell(_: Progress, asked: Any = asked) -> None:
-            if next(asked, False):
-                signal.raise_signal(signal.SIGINT)
-
-        part = judged(folder, checkpoint=checkpoint, decisions=tmp_path / "parts", on_progress=tell)
-        if part.finished:
-            break
-    assert runs > 2
-    assert figures(part) == figures(whole)
-    assert [notice for notice in part.notices if "copies" in notice] == whole.notices[:1]
-    assert (tmp_path / "parts").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 def test_our_own_records_given_twice_count_once(folder: Path, tmp_path: Path) -> None:

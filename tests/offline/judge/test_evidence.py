@@ -50,8 +50,7 @@ def test_what_is_remembered_is_bounded(story: list[tuple[int, int | None]]) -> N
     assert len(past.sigs) == len(past.evidence) == len(past.said) == min(len(story), WINDOW + 1)
 
 
-@pytest.mark.parametrize("settled", [False, True])
-def test_results_are_alike_but_for_clocks_and_ids_whether_their_text_is_kept_or_not(settled: bool) -> None:
+def test_results_are_alike_but_for_clocks_and_ids() -> None:
     past = Past()
     for sig, evidence, said in (
         (7, 1, "3 passed in 0.12s"),
@@ -62,9 +61,6 @@ def test_results_are_alike_but_for_clocks_and_ids_whether_their_text_is_kept_or_
         (4, None, "3 passed in 0.12s"),
     ):
         past.add(sig, evidence, said)
-    if settled:
-        past.settle()
-        assert not any(isinstance(said, str) for said in past.said)
     past.add(7, 9, "3 passed in 0.34s")
     assert [past.alike(at) for at in range(6)] == [True, False, False, False, False, False]
     assert past.twin() == 0

@@ -11,7 +11,7 @@ import pytest
 
 from guardrails import Budget, JsonLines, Policy, Rate, Rule
 from guardrails.offline.judge.exact import Exactness, replayed
-from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.readers.inputs import inputs
 
 
 def policy(calls: int = 3) -> Policy:

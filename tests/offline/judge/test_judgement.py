@@ -2,8 +2,6 @@
 Judging a policy call by call.
 """
 
-import json
-
 from collections.abc import Callable
 from itertools import chain, zip_longest
 from typing import Any
@@ -29,10 +27,11 @@ from guardrails.core.outcome import ResultClassifier
 from guardrails.core.values.types import Nudge
 from guardrails.core.values.usage import Price
 from guardrails.offline.judge.counting import Said
-from guardrails.offline.judge.judgement import MAX_TOOLS, MOST, OTHER_TOOLS, Judge
+from guardrails.offline.judge.judgement import MOST, Judge
 from guardrails.offline.judge.result import Tally
-from guardrails.offline.judge.track import track_of
+from guardrails.offline.judge.track import MAX_CELLS
 from guardrails.offline.readers import RecordedCall
+from tests.offline.judging import judged as told
 
 
 Calls = Callable[..., list[RecordedCall]]
@@ -47,7 +46,7 @@ def codes(policy: Policy | Guard, made: list[RecordedCall]) -> list[str | None]:
 
 def judged(policy: Policy | Guard, made: list[RecordedCall]) -> tuple[list[Said], Tally]:
     judge = Judge(policy if isinstance(policy, Policy) else Policy([policy]))
-    said = [judge.judge(call) for call in made]
+    said = told(judge, made)
     return said, judge.judgement().total
 
 
@@ -104,7 +103,7 @@ def test_without_times_every_wait_is_over(calls: Calls) -> None:
 def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls) -> None:
     policy = Policy([Budget(max_elapsed=1.0), Growth(max_calls_per_second=1), Rate(max_calls_per_minute=1)])
     judge = Judge(policy)
-    assert [judge.judge(call).code for call in calls("a=1", "b=1", "c=1", timed=False)] == [None] * 3
+    assert [each.code for each in told(judge, calls("a=1", "b=1", "c=1", timed=False))] == [None] * 3
     judgement = judge.judgement()
     assert set(judgement.not_judged) == {"budget.max_elapsed", "growth", "rate"}
     assert judgement.not_judged["rate"] == "no times in data"
@@ -113,7 +112,7 @@ def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls
 def test_without_times_every_repeat_of_a_failure_counts_as_soon_and_that_is_said(calls: Calls) -> None:
     made = calls(*[{"call": "a!no such file", "error_type": "not_found"}] * 2, timed=False)
     judge = Judge(Policy([Loops()]))
-    assert [judge.judge(call).code for call in made] == [None, "loops.unrepaired"]
+    assert [each.code for each in told(judge, made)] == [None, "loops.unrepaired"]
     assert judge.judgement().not_judged == {"loops.settled_for": "no times in data: every repeat counts as soon"}
 
 
@@ -174,8 +173,7 @@ def test_turns_are_those_of_the_model_responses(calls: Calls) -> None:
 
 def test_without_turns_the_cap_on_turns_and_on_refusals_is_not_judged(calls: Calls) -> None:
     judge = Judge(Policy([Budget(max_turns=1), Denials(), ALWAYS]))
-    for call in calls("a=1", "b=1", "b=1"):
-        judge.judge(call)
+    told(judge, calls("a=1", "b=1", "b=1"))
     judgement = judge.judgement()
     assert set(judgement.not_judged) == {"budget.max_turns", "denials"}
     assert judgement.total.denied == {"duplicates.window": 1}
@@ -233,7 +231,7 @@ def test_responses_are_charged_what_they_cost_or_what_the_policy_says(calls: Cal
     priced = Policy([Budget(max_cost_usd=1.5)], prices={"small": Price(input_mtok=1.0)})
     assert codes(priced, made) == [None, "budget.max_cost_usd", "budget.max_cost_usd"]
     judge = Judge(Policy([Budget(max_cost_usd=1.5)]))
-    assert [judge.judge(call).code for call in made] == [None] * 3
+    assert [each.code for each in told(judge, made)] == [None] * 3
     assert judge.judgement().not_judged == {"budget.max_cost_usd": "no costs, nor prices in the policy, in data"}
 
 
@@ -246,7 +244,7 @@ def test_sessions_are_told_apart_by_source_and_id_and_may_be_interleaved(calls: 
     one, two = calls("a=1", "a=1"), calls("a=1", "a=1", session_id="../../etc/passwd\x00\ud800")
     other = calls("a=1", source="elsewhere")
     said, total = judged(ALWAYS, [one[0], two[0], other[0], one[1], two[1]])
-    assert [each.decision for each in said] == ["allow"] * 3 + ["deny"] * 2
+    assert [each.decision for each in said] == ["allow", "deny", "allow", "deny", "allow"]
     assert total.sessions == 3
 
 
@@ -268,8 +266,8 @@ def test_arguments_are_checked_against_what_the_policy_declares(calls: Calls) ->
 def test_arguments_that_are_no_json_are_refused(calls: Calls) -> None:
     judge = Judge(Policy([Validation()]))
     said = [
-        judge.judge(call).code
-        for call in calls({"call": "a=1", "arguments": '{"n": '}, {"call": "a=1", "arguments": "x"})
+        each.code
+        for each in told(judge, calls({"call": "a=1", "arguments": '{"n": '}, {"call": "a=1", "arguments": "x"}))
     ]
     assert said == ["validation.arguments", None]
 
@@ -299,8 +297,7 @@ def test_nudges_are_counted_and_wrong_where_the_call_brought_something(calls: Ca
 
 def test_stops_and_time_lines_say_which_call_was_stopped_and_whether_it_was_pointless(calls: Calls) -> None:
     judge = Judge(Policy([ALWAYS]))
-    for call in calls("a=1", "a=1", "b=1", "b=2", "c=1", "c?"):
-        judge.judge(call)
+    told(judge, calls("a=1", "a=1", "b=1", "b=2", "c=1", "c?"))
     judgement = judge.judgement()
     assert [(stop.call_index, stop.decision, stop.pointless) for stop in judgement.stops] == [
         (1, "deny", True),
@@ -319,8 +316,7 @@ def test_the_time_lines_of_one_name_are_kept_by_source_and_by_life(calls: Calls)
         calls("a=1", "a=1", "b=1", source="more"),
         calls("a=1", "a=1", "b=1", "b=1", run="r2"),
     ]
-    for call in filter(None, chain.from_iterable(zip_longest(*lives))):
-        judge.judge(call)
+    told(judge, filter(None, chain.from_iterable(zip_longest(*lives))))
     judgement = judge.judgement()
     assert {(line.source, line.run): len(line.cells) for line in judgement.timelines} == {
         ("data", ""): 2,
@@ -332,16 +328,14 @@ def test_the_time_lines_of_one_name_are_kept_by_source_and_by_life(calls: Calls)
 
 def test_a_guard_in_observe_mode_has_time_lines_too(calls: Calls) -> None:
     judge = Judge(Policy([Duplicates(window=5, rule="always", mode="observe")]))
-    for call in calls("a=1", "a=1", "b=1"):
-        judge.judge(call)
+    told(judge, calls("a=1", "a=1", "b=1"))
     (line,) = judge.judgement().timelines
     assert line.cells[1] == (1, "observe", "duplicates.window")
 
 
 def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
     judge = Judge(Policy([ALWAYS]))
-    for call in [*calls("a=1", "a=1", "b=1"), *calls("a=1", source="more")]:
-        judge.judge(call)
+    told(judge, [*calls("a=1", "a=1", "b=1"), *calls("a=1", source="more")])
     judgement = judge.judgement()
     assert [(tally.source, tally.calls, tally.denials) for tally in judgement.tallies] == [
         ("data", 3, 1),
@@ -350,29 +344,13 @@ def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
     assert {name: tally.calls for name, tally in judgement.tools.items()} == {"a": 3, "b": 1}
 
 
-def test_a_model_that_makes_up_tools_does_not_fill_the_memory(calls: Calls) -> None:
+def test_the_stops_of_one_time_line_are_bounded_and_all_of_them_counted(calls: Calls) -> None:
     judge = Judge(Policy([ALWAYS]))
-    (call,) = calls("a=1")
-    for n in range(MAX_TOOLS + 3):
-        call.tool, call.turn = f"made_up_{n}", n
-        judge.judge(call)
-    assert judge.tallies["data"][OTHER_TOOLS].calls == 3
-
-
-def test_a_judgement_goes_on_from_its_figures_and_sessions(calls: Calls) -> None:
-    policy = Policy([Denials(max_turns_in_a_row=2), EVIDENCE])
-    made = repeats(calls, "a=1", "a=1", "a=1", "a=1", "b=1", "b=2")
-    whole = Judge(policy)
-    for call in made:
-        whole.judge(call)
-    first = Judge(policy)
-    for call in made[:4]:
-        first.judge(call)
-    second = Judge(policy, first.tracks)
-    second.take_over(json.loads(json.dumps(first.to_dict())))
-    for call in made[4:]:
-        second.judge(call)
-    assert second.judgement() == whole.judgement()
+    made = calls(*["a=1"] * (MAX_CELLS + 6))
+    told(judge, made)
+    (line,) = judge.judgement().timelines
+    assert [cell[1] for cell in line.cells].count("deny") == MAX_CELLS
+    assert judge.judgement().total.denied == {"duplicates.window": MAX_CELLS + 5}
 
 
 @pytest.fixture
@@ -389,8 +367,7 @@ def nudging() -> Guard:
 
 def test_tools_that_nobody_lists_are_not_judged(calls: Calls) -> None:
     judge = Judge(Policy([ToolFilter(), EVIDENCE, Validation(), Retryable(), Growth(max_requests_per_second=1)]))
-    for call in calls("a=1"):
-        judge.judge(call)
+    told(judge, calls("a=1"))
     assert set(judge.judgement().not_judged) == {
         "tool_filter.unknown",
         "validation",
@@ -410,11 +387,6 @@ def test_numbers_that_no_state_has_room_for_are_bounded(calls: Calls) -> None:
         "sig": -big,
     }
     made = calls({"call": "a=1", "turn": 1}, {"call": "a=1", **odd}, {"call": "a!x", **odd, "masked_hash": -big}, "a=1")
-    whole, packed = Judge(Policy([EVIDENCE, Denials()])), Judge(Policy([EVIDENCE, Denials()]))
-    for call in made:
-        assert (
-            packed._track is None
-            or packed._track.to_bytes() == track_of(packed._track.to_bytes(), packed.lens).to_bytes()
-        )
-        assert packed.judge(call) == whole.judge(call)
+    whole = Judge(Policy([EVIDENCE, Denials()]))
+    told(whole, made)
     assert whole.judgement().total.tokens == 2 * MOST

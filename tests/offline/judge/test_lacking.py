@@ -11,6 +11,7 @@ from guardrails.core.engine.plan import Rule
 from guardrails.core.guards.base import Guard
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.readers import RecordedCall
+from tests.offline.judging import judged
 
 
 Calls = Callable[..., list[RecordedCall]]
@@ -35,8 +36,7 @@ def test_reasons_name_the_sources(calls: Calls) -> None:
         *calls("a=1", source="two", turn=1, tokens_in=1),
         *calls("a=1", source="two", session_id="other"),
     ]
-    for call in told:
-        judge.judge(call)
+    judged(judge, told)
     said = judge.judgement().not_judged
     assert said["rate"] == said["tools.rate"] == said["tools.budget.max_elapsed"] == "no times in one"
     assert (
@@ -49,7 +49,7 @@ def test_reasons_name_the_sources(calls: Calls) -> None:
 def test_what_no_source_holds_is_said_so_and_many_are_counted(calls: Calls) -> None:
     judge = Judge(Policy([Rate(max_calls_per_second=1), Budget(max_tokens=5, max_cost_usd=1.0)]))
     for n in range(8):
-        judge.judge(calls("a=1", source=f"s{n}", timed=n > 6)[0])
+        judge.judge(calls("a=1", source=f"s{n}", timed=n > 6))
     said = judge.judgement().not_judged
     assert said["rate"] == "no times in s0, s1, s2, s3, s4, s5 and 1 more sources"
     assert said["budget.max_tokens"] == "no token usage in any source"
@@ -58,8 +58,7 @@ def test_what_no_source_holds_is_said_so_and_many_are_counted(calls: Calls) -> N
 
 def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
     judge = Judge(Policy([Budget(max_calls=1)], scopes={"user": [Budget(max_calls=1)]}))
-    for call in calls("a=1 a=2"):
-        judge.judge(call)
+    judge.judge(calls("a=1 a=2"))
     assert judge.judgement().not_judged == {"scopes.user": "no transcript says whose a session is"}
 
 
@@ -82,8 +81,7 @@ def test_sessions_that_do_not_tell_responses_apart_are_said_once(
         *calls("a=1", source="timed"),
         *calls("a=1", source="turned", turn=1),
     ]
-    for call in told:
-        judge.judge(call)
+    judged(judge, told)
     found = judge.judgement()
     lacking = "no times and no word on which response made a call in 1 of 4 sessions (bare)"
     assert found.notices == ([] if does is None else [f"{lacking}: {does}"])

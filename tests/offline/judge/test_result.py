@@ -27,10 +27,6 @@ def test_adding_leaves_what_is_added_as_it_is() -> None:
     assert whole.denied == {"a": 4}
 
 
-def test_a_tally_is_json_and_back() -> None:
-    assert Tally.from_dict(json.loads(json.dumps(TWO.to_dict()))) == TWO
-
-
 def test_a_tally_of_no_calls_has_no_rates() -> None:
     assert Tally("none").wrong_per_1000 == Tally("none").wrong_observed_per_1000 == 0
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from guardrails import Budget, JsonLines, Policy
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.files.inputs import calls_of, inputs
-from guardrails.offline.judge.files.run import Work, judge_files
+from guardrails.offline.judge.run import judge_files
 from guardrails.offline.learning.rows.sources import sources
 from guardrails.offline.quality.run import count_files
 from guardrails.offline.readers import Report
+from guardrails.offline.readers.inputs import calls_of, inputs
 from guardrails.sinks.rotate import rotated
 
 
@@ -69,7 +69,7 @@ def test_a_session_whose_records_were_rotated_is_judged_and_counted_as_one(tmp_p
             (call.source, call.call_index, call.ts_ms, call.error_type, call.has_result)
             for call in calls_of(files, report)
         ]
-        [judgement] = judge_files(Work([policy], files))
+        [judgement] = judge_files([policy], files)
         told = judgement.to_dict() | {"seconds": 0}
         read_as = list(told.pop("read_as").values())
         return calls, report.notices, told, read_as, count_files(policy, files).quality.sessions

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.judge.shipped_policies import row
 from guardrails import Policy
-from guardrails.offline.judge.files.inputs import inputs
-from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement, Tally, add
+from guardrails.offline.judge.run import judge_files
+from guardrails.offline.readers.inputs import inputs
 
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
@@ -29,7 +29,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def judged() -> dict[str, Judgement]:
     policies = [Policy.load(name) for name in ("default", "strict", "observe")]
-    made = judge_files(Work(policies, inputs(sorted(map(str, DATA.glob("*.jsonl.gz"))))))
+    made = judge_files(policies, inputs(sorted(map(str, DATA.glob("*.jsonl.gz")))))
     return {judgement.policy: judgement for judgement in made}
 
 

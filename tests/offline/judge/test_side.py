@@ -10,7 +10,7 @@ from guardrails.core.engine.prepare import Prepared
 from guardrails.core.state.state import Pending
 from guardrails.core.values.types import ToolCall
 from guardrails.offline.judge.evidence import SUCCESS
-from guardrails.offline.judge.side import Shown, Side
+from guardrails.offline.judge.track import Shown, Side
 
 
 def made(policy: Policy) -> Side:

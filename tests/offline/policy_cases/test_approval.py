@@ -10,7 +10,6 @@ import pytest
 from guardrails import Approve, Duplicates, Policy
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.policy_cases.reading import read_cases
-from guardrails.offline.policy_cases.recorded import Decided, case_of
 from guardrails.offline.policy_cases.run import run_case
 from guardrails.offline.readers import Report, open_calls
 from guardrails.offline.readers.base import RecordedCall
@@ -67,15 +66,13 @@ def recorded(number: int, usd: int, result: Any = "paid") -> RecordedCall:
 def test_a_recorded_call_that_ran_is_taken_for_approved() -> None:
     judge = Judge(POLICY)
     calls = [recorded(0, 1), recorded(1, 2), recorded(2, 1)]
-    said = [judge.judge(call) for call in calls]
+    said = judge.judge(calls)
     assert [(one.decision, one.code) for one in said] == [
         ("pending", "approve.pending"),
         ("pending", "approve.pending"),
         ("deny", "duplicates.window"),
     ]
     assert judge.judgement().tallies[0].nudged == {"approve.pending": 2}
-    text = case_of(calls, [Decided(one.decision, one.code, one.observed) for one in said])
-    assert failures(text) == []
 
 
 def test_a_refused_call_of_our_own_records_holds_up_no_other(tmp_path: Path) -> None:
@@ -93,4 +90,4 @@ def test_a_refused_call_of_our_own_records_holds_up_no_other(tmp_path: Path) -> 
         ("look", "allow", True),
     ]
     judge = Judge(POLICY)
-    assert [judge.judge(call).decision for call in calls] == ["pending", "pending", "allow"]
+    assert [each.decision for each in judge.judge(calls)] == ["pending", "pending", "allow"]

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Policy, Summary
 from guardrails.cli import app
-from guardrails.offline.judge.files.inputs import inputs
-from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Tally
+from guardrails.offline.judge.run import judge_files
+from guardrails.offline.readers.inputs import inputs
 
 
 class Step(NamedTuple):
@@ -152,8 +152,8 @@ def asked(*arguments: object) -> str:
 
 
 def judged(records: Path, *policies: str) -> list[Tally]:
-    work = Work([Policy.load(policy) for policy in policies], inputs([str(records)]))
-    return [judgement.total for judgement in judge_files(work)]
+    judged = judge_files([Policy.load(policy) for policy in policies], inputs([str(records)]))
+    return [judgement.total for judgement in judged]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Tool
-from guardrails.offline.judge.judgement import MAX_TOOLS, OTHER_TOOLS
 from guardrails.offline.quality import counting
 from guardrails.offline.quality.counting import (
     MAX_CODES,
@@ -153,12 +152,6 @@ def test_the_session_that_was_idle_for_longest_is_put_out_first(
     quality = counted([call for session in order for call in calls("a=1", session=session)])
     assert quality.tallies["a"].repeats == 3
     assert quality.forgotten == 2
-
-
-def test_tools_are_bounded_whatever_names_a_model_makes_up(calls: Calls, counted: Counted) -> None:
-    quality = counted(call for n in range(MAX_TOOLS + 50) for call in calls(f"t{n}=1", session=f"s{n % 7}"))
-    assert len(quality.tallies) == MAX_TOOLS + 1
-    assert quality.tallies[OTHER_TOOLS].calls == 50
 
 
 def test_codes_are_bounded_whatever_a_record_holds(calls: Calls, counted: Counted) -> None:

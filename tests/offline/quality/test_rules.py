@@ -39,8 +39,9 @@ def call_of(text: str) -> RecordedCall:
 def test_what_the_rule_evidence_refuses_is_what_a_judgement_of_it_finds(told: list[str]) -> None:
     judge = Judge(EVIDENCE)
     quality = Quality(lambda name: EVIDENCE.chain.plan(name).tool)
+    if told:
+        judge.judge([call_of(text) for text in told])
     for text in told:
-        judge.judge(call_of(text))
         quality.count(call_of(text))
     found = judge.judgement().total
     counted = [odds for tally in quality.tallies.values() for odds in tally.evidence.values()]
@@ -52,8 +53,8 @@ def test_what_the_rule_evidence_refuses_is_what_a_judgement_of_it_finds(told: li
 def test_the_first_call_that_always_would_refuse_is_the_first_that_is_counted(told: list[str]) -> None:
     judge = Judge(Policy([Duplicates(rule="always", window=20)], tools=TOOLS))
     quality = Quality(lambda name: EVIDENCE.chain.plan(name).tool)
-    for text in told:
-        said = judge.judge(call_of(text))
+    decided = judge.judge([call_of(text) for text in told]) if told else []
+    for text, said in zip(told, decided, strict=True):
         quality.count(call_of(text))
         counted = sum(odds.n for tally in quality.tallies.values() for odds in tally.always.values())
         assert counted == (said.code == "duplicates.window")

@@ -1,10 +1,8 @@
 """
-Counting files: what is broken, missing or interrupted is told.
+Counting files: what is broken, or missing is told.
 """
 
 import json
-import os
-import signal
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +10,9 @@ from typing import Any
 import pytest
 
 from guardrails import Policy
-from guardrails.offline.judge.files.inputs import inputs
-from guardrails.offline.judge.files.progress import Progress
-from guardrails.offline.quality import counting, run
+from guardrails.offline.quality import counting
 from guardrails.offline.quality.run import count_files
+from guardrails.offline.readers.inputs import inputs
 
 
 @pytest.fixture
@@ -46,7 +43,7 @@ def test_files_are_counted_one_after_the_other(tmp_path: Path, policy: Policy) -
     for name in ("a", "b"):
         written(tmp_path / f"{name}.jsonl", 20, session=name)
     found = count_files(policy, inputs([str(tmp_path)]))
-    assert (found.quality.calls, found.quality.sessions, found.finished) == (40, 2, True)
+    assert (found.quality.calls, found.quality.sessions) == (40, 2)
     assert found.notices == []
 
 
@@ -59,27 +56,11 @@ def test_a_broken_line_is_counted_and_named_and_the_rest_read(tmp_path: Path, po
     assert any("calls.jsonl" in notice for notice in found.notices)
 
 
-def test_progress_is_told(tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "AT_ONCE", 8)
-    told: list[Progress] = []
-    count_files(policy, inputs([str(written(tmp_path / "calls.jsonl", 20))]), told.append)
-    assert [progress.calls for progress in told] == [8, 16, 20]
-
-
-def test_ctrl_c_ends_the_work_with_the_figures_so_far(
-    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "AT_ONCE", 8)
-    files = inputs([str(written(tmp_path / f"{name}.jsonl", 40, session=name)) for name in "ab"])
-
-    def interrupt(progress: Progress) -> None:
-        if progress.calls == 16:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    found = count_files(policy, files, interrupt)
-    assert not found.finished
-    assert found.quality.calls == 16
-    assert found.quality.tallies["look"].calls == 16
+def test_progress_is_told(tmp_path: Path, policy: Policy) -> None:
+    told: list[str] = []
+    path = written(tmp_path / "calls.jsonl", 600)
+    count_files(policy, inputs([str(path)]), told.append)
+    assert told == [f"{path}: 256 calls read", f"{path}: 512 calls read"]
 
 
 def test_sessions_that_were_put_out_of_memory_are_told(

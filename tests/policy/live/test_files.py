@@ -20,7 +20,7 @@ from guardrails import Approve, Budget, Guard, MemorySink, MemoryStore, Policy, 
 from guardrails.core.records.life import Rules
 from guardrails.core.records.replay import Replayed, replay, replay_together
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.readers.inputs import inputs
 from guardrails.policy.live.files import Loaded, PolicyFiles
 from guardrails.policy.source import digests
 from tests.interrupting import at

@@ -19,7 +19,7 @@ from guardrails import Budget, Lease, Leases, MemorySink, MemoryStore, Policy, S
 from guardrails.core.records.replay import Record, replay_together
 from guardrails.core.values.usage import Usage
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.files.inputs import Input
+from guardrails.offline.readers.inputs import Input
 from tests.interrupting import at
 
 

@@ -7,13 +7,13 @@ The page needs no network and no script. Words of transcripts in it are text.
 from collections.abc import Sequence
 from typing import Final
 
-from guardrails.offline.judge.files.inputs import formats_told
+from guardrails.offline.judge.counting import WHY
 from guardrails.offline.judge.result import Judgement
-from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.document import Section, document, plain_list, words
 from guardrails.offline.pages.markup import Markup, join, named, said, tag
 from guardrails.offline.pages.numbers import plural
 from guardrails.offline.pages.palette import Palette, legend, palette
+from guardrails.offline.readers.inputs import formats_told
 
 from . import lists, sections
 from .figures import Side, ranked, sides, watches
@@ -75,7 +75,7 @@ def page(judgement: Judgement, other: Judgement | None = None) -> str:
     heading = tag("h1", "Judgement of ", join([named(side.name) for side in all_sides], " and "))
     leads = [lead(side) for side in all_sides]
     parts = [each if isinstance(each.body, Markup) else each._replace(note="") for each in _parts(all_sides, colours)]
-    return document(title, [heading, *leads, *_alerts(all_sides)], headline(all_sides), parts, _footer(all_sides))
+    return document(title, [heading, *leads], headline(all_sides), parts, _footer(all_sides))
 
 
 def _parts(all_sides: Sequence[Side], colours: Palette) -> list[Section]:
@@ -120,20 +120,6 @@ def _parts(all_sides: Sequence[Side], colours: Palette) -> list[Section]:
     ]
 
 
-def _alerts(all_sides: Sequence[Side]) -> list[Markup]:
-    return [
-        tag(
-            "p",
-            named(side.name),
-            ": interrupted. The figures are of what was read until then; the same command goes on from there.",
-            class_="alert",
-            role="note",
-        )
-        for side in all_sides
-        if not side.judgement.finished
-    ]
-
-
 def _sessions(all_sides: Sequence[Side], colours: Palette) -> str:
     rows, left_out, codes = timelines(all_sides, colours)
     if not rows:
@@ -169,10 +155,6 @@ def _limits_of(side: Side) -> Markup:
         notices.insert(0, said(read))
     if found.broken_lines:
         notices.insert(0, Markup(f"{plural(found.broken_lines, 'line')} could not be read."))
-    if found.spilled_sessions:
-        notices.insert(
-            0, Markup(f"{plural(found.spilled_sessions, 'session')} did not fit into memory and went to disk.")
-        )
     more = len(notices) - MAX_NOTICES
     if more > 0:
         notices = [*notices[:MAX_NOTICES], Markup(f"and {more:,} more")]

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from guardrails.offline.judge.counting import WHY
 from guardrails.offline.judge.result import Tally
-from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.markup import Markup, named, tag
 from guardrails.offline.pages.numbers import count
 from guardrails.offline.pages.tables import Heading, row, table

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from guardrails.offline.judge.files.inputs import formats_told
 from guardrails.offline.judge.page.html import MAX_NOTICES
 from guardrails.offline.pages.bars import Bar, Part, bar_rows
 from guardrails.offline.pages.document import Section, document, plain_list, tiles, words
@@ -18,6 +17,7 @@ from guardrails.offline.pages.palette import Palette, legend, palette
 from guardrails.offline.quality.run import Found
 from guardrails.offline.quality.suggestions.suggest import Suggestion
 from guardrails.offline.quality.tally import Tally
+from guardrails.offline.readers.inputs import formats_told
 
 from .columns import COLUMNS, SHARES, loops_told
 from .durations import CSS as TIMES
@@ -60,7 +60,7 @@ def page(found: Found, suggestions: Sequence[Suggestion] = ()) -> str:
 
 def _lead(found: Found) -> list[Markup]:
     quality = found.quality
-    lines = [
+    return [
         tag(
             "p",
             f"{plural(quality.calls, 'recorded call')} of {plural(quality.sessions, 'session')},"
@@ -70,10 +70,6 @@ def _lead(found: Found) -> list[Markup]:
             class_="lead",
         )
     ]
-    if not found.finished:
-        text = "Interrupted. The figures are of what was read until then."
-        lines.append(tag("p", text, class_="alert", role="note"))
-    return lines
 
 
 def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:

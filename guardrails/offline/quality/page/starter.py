@@ -9,7 +9,6 @@ import glob
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from guardrails.offline.judge.judgement import OTHER_TOOLS
 from guardrails.offline.pages.markup import visible
 from guardrails.offline.pages.numbers import plural
 from guardrails.offline.quality.counting import Quality
@@ -111,7 +110,7 @@ def _tools(
         yield "  # - match: search"
         yield "  #   timeout: 30s"
         return
-    known = [tally for tally in found.tallies.values() if tally.tool != OTHER_TOOLS and tally.tool.isprintable()]
+    known = [tally for tally in found.tallies.values() if tally.tool.isprintable()]
     busiest = sorted(known, key=lambda tally: (tally.tool not in observed, -tally.calls, tally.tool))
     supported = {one.tool: one for one in suggestions}
     for tally in busiest[:SHOWN]:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardrails.offline.judge.counting import WHY
 from guardrails.offline.judge.page.html import page
 from guardrails.offline.judge.result import MAX_STOPS, Cell, Judgement, Stop, Tally, TimeLine
-from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.script import DIGEST, SCRIPT
 from tests.pages import EVIL, in_browser
 from tests.pages import Page as Parsed
@@ -95,7 +95,6 @@ def judgement(policy: str = "default", *, wrong: int = 1) -> Judgement:
         [line_of("coding", "first", 21, stops), line_of("coding", "second", 19, stops)],
         ["a.jsonl: 3 calls have no result"],
         broken_lines=2,
-        spilled_sessions=7,
         seconds=0.5,
     )
 
@@ -152,7 +151,6 @@ CASES = {
     "no calls": (Judgement("default"), None),
     "no calls, two": (Judgement("default"), Judgement("strict")),
     "nothing denied": (Judgement("default", [Tally("coding", sessions=3, calls=12)]), None),
-    "interrupted": (Judgement("default", finished=False), judgement()),
 }
 
 
@@ -375,12 +373,6 @@ def test_what_could_not_be_judged_and_what_was_met_is_told() -> None:
     assert "rate: the transcripts have no times" in text
     assert "a.jsonl: 3 calls have no result" in text
     assert "2 lines could not be read." in text
-    assert "7 sessions did not fit into memory" in text
-
-
-def test_an_interrupted_judgement_says_so_first() -> None:
-    text = Page(page(*CASES["interrupted"])).text
-    assert text.index("interrupted") < text.index("Stops by source")
 
 
 def named(name: str) -> Judgement:

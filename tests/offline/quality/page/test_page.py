@@ -171,10 +171,9 @@ def test_settings_are_shown_with_their_evidence(found: Found) -> None:
 
 
 def test_what_was_met_is_told() -> None:
-    met = found_of(Quality(lambda _: None), notices=["a.jsonl: 3 calls have no result"], broken_lines=2, finished=False)  # type: ignore[arg-type, return-value]
+    met = found_of(Quality(lambda _: None), notices=["a.jsonl: 3 calls have no result"], broken_lines=2)  # type: ignore[arg-type, return-value]
     text = Page(page(met)).text
     for said in (
-        "Interrupted. The figures are of what was read until then.",
         "2 lines could not be read.",
         "a.jsonl: 3 calls have no result",
         "No call was wasted.",

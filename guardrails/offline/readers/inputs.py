@@ -1,22 +1,30 @@
 """
-Finds the input to judge: files, and the files in folders.
+Finds the files to read, also those in folders, and reads their calls.
 """
 
 import os
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from guardrails.offline.pages.numbers import plural
-from guardrails.offline.readers import Copies, RecordedCall, Report, format_names, open_calls
-from guardrails.offline.readers.files import was_rotated
 from guardrails.sinks.rotate import name_before, rotated
+
+from .base import MAX_NAMED, RecordedCall, Report
+from .copies import Copies
+from .files import open_calls, was_rotated
+from .formats import format_names
+from .unpacked import ReaderError
 
 
 STDIN: Final = "-"
 SHOWN: Final = 3
 """Files without calls that are told of."""
+NAMED: Final = 20
+"""Broken lines of one file that a notice names."""
+TOLD_CALLS: Final = 256
+"""Calls between two words on progress."""
 MANY: Final = 15
 """Files of one folder from which on they are one source: a table with a row for each session file says nothing."""
 
@@ -33,13 +41,6 @@ class Input(NamedTuple):
     """What a table calls it in place of its own name: the folder that it was found in among many."""
     rotated: bool = False
     """Its records go on from those of files that it was before."""
-
-    @property
-    def size(self) -> int:
-        """
-        Its bytes. They are 0 for standard input, and for a file that is no longer there.
-        """
-        return 0 if self.path == STDIN else sum(map(_size, self.paths))
 
     @property
     def paths(self) -> list[Path]:
@@ -64,15 +65,48 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     return [each for place, each in found.items() if place not in parts]
 
 
-def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[RecordedCall]:
+def calls_of(
+    files: Iterable[Input], report: Report | None = None, tell: Callable[[str], object] | None = None
+) -> Iterator[RecordedCall]:
     """
-    Returns the calls of *files*, each once. Remarks on the way go into *report*. Raises as `open_calls` does.
+    Returns the calls of *files*, each once. Remarks on the way go into *report*, the progress to *tell*.
+
+    A file that was found in a folder and cannot be read is a remark. Raises as `open_calls` does for one given by name.
     """
-    copies, report = Copies(), Report() if report is None else report
+    copies, whole = Copies(), Report() if report is None else report
+    count = 0
     for file in files:
-        yield from copies.once(open_calls(file.path, report, source=file.folder, rotated=file.rotated))
+        own = Report()
+        try:
+            for call in copies.once(open_calls(file.path, own, source=file.folder, rotated=file.rotated)):
+                count += 1
+                if tell is not None and count % TOLD_CALLS == 0:
+                    tell(f"{file.path}: {count:,} calls read")
+                yield call
+        except (OSError, ReaderError) as error:
+            if not file.found:
+                raise
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            own.note(file.path, f"cannot be read: {why}")
+            own.gave_none(file.path, f"cannot be read: {why}")
+        whole.read_as |= own.read_as
+        whole.without |= own.without
+        whole.broken_count += own.broken_count
+        whole.notices = [*whole.notices, *own.notices, *_broken_lines(own)][:MAX_NAMED]
     yield from copies.rest()
-    report.notices += copies.notices()
+    whole.notices[:0] = copies.notices()
+
+
+def _broken_lines(report: Report) -> list[str]:
+    """
+    Returns a notice of the broken lines of one file, named as far as there is room.
+    """
+    if not report.broken:
+        return []
+    file = report.broken[0][0]
+    lines = ", ".join(str(line) for _, line in report.broken[:NAMED])
+    more = f" and {report.broken_count - NAMED:,} more" if report.broken_count > NAMED else ""
+    return [f"`{file}`: broken line{'s' if report.broken_count > 1 else ''} {lines}{more}"]
 
 
 def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
@@ -101,13 +135,6 @@ def formats_told(read_as: Mapping[str, str], without: Mapping[str, str]) -> str:
     ]
     none = f"; no calls in {plural(len(without), 'file')}" if without else ""
     return f"Read: {', '.join(said)}{none}." if said else ""
-
-
-def put_out_told(sessions: int) -> str:
-    """
-    Returns the notice, for a person, of *sessions* that memory had no room for.
-    """
-    return f"{plural(sessions, 'session')} {'was' if sessions == 1 else 'were'} put out of memory while others went on"
 
 
 def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
@@ -141,10 +168,3 @@ def _files(path: str) -> Iterator[Input]:
         yield Input(path, found=False)
     else:
         raise FileNotFoundError(f"no file or folder `{path}`")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -1,5 +1,5 @@
 """
-Which files are judged.
+Which files are read.
 """
 
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.offline.judge.files.inputs import MANY, inputs
+from guardrails.offline.readers.inputs import MANY, inputs
 
 
 def put(folder: Path, *names: str) -> None:
@@ -22,7 +22,6 @@ def test_files_of_a_folder_come_in_the_order_of_their_names_without_hidden_ones(
     found = inputs([str(tmp_path)])
     assert [Path(each.path).relative_to(tmp_path).as_posix() for each in found] == ["a.jsonl", "b.jsonl", "sub/c.jsonl"]
     assert all(each.found and each.folder is None for each in found)
-    assert found[0].size == 1
 
 
 def test_files_given_by_name_keep_their_order_and_are_read_once(tmp_path: Path) -> None:
@@ -39,7 +38,7 @@ def test_many_files_of_one_folder_are_one_source(tmp_path: Path) -> None:
 def test_standard_input_and_a_pipe_are_inputs(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     stdin, pipe = inputs(["-", tmp_path / "pipe"])
-    assert (stdin.path, stdin.size, pipe.found) == ("-", 0, False)
+    assert (stdin.path, pipe.found) == ("-", False)
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

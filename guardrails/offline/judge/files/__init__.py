@@ -1,3 +1,0 @@
-"""
-Judging files: many, in order, interrupted and taken up again.
-"""

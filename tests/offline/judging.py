@@ -1,0 +1,16 @@
+"""
+What the tests that judge share.
+"""
+
+from collections.abc import Iterable
+
+from guardrails.offline.judge.counting import Said
+from guardrails.offline.judge.judgement import Judge, sessions_of
+from guardrails.offline.readers import RecordedCall
+
+
+def judged(judge: Judge, calls: Iterable[RecordedCall]) -> list[Said]:
+    """
+    The words of *judge* on *calls*, session after session.
+    """
+    return [said for session in sessions_of(calls) for said in judge.judge(session)]
