@@ -207,7 +207,7 @@ def formats() -> Iterator[str]:
     yield from (
         f"extra {extra}"
         for extra in project["optional-dependencies"]
-        if extra not in {"dev", "docs", "fuzz", "notebook", "test"}
+        if extra not in {"dev", "docs", "notebook", "test"}
     )
     yield f"python-versions {project['requires-python']}"
 

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from guardrails import __version__
+from tests.tables import table
 
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 CONSUMER = (Path(__file__).parent / "consumer.txt").read_text()
@@ -154,11 +155,7 @@ def test_the_bare_wheel_has_its_command(python: Path, tmp_path: Path) -> None:
     assert "ok" in ran(command, "policy", "check", "policy.yaml", cwd=tmp_path)
 
 
-def test_the_bare_wheel_looks_at_its_machine(python: Path, tmp_path: Path) -> None:
-    assert ran(python.with_name("guardrails"), "doctor", cwd=tmp_path).strip()
-
-
-@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+@table("checker", ["mypy", "pyright"])
 def test_a_strict_checker_finds_the_types_of_the_installed_wheel(checker: str, python: Path, tmp_path: Path) -> None:
     pytest.importorskip(checker)
     (tmp_path / "consumer.py").write_text(CONSUMER)

@@ -2,7 +2,6 @@
 The programs in `examples/` do what their page says.
 """
 
-import ast
 import os
 import subprocess
 import sys
@@ -11,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import table
+
 from .examples import FOLDER, PRINTED, PROGRAMS, printed
+
+
+pytestmark = pytest.mark.system
 
 
 NEEDS = {"agent_with_a_budget": "openai", "train_a_week": "duckdb"}
@@ -45,7 +49,7 @@ sys.meta_path.insert(0, Hidden())
 """A `sitecustomize` module, so that processes that a program starts find as little."""
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name in LACKING])
+@table("name", [name for name in PROGRAMS if name in LACKING])
 def test_a_program_whose_extra_is_not_installed_says_how_to_get_it(name: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(HIDING)
     found = os.pathsep.join((str(tmp_path), str(FOLDER.parent)))
@@ -61,17 +65,3 @@ def test_a_program_whose_extra_is_not_installed_says_how_to_get_it(name: str, tm
     assert done.returncode != 0
     assert f'pip install "toolcall-guardrails[{LACKING[name]}]"' in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_there_are_six_and_the_page_tells_of_each() -> None:
-    assert len(PROGRAMS) == 6
-    assert set(PRINTED) == set(PROGRAMS)
-    page = (FOLDER / "README.md").read_text()
-    assert [name for name in PROGRAMS if f"| [{name}.py]({name}.py) | " not in page] == []
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_short_and_says_what_it_is(name: str) -> None:
-    text = (FOLDER / f"{name}.py").read_text()
-    assert len(text.splitlines()) <= 60
-    assert len((ast.get_docstring(ast.parse(text)) or "").splitlines()[0].split()) <= 25

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.tables import table
+
 
 ROOT = Path(__file__).parents[2]
 FILES = {path.stem: path for path in sorted((ROOT / ".github/workflows").glob("*.yml"))}
@@ -52,46 +54,19 @@ def commands(name: str) -> list[str]:
     return found
 
 
-def test_there_are_three() -> None:
-    assert set(FILES) == {"ci", "docs", "release"}
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_workflow_reads_only_and_ends(name: str) -> None:
+@table("name", FILES)
+def test_a_workflow_reads_only_ends_pins_its_actions_and_leaves_no_token_behind(name: str) -> None:
     assert read(name)["permissions"] == {"contents": "read"}
-    for job, _ in steps(name):
-        assert job["runs-on"] == "ubuntu-latest"
+    for job, step in steps(name):
         assert 0 < job["timeout-minutes"] <= 60
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+    for used in re.findall(r"uses: (.+)", FILES[name].read_text()):
+        assert used == PUBLISHES or re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", used), used
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_actions_are_pinned_by_a_commit_whose_version_is_told(name: str) -> None:
-    for _, step in steps(name):
-        assert ("uses" in step) != ("run" in step)
-    used = re.findall(r"uses: (.+)", FILES[name].read_text())
-    assert used
-    for one in used:
-        assert one == PUBLISHES or re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one), one
-
-
-def test_one_action_has_one_commit_in_all_workflows() -> None:
-    used = {one for name in FILES for one in re.findall(r"uses: (.+)", FILES[name].read_text())}
-    assert len({one.partition("@")[0] for one in used}) == len(used)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_checkout_leaves_no_token_behind(name: str) -> None:
-    taken = [step for _, step in steps(name) if step.get("uses", "").startswith("actions/checkout@")]
-    assert [step for step in taken if step["with"]["persist-credentials"] is not False] == []
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_workflow_names_no_host_and_no_secret(name: str) -> None:
-    text = FILES[name].read_text()
-    assert not re.search(r"https?:|\.(org|com|io|net)\b|secrets\.|password:|token: [^w]", text)
-
-
-@pytest.mark.parametrize("command", sorted({line for name in FILES for line in commands(name)}))
+@pytest.mark.system
+@table("command", sorted({line for name in FILES for line in commands(name)}))
 def test_a_command_is_there(command: str) -> None:
     words = shlex.split(command)
     if words[:2] == ["python3", "dev.py"]:
@@ -118,12 +93,6 @@ def test_ci_runs_every_part_of_the_gate() -> None:
     hosts = re.search(r"step hosts ([\w ]+?) >", gate)
     assert hosts is not None
     assert set(hosts[1].split()) == {words[3] for words in ran if words[2] == "hosts"}
-
-
-def test_ci_runs_on_every_python_that_is_promised() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    promised = [line.rsplit(" ", 1)[1] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)]
-    assert read("ci")["jobs"]["test"]["strategy"]["matrix"]["python"] == promised
 
 
 def test_only_the_step_that_publishes_has_a_right_and_it_waits_for_the_build() -> None:

@@ -20,7 +20,6 @@ from .week import DAYS, NEXT, Week, record
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "rollout.md"
-DATA = Path(__file__).parents[3] / "shared" / "data"
 MORE = "..."
 """A shown output goes on, or leaves lines out."""
 
@@ -111,14 +110,6 @@ def test_the_python_of_the_page_runs_where_its_commands_have_run(
     assert (names["session"].policy.name, names["policy"].name) == ("observe", "overrides.yaml")
 
 
-def test_each_step_tells_the_next(week: Week) -> None:
-    suggested = run("guardrails report records --suggest -o overrides.yaml")
-    assert "guardrails replay default records --compare overrides.yaml" in suggested
-    compared = " ".join(run("guardrails replay default records --compare overrides.yaml").split())
-    assert "`guardrails policy check overrides.yaml`" in compared
-    assert "ok" in run("guardrails policy check overrides.yaml")
-
-
 def test_the_suggested_policy_refuses_none_of_the_honest_work_and_most_of_the_waste(week: Week) -> None:
     run("guardrails report records --suggest -o overrides.yaml")
     said = decided("overrides.yaml", "records")
@@ -127,16 +118,6 @@ def test_the_suggested_policy_refuses_none_of_the_honest_work_and_most_of_the_wa
     assert len(refused & week.waste) > 0.95 * len(week.waste)
     # What the shipped policy refuses of the honest work is why one records a week first.
     assert {call for call, decision in decided("default", "records").items() if decision == "deny"} & week.honest
-
-
-def test_a_policy_that_harms_is_told_so_first_with_the_calls_and_a_way_out(week: Week) -> None:
-    said = run("guardrails replay observe records --compare strict")
-    head, *_ = said.split("\ntotal ")
-    assert re.search(r"Refused, and no pointless repeat: observe 0 calls; strict \d+ calls", head)
-    assert "parcel_place, duplicates.window (changed, observe does not)" in " ".join(head.split())
-    assert re.search(r"and \d+ more; `--html FILE`", " ".join(head.split()))
-    (code,) = re.findall(r"Next: look at the calls above.*`guardrails explain ([\w.]+)`", " ".join(said.split()))
-    assert "Loosen" in run(f"guardrails explain {code}")
 
 
 def test_the_day_after_is_enforced_and_honest_work_goes_on(week: Week) -> None:
@@ -153,20 +134,3 @@ def test_the_day_after_is_enforced_and_honest_work_goes_on(week: Week) -> None:
                 refused.add((line["session_id"], number))
     assert refused == week_after.waste
     assert "recorded calls" in run(f"guardrails report next/{NEXT}.jsonl")
-
-
-SOURCES = ("cc_entireio_cli", "cx_agentv", "livemcpbench", "tau2_retail", "reflexion_hotpotqa", "whowhen_a")
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="`../shared/data` is not here")
-@pytest.mark.parametrize("source", SOURCES)
-def test_what_real_days_suggest_refuses_no_more_of_their_work_than_before(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    records = shlex.quote(str((DATA / f"{source}.jsonl.gz").resolve()))
-    run(f"guardrails report {records} --suggest -o overrides.yaml -q")
-    run("guardrails policy check overrides.yaml")
-    one, other = json.loads(run(f"guardrails replay default {records} --compare overrides.yaml --json"))["judgements"]
-    before, after = ({**judged["total"]["wrong"]} for judged in (one, other))
-    assert sum(after.values()) <= sum(before.values())

@@ -5,8 +5,6 @@ What guards promise, and whether they keep it.
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import pytest
-
 from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +29,7 @@ from guardrails.core.guards.base import overrides
 from guardrails.core.guards.session_limits import Far
 from guardrails.core.values.usage import Usage
 from guardrails.testing.promises import watched
+from tests.tables import table
 
 
 SMALL = st.none() | st.integers(1, 5)
@@ -135,14 +134,7 @@ def broken_by(one: Guard, events: list[Any], clock: Any) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize(
-    "guards",
-    PROMISING,
-    ids=[
-        *("approve", "budget", "duplicates", "retry_budget", "retryable", "tool_filter", "validation"),
-        "one's own",
-    ],
-)
+@table("guards", PROMISING)
 def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Guard]) -> None:
     @given(guards, EVENTS)
     def holds(one: Guard, events: list[Any]) -> None:
@@ -162,7 +154,7 @@ def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
     assert promising == {*("approve", "budget", "duplicates", "retry_budget", "retryable", "tool_filter", "validation")}
 
 
-@pytest.mark.parametrize(
+@table(
     ("lying", "said"),
     [
         (Forgetful(), "`checks_fresh` is false of `look`, and `check` says forgetful.no of a fresh call"),
@@ -173,11 +165,3 @@ def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
 def test_a_promise_that_does_not_hold_is_told(lying: Guard, said: str, clock: Any) -> None:
     calls = [("call", "look", {"n": n}, "ok") for n in range(4)]
     assert said in broken_by(lying, calls, clock)
-
-
-def test_a_guard_that_is_watched_does_what_it_does(clock: Any) -> None:
-    broken: list[str] = []
-    session = Policy([watched(Budget(max_calls=2), broken)]).session("s", clock=clock)
-    assert [session.call("look", {"n": n}, ending("ok")).code for n in range(3)] == [None, None, "budget.max_calls"]
-    assert str(session.policy.chain) == "1. Budget(max_calls=2)"
-    assert broken == []

@@ -2,8 +2,6 @@
 The Responses wire of the scripted server, seen through the real openai client.
 """
 
-import asyncio
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,10 +9,7 @@ import pytest
 
 from openai import (
     APIConnectionError,
-    APIError,
-    AsyncOpenAI,
     BadRequestError,
-    DefaultAsyncHttpxClient,
     DefaultHttpxClient,
     OpenAI,
 )
@@ -31,6 +26,10 @@ from guardrails.testing.scripted_openai import (
     obeying,
     reasoning,
 )
+from tests.tables import table
+
+
+pytestmark = pytest.mark.system
 
 
 GREP = {"type": "function", "name": "grep", "strict": False, "parameters": {"type": "object", "properties": {}}}
@@ -72,7 +71,7 @@ def test_calls_come_with_their_ids_arguments_and_usage(ask: Any) -> None:
     assert response.usage.input_tokens_details.cached_tokens == 4
 
 
-@pytest.mark.parametrize(
+@table(
     "reply",
     [
         Text("a long answer that takes several events"),
@@ -93,48 +92,19 @@ def test_a_stream_ends_with_the_response_that_comes_whole(ask: Any, reply: Any) 
     assert "".join(arguments) == "".join(c.arguments for c in getattr(reply, "calls", ()))
 
 
-def test_the_client_s_own_stream_helper_reads_it() -> None:
-    reply = Calls(call("grep", {"pattern": "error in main"}, id="c1"))
-
-    async def helped(server: ScriptedOpenAI) -> Any:
-        tools: Any = [GREP]
-        http = DefaultAsyncHttpxClient(verify=False)
-        async with (
-            AsyncOpenAI(base_url=server.base_url, api_key="-", http_client=http) as client,
-            client.responses.stream(model="m", input="go", tools=tools) as stream,
-        ):
-            return await stream.get_final_response()
-
-    with ScriptedOpenAI([reply]) as server:
-        [made] = asyncio.run(helped(server)).output
-    assert (made.call_id, made.arguments) == ("c1", '{"pattern": "error in main"}')
-
-
 def test_a_response_may_fail_after_it_has_begun(ask: Any) -> None:
     whole = ask(Failed("out of order"))
     assert (whole.status, whole.error.code, whole.error.message) == ("failed", "server_error", "out of order")
     assert [event.type for event in ask(Failed(), stream=True)][-1] == "response.failed"
 
 
-def test_over_chat_completions_a_failure_is_an_error_in_the_stream() -> None:
-    with (
-        ScriptedOpenAI([Failed("out of order"), Failed("again")]) as server,
-        connect(server) as client,
-    ):
-        said: list[Any] = [{"role": "user", "content": "go"}]
-        with pytest.raises(APIError, match="out of order"):
-            list(client.chat.completions.create(model="m", messages=said, stream=True))
-        with pytest.raises(APIError, match="again"):
-            client.chat.completions.create(model="m", messages=said)
-
-
-@pytest.mark.parametrize("stream", [False, True])
+@table("stream", [False, True])
 def test_a_broken_response_loses_the_connection(ask: Any, stream: bool) -> None:
     with pytest.raises(APIConnectionError):
         list(ask(BrokenStream(Text("one two three")), stream=stream))
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "options", "said"),
     [
         ([], {}, "minimum length 1"),
@@ -166,7 +136,7 @@ def test_what_the_api_refuses_is_refused(ask: Any, given: Any, options: Any, sai
         ask(Text("never"), given, **options)
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "options"),
     [
         ([{"role": "user", "content": "go"}, reasoning("hm"), CALL, OUTPUT], {"store": False}),

@@ -5,19 +5,16 @@ The scripted server, seen through the real openai client.
 import asyncio
 import socket
 import threading
-import time
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from openai import APIConnectionError, AsyncOpenAI, BadRequestError, InternalServerError, OpenAI, RateLimitError
+from openai import APIConnectionError, AsyncOpenAI, BadRequestError, OpenAI
 
 from guardrails.testing.scripted_openai import (
     BrokenStream,
     Calls,
-    Delayed,
     Fail,
     Raw,
     Reply,
@@ -27,6 +24,10 @@ from guardrails.testing.scripted_openai import (
     call,
     obeying,
 )
+from tests.tables import table
+
+
+pytestmark = pytest.mark.system
 
 
 USER = {"role": "user", "content": "go"}
@@ -74,26 +75,6 @@ def test_a_request_beyond_the_list_fails_and_is_not_retried() -> None:
     assert len(server.requests) == 1
 
 
-def test_a_function_sees_the_request_and_its_number() -> None:
-    with (
-        ScriptedOpenAI(lambda body, n: Text(f"{n} {body['messages'][-1]['content']}")) as server,
-        connect(server) as client,
-    ):
-        assert [ask(client).choices[0].message.content for _ in range(2)] == ["0 go", "1 go"]
-
-
-def test_a_script_that_raises_is_seen_by_the_test() -> None:
-    def model(body: Any, n: int) -> Text:
-        raise KeyError("oops")
-
-    with (
-        ScriptedOpenAI(model) as server,
-        connect(server, max_retries=2) as client,
-        pytest.raises(BadRequestError, match="the script failed: KeyError"),
-    ):
-        ask(client)
-
-
 def test_a_streamed_call_names_itself_once_and_sends_its_arguments_in_pieces() -> None:
     arguments = '{"pattern": "error", "path": "src/main.c"}'
     reply = Calls(call("grep", arguments, id="a"), call("ls", id="b"), text="let me look")
@@ -123,25 +104,7 @@ def test_a_streamed_usage_comes_only_when_asked_for_and_without_choices() -> Non
     assert (used.prompt_tokens, used.completion_tokens, used.prompt_tokens_details.cached_tokens) == (100, 20, 64)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_server_may_send_no_usage(stream: bool) -> None:
-    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-    with ScriptedOpenAI([Text("hello", usage=False)]) as server, connect(server) as client:
-        response = ask(client, **options)
-        assert [c.usage for c in response if c.usage] == [] if stream else response.usage is None
-
-
-def test_a_refusal_has_no_content() -> None:
-    with (
-        ScriptedOpenAI([Text(refusal="I cannot", finish_reason="content_filter")]) as server,
-        connect(server) as client,
-    ):
-        choice = ask(client).choices[0]
-    assert (choice.message.content, choice.message.refusal) == (None, "I cannot")
-    assert choice.finish_reason == "content_filter"
-
-
-@pytest.mark.parametrize(
+@table(
     ("options", "says"),
     [
         ({"tools": TOOLS, "tool_choice": "none"}, "stopped"),
@@ -156,24 +119,11 @@ def test_an_obeying_model_answers_when_tools_are_off(options: dict[str, Any], sa
         assert ask(client, **options).choices[0].message.content == says
 
 
-def test_a_script_may_ignore_none() -> None:
-    with ScriptedOpenAI([Calls(call("grep"))]) as server, connect(server) as client:
-        assert ask(client, tools=TOOLS, tool_choice="none").choices[0].message.tool_calls
-
-
-def test_ids_are_unique_unless_scripted() -> None:
-    turns = [Calls(call("grep"), call("grep")), Calls(call("grep")), Calls(call("grep", id="call_0"))]
-    with ScriptedOpenAI(turns) as server, connect(server) as client:
-        ids = [c.id for _ in turns for c in ask(client, tools=TOOLS).choices[0].message.tool_calls]
-    assert len(set(ids)) == 4
-    assert ids[3] == "call_0"
-
-
 ORPHAN = "must be a response to a preceding message"
 MISSING = "did not have response messages: "
 
 
-@pytest.mark.parametrize(
+@table(
     ("messages", "error", "param"),
     [
         ([asks(("a", "grep"))], MISSING + "a", "messages[2].role"),
@@ -206,7 +156,7 @@ def test_a_conversation_that_the_api_refuses_is_refused(messages: list[Any], err
     assert server.refused == [body["message"]]
 
 
-@pytest.mark.parametrize(
+@table(
     "messages",
     [
         [asks(("a", "grep"), ("b", "grep")), result("b"), result("a")],
@@ -226,7 +176,7 @@ def test_a_conversation_that_the_api_takes_is_taken(messages: list[Any]) -> None
 ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [TOOLS[0]]}}
 
 
-@pytest.mark.parametrize(
+@table(
     ("options", "error"),
     [
         ({"messages": []}, "messages"),
@@ -253,35 +203,11 @@ def test_options_are_checked_as_the_api_does(options: dict[str, Any], error: str
             assert error in str(caught.value)
 
 
-def test_a_refused_request_uses_up_no_reply() -> None:
-    with ScriptedOpenAI([Text("first")]) as server, connect(server) as client:
-        with pytest.raises(BadRequestError):
-            ask(client, [result("a")])
-        assert ask(client).choices[0].message.content == "first"
-    assert len(server.requests) == 2
-
-
 def test_a_client_retries_after_a_429_as_told() -> None:
     replies: list[Reply] = [Fail(429, {"retry-after-ms": "1"}), Fail(500, {"retry-after-ms": "1"}), Text("ok")]
     with ScriptedOpenAI(replies) as server, connect(server, max_retries=2) as client:
         assert ask(client).choices[0].message.content == "ok"
     assert len(server.requests) == 3
-
-
-def test_a_429_carries_its_retry_after() -> None:
-    with (
-        ScriptedOpenAI([Fail(429, {"Retry-After": "7"}, "slow down", "rate_limit_exceeded")]) as server,
-        connect(server) as client,
-        pytest.raises(RateLimitError, match="slow down") as caught,
-    ):
-        ask(client)
-    assert caught.value.response.headers["retry-after"] == "7"
-    assert caught.value.code == "rate_limit_exceeded"
-
-
-def test_a_500_is_an_internal_server_error() -> None:
-    with ScriptedOpenAI([Fail(500)]) as server, connect(server) as client, pytest.raises(InternalServerError):
-        ask(client)
 
 
 def test_a_broken_stream_ends_in_the_middle() -> None:
@@ -290,36 +216,6 @@ def test_a_broken_stream_ends_in_the_middle() -> None:
         with connect(server) as client, pytest.raises(APIConnectionError):
             seen.extend(chunk.choices[0].delta.content for chunk in ask(client, stream=True))
     assert "".join(seen) == "one two three four five "
-
-
-def test_a_broken_body_ends_in_the_middle() -> None:
-    with (
-        ScriptedOpenAI([BrokenStream(Text("hello"))]) as server,
-        connect(server) as client,
-        pytest.raises(APIConnectionError),
-    ):
-        ask(client)
-
-
-def test_a_delayed_reply_is_late_by_what_was_asked() -> None:
-    with ScriptedOpenAI([Delayed(Text("late"), 0.05)]) as server, connect(server) as client:
-        start = time.monotonic()
-        assert ask(client).choices[0].message.content == "late"
-        assert time.monotonic() - start >= 0.05
-
-
-def test_stopping_does_not_wait_for_a_delayed_reply() -> None:
-    arrived = threading.Event()
-
-    def model(body: Any, n: int) -> Delayed:
-        arrived.set()
-        return Delayed(Text("late"), 600)
-
-    with ScriptedOpenAI(model) as server, connect(server) as client, ThreadPoolExecutor() as pool:
-        asked = pool.submit(ask, client)
-        assert arrived.wait(5)
-        server.__exit__(None, None, None)
-        asked.exception(timeout=5)
 
 
 def test_it_stops_cleanly_with_an_idle_connection_open() -> None:
@@ -336,24 +232,6 @@ def test_it_stops_cleanly_with_an_idle_connection_open() -> None:
         _ = server.base_url
     idle.close()
     client.close()
-
-
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/models"])
-def test_an_unknown_path_is_not_found_in_the_error_shape(path: str) -> None:
-    from openai import NotFoundError
-
-    with ScriptedOpenAI([]) as server, connect(server) as client, pytest.raises(NotFoundError, match="Invalid URL"):
-        client.post(path.removeprefix("/v1"), body={"model": "m"}, cast_to=object)
-
-
-@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff"])
-def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
-    with (
-        ScriptedOpenAI([]) as server,
-        connect(server) as client,
-        pytest.raises(BadRequestError, match="could not parse"),
-    ):
-        client.post("/chat/completions", content=body, cast_to=object)
 
 
 def test_requests_from_many_tasks_are_all_logged() -> None:
@@ -375,7 +253,7 @@ def test_requests_from_many_tasks_are_all_logged() -> None:
     assert sorted(int(body["messages"][0]["content"]) for body in server.requests) == list(range(24))
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@table("stream", [False, True])
 def test_a_raw_body_is_sent_as_it_is(stream: bool) -> None:
     page = Raw(b"<html>\xff</html>", "text/html", 203)
     with ScriptedOpenAI([page]) as server, connect(server) as client:

@@ -206,5 +206,5 @@ def test_the_extras_are_those_of_the_project() -> None:
     import tomllib
 
     project = tomllib.loads(Path(PACKAGE.parent, "pyproject.toml").read_text())["project"]
-    assert set(project["optional-dependencies"]) - {"test", "dev", "docs", "fuzz"} <= EXTRAS
+    assert set(project["optional-dependencies"]) - {"test", "dev", "docs"} <= EXTRAS
     assert set(project["optional-dependencies"]) >= EXTRAS
