@@ -1,5 +1,5 @@
 """
-The models that are compared: what people set by hand, tables, logistic regressions, and boosted trees.
+The models that are compared: what people set by hand, tables, and logistic regressions.
 
 Each is made from training failures and gives the probability that a retry works, for the retry that was made or for any
 other delay.
@@ -12,17 +12,19 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from guardrails.core.retries.context import action_of
-from guardrails.core.retries.model import action_levels, levels_of
-from guardrails.core.retries.prior import RETRIES, prior_cells
+from guardrails.core.retries.model import RetryModel, action_levels, levels_of
+from guardrails.core.retries.prior import prior_cells
 from guardrails.core.retries.scoring import EXPLORE, Scorer, probability
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.candidate import judged_terms
 from guardrails.offline.learning.design import columns_of
-from guardrails.offline.learning.fit import RICH, SEED_TERMS, SPREADS, TERMS, fit
+from guardrails.offline.learning.fit import fit
 from guardrails.offline.learning.rows.cells import UNDATED, Cell
 
 from .dataset import Failure
-from .metrics import Array
+
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 TRANSIENT: Final = frozenset({"rate_limit", "timeout", "connection", "unavailable", "server_error"})
@@ -79,30 +81,6 @@ def by_botocore(row: Failure) -> bool:
     return row.error in TRANSIENT
 
 
-def by_urllib3(row: Failure) -> bool:
-    """
-    Whether `urllib3.Retry` would, as it is without further settings: what kept a response from coming, and 413, 429 and 503
-    that name a Retry-After.
-    """
-    if row.error in {"rate_limit", "unavailable", "too_large"}:
-        return row.context.retry_after_ms is not None
-    return row.error in {"timeout", "connection"}
-
-
-def by_google(row: Failure) -> bool:
-    """
-    Whether `google.api_core.retry.if_transient_error` would: 429, 500, 503, lost connections.
-    """
-    return row.error in {"rate_limit", "server_error", "unavailable", "connection"}
-
-
-def by_error(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
-    """
-    The rate of each error type.
-    """
-    return _table(rows, [lambda row, _: (row.error,)])
-
-
 def by_tool(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
     """
     The rate of each tool and error type.
@@ -149,12 +127,10 @@ def regression(
     terms: Sequence[tuple[str, ...]],
     *,
     leave_out: str | None = None,
-    spreads: Sequence[float] = SPREADS,
-    beliefs: float = RETRIES,
 ) -> Maker:
     """
-    The library's own: fitted on cells and the shipped beliefs, scored by looking weights up. *leave_out* names a tool it has never seen;
-    *spreads* and *beliefs* are what fine terms are shrunk by and how many retries the beliefs of an error type count for.
+    The library's own: fitted on cells and the shipped beliefs, scored by looking weights up. *leave_out* names a tool it
+    has never seen.
     """
 
     def make(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
@@ -165,7 +141,7 @@ def regression(
                 count[0] += 1
                 count[1] += row.worked
         cells = [Cell(UNDATED, UNDATED, *key, "agent", n, s, 0, 0, 0, 0, 0) for key, (n, s) in counts.items()]
-        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec, beliefs)), judged_terms(terms, cells), spreads)
+        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec)), judged_terms(terms, cells))
         scorer = Scorer(fitted.intercept, fitted.terms, frozenset(factor.name for factor in spec.action))
         cache: dict[tuple[str, str, int, int], float] = {}
 
@@ -185,73 +161,26 @@ def regression(
     return make
 
 
-def boosted(*, raw: bool) -> Maker:
+def served(model: RetryModel) -> Model:
     """
-    Gradient boosting (scikit-learn's histogram form) on the levels of the specification or on unbucketed times.
+    A model as it is served: what its file says of retries that were made, or of any other delay.
     """
 
-    def make(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        tools = {name: at for at, name in enumerate(sorted({row.tool for row in rows}))}
-        errors = {name: at for at, name in enumerate(sorted({row.error for row in rows}))}
-
-        def features(given: Sequence[Failure], delay_ms: int | None) -> Any:
-            return np.array([_features(spec, row, delay_ms, tools, errors, raw=raw) for row in given])
-
-        learned = features(rows, None)
-        # Trees cannot be grown on a column without any value, such as Retry-After where nobody names one.
-        there = ~np.isnan(learned).all(axis=0)
-        trees = HistGradientBoostingClassifier(
-            categorical_features=[0, 1],
-            learning_rate=0.08,
-            max_iter=400,
-            max_leaf_nodes=63,
-            min_samples_leaf=40,
-            early_stopping=True,
-            random_state=1,
+    def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
+        return np.array(
+            [
+                model.probability(row.tool, row.error, row.context.code, action(model.spec, row, delay_ms))
+                for row in given
+            ]
         )
-        trees.fit(learned[:, there], np.array([row.worked for row in rows]))
 
-        def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
-            return np.asarray(trees.predict_proba(features(given, delay_ms)[:, there])[:, 1])
-
-        return score
-
-    return make
-
-
-def _features(
-    spec: FeatureSpec, row: Failure, delay_ms: int | None, tools: dict[str, int], errors: dict[str, int], *, raw: bool
-) -> list[float]:
-    context = spec.decode_context(row.context.code)
-    made: list[float] = [tools.get(row.tool, np.nan), errors.get(row.error, np.nan), *context.values()]
-    made += spec.decode_action(action(spec, row, delay_ms)).values()
-    if raw:
-        delay = wait_of(row, delay_ms)
-        since, after = row.context.since_ms or 0, row.context.retry_after_ms
-        made += [
-            row.elapsed_ms,
-            since,
-            delay,
-            since + delay,
-            *([np.nan] * 2 if after is None else [after, delay - after]),
-        ]
-    return made
+    return score
 
 
 LINEUP: Final[dict[str, Maker]] = {
     "base rate": base_rate,
     "static transient flags": static_flags(by_botocore),
-    "flags of urllib3": static_flags(by_urllib3),
-    "flags of google-api-core": static_flags(by_google),
-    "rate per error": by_error,
     "rate per tool and error": by_tool,
     "rate per tool, error and delay": by_delay,
-    "logistic regression, terms": regression(TERMS),
-    "logistic regression, rich": regression((*TERMS, *RICH)),
-    "logistic regression, rich + seed's": regression((*TERMS, *SEED_TERMS, *RICH)),
-    "boosted trees, same levels": boosted(raw=False),
-    "boosted trees, raw times": boosted(raw=True),
 }
-"""Name and maker of each model, from the simplest on."""
+"""Name and maker of each model that the library's own is compared with, from the simplest on."""

@@ -12,14 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from guardrails import Envelope, Policy, Retryable, Tool
-from guardrails.core.retries.model import RetryModel
 
-from .dataset import Failure, ms
-from .metrics import Array
-from .models import Model, action
+from .dataset import ms
 from .sessions import MOST_RETRIES, Call, World, stream
 from .world import TOOLS
 
@@ -93,22 +88,6 @@ def _end(clock: Clock, call: Call) -> Any:
             raise ConnectionResetError("connection reset by peer")
         case error:
             raise Refused(error, call.header)
-
-
-def served(model: RetryModel) -> Model:
-    """
-    A model as it is served: what its file says of retries that were made, or of any other delay.
-    """
-
-    def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
-        return np.array(
-            [
-                model.probability(row.tool, row.error, row.context.code, action(model.spec, row, delay_ms))
-                for row in given
-            ]
-        )
-
-    return score
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

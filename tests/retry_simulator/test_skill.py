@@ -1,12 +1,12 @@
 """
-The model on a simulated world small enough for every run; `python -m benchmarks.retries.targets` has the whole.
+The model on a simulated world small enough for every run.
 """
 
 import pytest
 
-from benchmarks.retries.evaluate import STAKES, Trial, unseen
 from benchmarks.retries.models import LINEUP, regression
 from benchmarks.retries.sessions import World
+from benchmarks.retries.trial import STAKES, Trial, unseen
 from guardrails.core.retries.decision import Stakes
 from guardrails.offline.learning.fit import RICH, TERMS
 from guardrails.policy.feature_file import shipped_spec

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.learning.records import tables, write
 from guardrails.core.records.record import SCHEMA_VERSION
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.extract import extract
@@ -21,6 +20,8 @@ from guardrails.offline.learning.rows import spark as module
 from guardrails.offline.learning.rows.cells import UNDATED, Cell, merged
 from tests.offline.learning.made_rows import by_sql, session, table
 from tests.offline.learning.rows.test_sql import SPECS
+
+from .made_tables import tables, write
 
 
 RECORDS = int(os.environ.get("GUARDRAILS_SPARK_RECORDS", "1000000"))

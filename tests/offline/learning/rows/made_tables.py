@@ -55,25 +55,6 @@ def write(path: Path, records: int, *, seed: int = 1) -> None:
     writer.close()
 
 
-def write_partitioned(folder: Path, records: int, buckets: int, *, seed: int = 1) -> None:
-    """
-    The same in *buckets* folders `bucket=0`, ... by session.
-    """
-    writers: list[Any] = []
-    for together in _together(tables(records, seed)):
-        table = pa.concat_tables(together)
-        bucket = np.asarray(table["session_id"]) % buckets
-        table = table.take(pa.array(np.argsort(bucket, kind="stable")))
-        ends = np.cumsum(np.bincount(bucket, minlength=buckets)).tolist()
-        for k, (start, end) in enumerate(itertools.pairwise([0, *ends])):
-            if len(writers) == k:
-                (folder / f"bucket={k}").mkdir(parents=True, exist_ok=True)
-                writers.append(pq.ParquetWriter(folder / f"bucket={k}" / "part-0.parquet", table.schema))
-            writers[k].write_table(table.slice(start, end - start))
-    for writer in writers:
-        writer.close()
-
-
 def _together(made: Iterator[pa.Table]) -> Iterator[list[pa.Table]]:
     while some := list(itertools.islice(made, TOGETHER)):
         yield some

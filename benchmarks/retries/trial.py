@@ -1,0 +1,228 @@
+"""
+How well the retry model does on simulated tools, between the base rate and the best that anyone could do.
+
+Trained on days 0 to 47, judged on sessions of days 48 to 59: outages are shared by sessions, so that only time tells
+training and test apart. Skill is the share of the way from the base rate's log loss to the bound's.
+"""
+
+import itertools
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from guardrails.core.retries.shrinkage import Count, wilson
+from guardrails.core.retries.spec import FeatureSpec
+from guardrails.offline.learning.candidate import candidate
+from guardrails.offline.learning.fit import TERMS
+from guardrails.offline.learning.rows.cells import Cell
+
+from .dataset import failures, waits_ms
+from .models import LINEUP, TRANSIENT, Array, Model, regression, served
+from .sessions import World, stream
+from .world import TOOLS
+
+
+TRAINING_DAYS: Final = range(48)
+TEST_DAYS: Final = range(48, 60)
+STAKES: Final = ((0.05, 0.001), (0.1, 0.002), (0.25, 0.002), (0.5, 0.002))
+"""Cost of a retry and of a second's waiting, where a success is worth 1."""
+WAIT_COST_PER_S: Final = 0.002
+TABLE: Final = "rate per tool and error"
+BINS: Final = 20
+SMALLEST: Final = 1e-7
+
+
+class Quality(NamedTuple):
+    """
+    Figures of one model on held-out failures.
+    """
+
+    log_loss: float
+    brier: float
+    ece: float
+    roc_auc: float
+    pr_auc: float
+
+
+def log_loss(p: Array, worked: Array) -> float:
+    """
+    Mean negative log likelihood, in nats.
+    """
+    p = np.clip(p, SMALLEST, 1 - SMALLEST)
+    return float(-np.mean(np.where(worked > 0, np.log(p), np.log1p(-p))))
+
+
+def calibration_error(p: Array, worked: Array) -> float:
+    """
+    Expected calibration error: mean distance of predicted and observed share over 20 equally wide bins, by size.
+    """
+    bins = np.minimum((p * BINS).astype(int), BINS - 1)
+    predicted = np.bincount(bins, p, BINS)
+    observed = np.bincount(bins, worked, BINS)
+    return float(np.abs(predicted - observed).sum() / len(p))
+
+
+def quality(p: Array, worked: Array) -> Quality:
+    """
+    All figures; a model that says the same of every failure ranks like chance.
+    """
+    return Quality(
+        log_loss(p, worked),
+        float(np.mean((p - worked) ** 2)),
+        calibration_error(p, worked),
+        float(roc_auc_score(worked, p)),
+        float(average_precision_score(worked, p)),
+    )
+
+
+def decision_value(
+    predicted: Array,
+    truth: Array,
+    waits_s: Array,
+    retry_cost: float,
+    wait_cost_per_s: float,
+    within: float | None = None,
+) -> float:
+    """
+    Mean value of the best action by *predicted*, judged by *truth*; these and the ascending *waits_s* are of shape
+    (failures, waits).
+
+    A success is worth 1; a retry costs *retry_cost* and its wait; not to retry is worth 0. With *within*, the action is what
+    is served: the smallest wait, of those that pay, whose success is at most that share below the best.
+    """
+    costs = retry_cost + wait_cost_per_s * waits_s
+    value = predicted - costs
+    chosen = value.argmax(axis=1)
+    if within is not None:
+        paying = np.where(value > 0, predicted, 0.0)
+        chosen = (paying >= (1 - within) * paying.max(axis=1, keepdims=True)).argmax(axis=1)
+    rows = np.arange(len(chosen))
+    pays = value.max(axis=1) > 0
+    return float(np.where(pays, (truth - costs)[rows, chosen], 0.0).mean())
+
+
+class Trial:
+    """
+    Training and test failures, and what the test says of a model.
+    """
+
+    def __init__(self, spec: FeatureSpec, world: World, labelled: int, tested: int) -> None:
+        self.spec = spec
+        self.training = list(itertools.islice(failures(spec, stream(world, TRAINING_DAYS)), labelled))
+        self.test = list(itertools.islice(failures(spec, stream(world, TEST_DAYS), bound=True), tested))
+        self.worked = np.array([float(row.worked) for row in self.test])
+        self.bound = np.array([row.bound for row in self.test])
+        self.truth = np.array([row.after for row in self.test])
+        self.waits_s = np.array([waits_ms(spec, row.context) for row in self.test]) / 1000
+        self.floor = log_loss(np.full(len(self.test), sum(row.worked for row in self.training) / labelled), self.worked)
+        self.best = log_loss(self.bound, self.worked)
+
+    def skill(self, p: Array) -> float:
+        return (self.floor - log_loss(p, self.worked)) / (self.floor - self.best)
+
+    def predicted(self, model: Model) -> Array:
+        """
+        Success after each wait that may be advised, of shape (failures, waits).
+        """
+        return np.stack([model(self.test, delay) for delay in self.spec.delays_ms], axis=1)
+
+    def shares(self, predicted: Array, within: float | None = None) -> list[float]:
+        """
+        Per cent of the value of the bound's decisions, for each of `STAKES`.
+        """
+        return [
+            100
+            * decision_value(predicted, self.truth, self.waits_s, *stakes, within)
+            / decision_value(self.truth, self.truth, self.waits_s, *stakes)
+            for stakes in STAKES
+        ]
+
+    def flags(self) -> Array:
+        """
+        What static flags decide, as probabilities: a transient error after Retry-After or a second, others never.
+        """
+        transient = np.array([row.error in TRANSIENT for row in self.test])
+        first = np.minimum((self.waits_s < 1.0).sum(axis=1), self.truth.shape[1] - 1)
+        return np.where(transient[:, None] & (np.arange(self.truth.shape[1]) == first[:, None]), 1.0, 0.0)
+
+
+def unseen(trial: Trial) -> dict[str, float]:
+    """
+    Log loss over failures of tools that training left out, each tool in turn.
+    """
+    flags = np.array(LINEUP["static transient flags"](trial.spec, trial.training)(trial.test))
+    lost = {"static transient flags": 0.0, "logistic regression": 0.0, "logistic regression, tool known": 0.0}
+    known = regression(TERMS)(trial.spec, trial.training)
+    for tool in TOOLS:
+        rows = [row for row in trial.test if row.tool == tool.name]
+        mine = np.array([row.tool == tool.name for row in trial.test])
+        worked = trial.worked[mine]
+        model = regression(TERMS, leave_out=tool.name)(trial.spec, trial.training)
+        for name, p in (
+            ("static transient flags", flags[mine]),
+            ("logistic regression", model(rows)),
+            ("logistic regression, tool known", known(rows)),
+        ):
+            lost[name] += log_loss(p, worked) * len(rows) / len(trial.test)
+    return lost
+
+
+class Bin(NamedTuple):
+    """
+    Failures of about one probability: the mean of what was predicted, the share that worked with its 95 % Wilson
+    interval, how many there are.
+    """
+
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    n: int
+
+
+def reliability(p: Array, worked: Array, bins: int = 10) -> list[Bin]:
+    """
+    *bins* equally wide ranges of *p*, those that are not empty.
+    """
+    place = np.minimum((p * bins).astype(int), bins - 1)
+    made = []
+    for at in np.unique(place):
+        mine = place == at
+        n = int(mine.sum())
+        low, high = wilson(Count(n, float(worked[mine].sum())))
+        made.append(Bin(float(p[mine].mean()), float(worked[mine].mean()), low, high, n))
+    return made
+
+
+class Point(NamedTuple):
+    """
+    Skill of the regression and of a table, both of the first *labelled* failures.
+    """
+
+    labelled: int
+    model: float
+    table: float
+
+
+def learning(trial: Trial, cells: Sequence[Cell], days: Sequence[int]) -> Iterator[Point]:
+    """
+    What the first one, two, ... of *days* of *cells* teach; the failures of *trial* are the same, in the same order.
+    """
+    first = min(cell.day for cell in cells)
+    for count in days:
+        kept = [cell for cell in cells if cell.day < first + count]
+        labelled = round(sum(cell.n for cell in kept))
+        model = served(candidate(trial.spec, kept).model)
+        table = LINEUP[TABLE](trial.spec, trial.training[:labelled])
+        yield Point(labelled, trial.skill(model(trial.test)), trial.skill(table(trial.test)))
+
+
+def values(trial: Trial, predicted: Array, retry_costs: Sequence[float]) -> list[float]:
+    """
+    Mean value of the decisions that *predicted*, of shape (failures, waits), leads to, at each cost of a retry.
+    """
+    return [decision_value(predicted, trial.truth, trial.waits_s, cost, WAIT_COST_PER_S) for cost in retry_costs]
