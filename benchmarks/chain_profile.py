@@ -6,7 +6,6 @@ ratios hold on a busy machine too. The unit is R: twenty stores into a dict and 
 """
 
 import asyncio
-import importlib
 import itertools
 import sys
 import tempfile
@@ -16,10 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import orjson
-
 from benchmarks.chain_cases import (
-    ALLOWED,
     CALLS,
     FAILED,
     INVALID,
@@ -33,17 +29,13 @@ from benchmarks.chain_cases import (
     equal,
     failing,
     forgive,
-    new,
     polling,
     refused,
     repeatable,
     same,
-    searching,
     unfit,
 )
-from benchmarks.chain_parts import PARTS, ByHand, by_themselves
-from benchmarks.conftest import MANY, POLICY, bare_calls, references, retried_calls, undisturbed
-from benchmarks.onion import onion
+from benchmarks.conftest import POLICY, bare_calls, references, retried_calls, undisturbed
 from guardrails import Policy, Tool
 from guardrails.core.text.signature import sign
 from guardrails.session.session import Session
@@ -90,39 +82,6 @@ def in_vain(session: Session) -> Case:
     for _ in range(CALLS):
         session.call(TOOL, equal(0), same)
     return Case(calls(session, same, equal, NUDGED))
-
-
-def nested(policy: Policy) -> Case:
-    call, now = onion(policy.chain, searching()), itertools.count(1_800_000_000_000, 500).__next__
-
-    def run() -> None:
-        for page in itertools.islice(pages, CALLS):
-            envelope = call(TOOL, new(page), now())
-            envelope.to_json()
-            assert envelope.status == ALLOWED.status
-
-    return Case(run)
-
-
-def peer() -> Case | None:
-    """
-    Agentguard47's locked budget and its test of consecutive repeats, around the same tool; None where it is not installed.
-    """
-    try:
-        guards = importlib.import_module("agentguard.guards")
-    except ImportError:
-        return None
-    search = searching()
-    budget, repeats = guards.BudgetGuard(max_calls=MANY), guards.LoopGuard(max_repeats=3)
-
-    def run() -> None:
-        for page in itertools.islice(pages, CALLS):
-            arguments = new(page)
-            repeats.check(TOOL, arguments)
-            budget.consume(calls=1)
-            orjson.dumps(search(TOOL, arguments)).decode()
-
-    return Case(run)
 
 
 def repeated(function: Callable[[], object]) -> Case:
@@ -183,7 +142,6 @@ def main(rounds: int = ROUNDS) -> None:
         policy = Policy.load(file)
         with JsonLines(Path(folder, "records.jsonl")) as sink:
             side_by_side(policy, sink, rounds)
-            part_by_part(policy, sink, rounds)
             guard_by_guard(policy, rounds)
 
 
@@ -191,8 +149,6 @@ YARD: Final = {"bare call": Case(bare_calls, 200), "R": Case(references, 30)}
 
 
 def side_by_side(policy: Policy, sink: JsonLines, rounds: int) -> None:
-    other = peer()
-
     def session(name: str, *tools: Tool, step: float = 0.5) -> Session:
         return policy.session(name, records=sink, clock=clock(step), tools=tools)
 
@@ -207,9 +163,7 @@ def side_by_side(policy: Policy, sink: JsonLines, rounds: int) -> None:
         "polling repeat, equal answers": in_vain(session("vain", waiting)),
         "failing call, each of another text": Case(calls(session("failing"), failing(), expected=FAILED)),
         "invalid arguments": invalid(session("invalid", Tool(name=TOOL, parameters=PARAMETERS))),
-        "the same guards as nested closures": nested(policy),
         "tenacity @retry, nothing to retry": Case(retried_calls, 10),
-        **({} if other is None else {"agentguard47, budget and repeats": other}),
         "signature, 3 fields": repeated(lambda: sign(TOOL, {"city": "Shibuya", "max_price": 150, "page": 1})),
         "signature, 20 fields": repeated(lambda: sign(TOOL, FLAT)),
         "signature, 100 KB": repeated(lambda: sign(TOOL, LARGE)),
@@ -218,8 +172,6 @@ def side_by_side(policy: Policy, sink: JsonLines, rounds: int) -> None:
         "fresh call": "aim 24 R",
         "refused duplicate": "aim 20 R",
         "polling repeat, equal answers": "allowed, with a hint",
-        "the same guards as nested closures": "no store, lock, record, kept result, claims or errors",
-        "agentguard47, budget and repeats": "no envelope, no look at the result",
         "signature, 3 fields": "floor 0.7 R, stretch 0.35 R",
         "signature, 20 fields": "floor 2.4 R, stretch 1.4 R",
         "signature, 100 KB": "floor 12 R, stretch 6 R",
@@ -228,26 +180,6 @@ def side_by_side(policy: Policy, sink: JsonLines, rounds: int) -> None:
     us = timed(whole, rounds, sink.flush)
     for name, each in us.items():
         print(row(name, each, us["R"], notes.get(name, "")))
-    if other is None:
-        print("agentguard47: not installed (`pip install agentguard47`), so not compared")
-
-
-def part_by_part(policy: Policy, sink: JsonLines, rounds: int) -> None:
-    hand = ByHand(policy, sink)
-    cases = {**YARD, "whole": fresh(policy.session("whole", records=sink, clock=clock())), "by hand": Case(hand.run)}
-    us = timed(cases, rounds, sink.flush)
-    show("a fresh call by part, each in its place")
-    in_place = [undisturbed(list(times)) / CALLS * 1e6 for times in zip(*hand.rounds, strict=True)]
-    for name, each in zip(PARTS, in_place, strict=True):
-        print(row(name, each, us["R"]))
-    print(row("the shell of `Session.call`: the rest", us["whole"] - sum(in_place), us["R"]))
-    print(row("(the whole)", us["whole"], us["R"]))
-
-    show("of it, each by itself in a loop")
-    us = timed({**YARD, **{name: repeated(run) for name, run in by_themselves(hand).items()}}, rounds, lambda: None)
-    for name, each in us.items():
-        if name not in YARD:
-            print(row(name, each, us["R"]))
 
 
 def guard_by_guard(policy: Policy, rounds: int) -> None:

@@ -20,7 +20,6 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 from tenacity import retry, stop_after_attempt
 
-from benchmarks.figures import figure, readme
 from guardrails import Policy
 
 
@@ -177,16 +176,13 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             file = case.fullname.partition("::")[0]
             terminalreporter.write_line(f"{file}\n{head}")
         terminalreporter.write_line(row(case))
-    table = readme({case.name: figure(case.extra_info, case.stats.median) for case in session.benchmarks})
-    if table:
-        terminalreporter.section("the README's table")
-        terminalreporter.write_line("\n".join(table))
 
 
 def row(case: Any) -> str:
     info = case.extra_info
-    found = figure(info, case.stats.median)
-    bare, r, tenacity = ("" if ratio is None else f"{ratio:.2f}" for ratio in found[1:])
+    us = info.get("median_us") or info.get("median_ns", case.stats.median * 1e9) / 1e3
+    found = info.get("x_bare"), info.get("x_R", info.get("ratio_to_R")), info.get("x_tenacity")
+    bare, r, tenacity = ("" if ratio is None else f"{ratio:.2f}" for ratio in found)
     name = case.name.removeprefix("test_").replace("_", " ")
     note = info.get("note") or ""
-    return f"{name:58.57s}{found.us:12.2f}{bare:>9s}{r:>9s}{tenacity:>12s}  {note}".rstrip()
+    return f"{name:58.57s}{us:12.2f}{bare:>9s}{r:>9s}{tenacity:>12s}  {note}".rstrip()

@@ -17,6 +17,7 @@ import pytest
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
+from guardrails import Policy
 from guardrails.core.text.truncation import LIMIT, render
 
 
@@ -102,3 +103,29 @@ def test_render_ten_megabytes(benchmark: BenchmarkFixture, name: str) -> None:
 
     assert rendered.size <= LIMIT
     assert not rendered.complete
+
+
+# In the whole chain
+
+RESULTS: dict[str, Any] = {
+    "64 KB of text": "x" * 65_000,
+    "10 MB of text": "x" * (10 * MEGABYTE),
+    "list of 10 MB": ROWS,
+    "dict of 10 MB": {"results": ROWS, "total": len(ROWS)},
+    "dict with a text of 10 MB": {"ok": True, "content": "x" * (10 * MEGABYTE)},
+}
+CALLS = 5
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_chain_with(measure: Any, default: Policy, name: str) -> None:
+    result = RESULTS[name]
+    session = default.session("large")
+    assert session.call("read", {}, lambda tool, arguments: result).ok
+    pages = iter(range(10**9))
+
+    def run() -> None:
+        for _ in range(CALLS):
+            session.call("read", {"page": next(pages)}, lambda tool, arguments: result).to_json()
+
+    measure(run, CALLS)

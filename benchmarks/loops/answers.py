@@ -8,8 +8,7 @@ import json
 
 from typing import Any, Final
 
-from benchmarks.loops.stories import ROUNDS, Call, Story, clock, each, pairs
-from benchmarks.loops.wordings import NAMES, QUERIES
+from benchmarks.loops.stories import NAMES, QUERIES, ROUNDS, Call, Story, clock, each, pairs
 
 
 HOTELS: Final = [

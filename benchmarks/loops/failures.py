@@ -4,8 +4,7 @@ More stories, of failures: who guesses on, and who goes on with what a result ha
 
 from typing import Final
 
-from benchmarks.loops.stories import Story, each, pairs
-from benchmarks.loops.wordings import NAMES
+from benchmarks.loops.stories import NAMES, Story, each, pairs
 
 
 REQUIRED: Final = ("file", "ranges", "start", "end", "encoding")

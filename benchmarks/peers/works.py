@@ -1,15 +1,21 @@
 """
 One set of works for every package: stories, parallel caps, odd arguments, canonical forms, cost, memory and growth.
 
-Each work makes a fresh peer of a driver and returns plain figures, for JSON.
+`python -m benchmarks.peers.works PACKAGE` prints the figures of one package. Each work makes a fresh peer of a driver and returns plain figures, for JSON.
 """
 
+import contextlib
 import gc
+import io
+import json
+import logging
 import math
 import os
 import statistics
+import sys
 import threading
 import time
+import warnings
 
 from array import array
 from collections.abc import Callable, Mapping
@@ -334,3 +340,18 @@ def all_of(name: str) -> dict[str, Any]:
         "after a refusal": tried(lambda: after_a_refusal(driver)),
         "cost": tried(lambda: cost(driver)),
     }
+
+
+def main(name: str) -> None:
+    """
+    Print what the works came to; what a package prints or logs meanwhile is left out.
+    """
+    logging.disable()
+    warnings.simplefilter("ignore")
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        found = all_of(name)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.loops.worlds import World, harm, sessions
 from guardrails import Duplicates, Loops, Policy, Tool
 from guardrails.core.records.replay import replay
 from guardrails.sinks import MemorySink
+from tests.core.guards.worlds import World, harm, sessions
 
 
 Call = tuple[str, dict[str, Any], Any]

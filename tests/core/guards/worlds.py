@@ -1,13 +1,10 @@
 """
 Random worlds in which looks and works meet: how often is a look refused though its object has changed since?
 
-    python -m benchmarks.loops.worlds [WORLDS] [--policy NAME]
-
 A world is a handful of objects with versions. A look shows the version of one object, a work may change it. Their tools have
 neutral or ordinary names, or are one shell that does both. Works take at once, late, in part, now and then, or not at all.
 """
 
-import argparse
 import random
 
 from collections import Counter
@@ -188,22 +185,3 @@ def harm(seeds: range, name: str = "default") -> Harm:
                 found.codes[decision.code or ""] += 1
                 found.where.append(seed)
     return found
-
-
-def main() -> None:
-    """
-    Print what is refused.
-    """
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("worlds", nargs="?", type=int, default=3_000)
-    asked.add_argument("--policy", default="default")
-    said = asked.parse_args()
-    found = harm(range(said.worlds), said.policy)
-    print(f"{said.worlds:,} worlds, {found.looks:,} looks, {found.refused:,} refused,", end=" ")
-    print(f"{found.codes.total():,} of them though the object had changed, in {len(set(found.where)):,} worlds")
-    for code, count in found.codes.most_common():
-        print(f"{count:>6} {code}")
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,13 @@ from pathlib import Path
 from typing import Any
 
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
+FASTMCP = """
+import sys
+from fastmcp.client.transports import StdioTransport
+from fastmcp.server import create_proxy
+create_proxy(StdioTransport(sys.argv[1], sys.argv[2:])).run(show_banner=False)
+"""
 SERVER = (sys.executable, str(ROOT / "tests/mcp/proxy/server.py"), "plain")
 PACE_S = 0.022
 IN_A_ROW = 40
@@ -118,11 +124,10 @@ def commands(folder: str, fastmcp: str) -> dict[str, tuple[str, ...]]:
     """
     kept = ("--store", f"{folder}/state.db", "--records", f"{folder}/records.jsonl")
     made = {"direct": SERVER, "tap": (sys.executable, "-m", "guardrails", "mcp", *kept, "--", *SERVER)}
-    script = str(Path(__file__).with_name("fastmcp_front.py"))
     probe = (fastmcp, "-c", "import fastmcp.server")
     with suppress(OSError):
         if subprocess.run(probe, capture_output=True, check=False).returncode == 0:  # noqa: S603
-            made["fastmcp"] = (fastmcp, script, *SERVER)
+            made["fastmcp"] = (fastmcp, "-c", FASTMCP, *SERVER)
     return made
 
 

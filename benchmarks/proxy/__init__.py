@@ -1,3 +1,0 @@
-"""
-What a proxy in front of an MCP server costs: `python -m benchmarks.proxy`.
-"""
