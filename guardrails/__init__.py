@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from guardrails.core.guards.base import Facts as Facts
     from guardrails.core.guards.base import Guard as Guard
     from guardrails.core.guards.base import guard as guard
-    from guardrails.core.guards.lease import Lease as Lease
     from guardrails.core.guards.limits.budget import Budget as Budget
     from guardrails.core.guards.limits.denials import Denials as Denials
     from guardrails.core.guards.limits.growth import Growth as Growth
@@ -70,7 +69,6 @@ if TYPE_CHECKING:
     from guardrails.policy.registry import Registry as Registry
     from guardrails.session.approval import ParkedCall as ParkedCall
     from guardrails.session.calls.current import current_session as current_session
-    from guardrails.session.leasing.store import Leases as Leases
     from guardrails.session.session import Session as Session
     from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
     from guardrails.stores.memory import MemoryStore as MemoryStore
@@ -101,7 +99,6 @@ _NAMES = {
     "core.guards.limits.budget": "Budget",
     "core.guards.limits.denials": "Denials",
     "core.guards.limits.growth": "Growth",
-    "core.guards.lease": "Lease",
     "core.guards.limits.rate": "Rate",
     "core.guards.limits.streak": "Streak",
     "core.guards.repeats.duplicates": "Duplicates",
@@ -123,7 +120,6 @@ _NAMES = {
     "policy.registry": "Registry",
     "session.approval": "ParkedCall",
     "session.calls.current": "current_session",
-    "session.leasing.store": "Leases",
     "session.session": "Session",
     "session.turns.final_answer": "FinalAnswer",
     "sinks": "JsonLines MemorySink OnRecord by_session read",

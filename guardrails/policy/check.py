@@ -13,7 +13,6 @@ from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.plan import Rule
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.guards.lease import Lease
 from guardrails.core.guards.settings import respelt
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 
-_OWN: Final[frozenset[type]] = frozenset({*GUARDS, Lease, Price, Tool})
+_OWN: Final[frozenset[type]] = frozenset({*GUARDS, Price, Tool})
 
 
 def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:

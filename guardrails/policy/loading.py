@@ -11,7 +11,6 @@ from typing import Any, Final
 from guardrails.core.engine.plan import Rule
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.lease import Lease
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.plain_types import UnsureError, fitted
 from guardrails.core.values.usage import Price
@@ -60,7 +59,6 @@ def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
     """
     Returns a checked document as arguments for `Policy`.
     """
-    shared: Kinds = (*kinds, Lease)
     made: dict[str, Any] = {
         "guards": [cls(**_tuples(_named(cls, data[cls.name]))) for cls in kinds if cls.name in data]
     }
@@ -69,7 +67,7 @@ def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
             made[key] = data[key]
     made["prices"] = {model: Price(**price) for model, price in data.get("prices", {}).items()}
     made["scopes"] = {
-        name: [cls(**_tuples(own[cls.name])) for cls in shared if cls.name in own]
+        name: [cls(**_tuples(own[cls.name])) for cls in kinds if cls.name in own]
         for name, own in data.get("scopes", {}).items()
     }
     made["rules"] = [_rule(entry, kinds) for entry in data.get("tools", [])]

@@ -11,8 +11,6 @@ from guardrails.core.engine.plan import Rule
 from guardrails.core.engine.scopes import GLOBAL
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.guards.lease import Lease
-from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.session_id import checked_id
 
@@ -46,8 +44,6 @@ def scope_chains(
             found.append(str(error))
         own = checked_guards(guards, found)
         found += [wrong for guard in own for wrong in _wrong(guard)]
-        if any(isinstance(guard, Lease) for guard in own):
-            found += _unlendable(own)
         if not own and not found:
             found.append("a scope without guards limits nothing")
         mistakes += [f"scopes.{name}: {mistake}" for mistake in found]
@@ -68,24 +64,6 @@ def _wrong(guard: Guard) -> list[str]:
         for setting in guard.settings()
         if guard.scope_settings is not None and setting not in guard.scope_settings
     ]
-
-
-def _unlendable(guards: Iterable[Guard]) -> list[str]:
-    """
-    Why parts of what *guards* limit cannot be held by workers.
-    """
-    others = [guard for guard in guards if not isinstance(guard, Lease)]
-    budgets = [guard for guard in others if isinstance(guard, Budget)]
-    found = [
-        f"`lease` is for budgets of calls, USD and tokens: leave it out beside `{guard.name}`"
-        for guard in others
-        if guard not in budgets
-    ]
-    if any(budget.max_elapsed is not None for budget in budgets):
-        found.append("budget.max_elapsed: time cannot be held in parts: leave it or `lease` out")
-    if all(each.max_calls is None and each.max_cost_usd is None and each.max_tokens is None for each in budgets):
-        found.append("`lease` needs a budget of calls, USD or tokens beside it")
-    return found
 
 
 def split_messages(

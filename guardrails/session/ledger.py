@@ -95,10 +95,8 @@ class Ledger:
         self._untold: list[Callable[[], object]] = []
         """What is still to be recorded of steps that were interrupted."""
         named = None if sink is None else life
-        enrol = getattr(store, "enrol", None)
-        leased = None if enrol is None else enrol(scopes, sink)
         child = root is not None
-        self._engine = Engine(laid_on(chain, laid), id, scopes=scopes, child=child, life=named, leased=leased)
+        self._engine = Engine(laid_on(chain, laid), id, scopes=scopes, child=child, life=named)
         self._base: Chain | None = None if self.policy.changed else chain
         """That of the policy, on which this session has *laid* its own; None: it has to tell which."""
         self._laid = laid
@@ -272,11 +270,7 @@ class Ledger:
         if ITERATIONS in amounts:
             raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
         values: dict[str, Any] = {"amounts": amounts, "scope": scope}
-        raised = getattr(self._store, "extend", None)
-        if raised is not None:
-            raised(keys[1], amounts)
-            values["leased"] = True
-        event = Extend(self._time(), amounts, shared=True, leased=raised is not None)
+        event = Extend(self._time(), amounts, shared=True)
         self._happen(engine.within(one), keys, "extend", event, values, needed=True)
 
     def _without_store(self, error: Exception) -> None:

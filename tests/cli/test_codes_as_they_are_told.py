@@ -186,8 +186,8 @@ SCENES: dict[str, tuple[str, Callable[[Scene], Envelope]]] = {
     "retry_budget.empty": ("retryable: {}\nretry_budget: {burst: 1}", empty_bucket),
 }
 NOT_PLAYED = {
-    # They need other workers, schemas, a call that still runs or is lost, or hours: their guards' tests have them.
-    *("budget.leased_elsewhere", "duplicates.in_flight", "retryable.unknown", "shell.fork_bomb"),
+    # They need schemas, a call that still runs or is lost, or hours: their guards' tests have them.
+    *("duplicates.in_flight", "retryable.unknown", "shell.fork_bomb"),
     *(
         "tool_filter.unknown",
         "validation.arguments",
@@ -239,4 +239,4 @@ def test_the_lines_that_switch_a_code_off_do(code: str, tmp_path: Path) -> None:
 
 def test_all_codes_of_guards_are_played_but_a_few() -> None:
     of_guards = {code for code, one in CODES.items() if one.page.startswith("guards/") and not code.endswith(".error")}
-    assert of_guards - set(SCENES) - {"session.closed"} == NOT_PLAYED - {"budget.leased_elsewhere"}
+    assert of_guards - set(SCENES) - {"session.closed"} == NOT_PLAYED

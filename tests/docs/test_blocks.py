@@ -17,10 +17,10 @@ from guardrails.testing.scripted_openai import ScriptedOpenAI, Text
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PAGES = {page: path for page, path in written().items() if page.endswith(".md") and not page.startswith("project/")}
-RUN = ("index.md", "internals.md", "leases.md", "records.md")
+RUN = ("index.md", "internals.md", "records.md")
 """Pages whose Python runs here, each as one program."""
 GUARD_PAGES = {f"guards/{path.name}" for path in (DOCS / "guards").glob("*.md") if path.stem != "write"}
-POLICIES = ("leases.md", "hooks/answers.md", "mcp/README.md")
+POLICIES = ("hooks/answers.md", "mcp/README.md")
 """Pages whose policies are loaded here."""
 
 

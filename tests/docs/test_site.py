@@ -124,9 +124,9 @@ def test_links_of_the_pages_lead_to_pages_of_the_site(tmp_path: Path) -> None:
 
 def test_a_link_is_rewritten_lost_or_left() -> None:
     page = DOCS / "guards/budget.md"
-    said = "[a](README.md#x) [b](../stores.md) [c](../../README.md) [d](https://x.org/y) [e](#here) ![f](../hot-tenant.svg)"
+    said = "[a](README.md#x) [b](../stores.md) [c](../../README.md) [d](https://x.org/y) [e](#here) ![f](../stuck-agent.svg)"
     text, lost = relinked(said, page)
-    wanted = "[a](index.md#x) [b](../stores.md) [c](../project/readme.md) [d](https://x.org/y) [e](#here) ![f](../hot-tenant.svg)"
+    wanted = "[a](index.md#x) [b](../stores.md) [c](../project/readme.md) [d](https://x.org/y) [e](#here) ![f](../stuck-agent.svg)"
     assert (text, lost) == (wanted, [])
     assert relinked("[tests](../../tests/conftest.py)", page) == ("tests", [])
     assert relinked("[gone](../gone.md)", page)[1] == ["../gone.md"]

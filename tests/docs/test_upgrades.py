@@ -1,7 +1,7 @@
 """
 The page on upgrades: its commands and its code run, and what it says of versions is so.
 
-That old files go on, and newer ones are refused, is in `tests/golden`; two versions on one store, in `tests/stores/test_versions.py`.
+That old files go on, and newer ones are refused, is in `tests/golden`.
 """
 
 import re

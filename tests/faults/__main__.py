@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
-from tests.faults.grounds import GROUNDS, LEASED, ground, lacking
+from tests.faults.grounds import GROUNDS, ground, lacking
 from tests.faults.history import operations
 from tests.faults.invariants import checked, final_states
 from tests.faults.linear import Violation
@@ -76,7 +76,7 @@ def history(kind: str, seed: int, seconds: float, kept: Path, total: Counter[str
     try:
         if world.hung:
             raise Violation("hung", "; ".join(world.hung))
-        found = checked(world.lines, states, under.losses, leased=kind.endswith(LEASED))
+        found = checked(world.lines, states, under.losses)
         if found["ran"] < LEAST:
             raise Violation("idle", f"{found['ran']} calls ran: this history shows nothing")
     except Violation as violation:
@@ -118,7 +118,7 @@ def again(file: Path) -> int:
     said = json.loads(head)
     states = {key: unpack(base64.b64decode(packed)) for key, packed in said["states"].items()}
     try:
-        print(checked(lines, states, said.get("losses", ()), leased=said.get("store", "").endswith(LEASED)))
+        print(checked(lines, states, said.get("losses", ())))
     except Violation as violation:
         print(violation, *violation.operations, sep="\n    ")
         return 1

@@ -11,9 +11,7 @@ from guardrails.stores.base import Store
 from tests.faults.world import Ground
 
 
-GROUNDS: Final = ("sqlite", "redis", "sqlite-leased", "redis-leased", "redis-everysec")
-LEASED: Final = "-leased"
-"""How those end in which each process holds parts of what is shared."""
+GROUNDS: Final = ("sqlite", "redis", "redis-everysec")
 Sure = Callable[[StoreError], bool]
 """Whether an error says that nothing was changed."""
 

@@ -13,7 +13,6 @@ from guardrails.core.records.replay import replay_together
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.session_id import scope_key
 from guardrails.stores.base import Store
 from tests.faults.history import NEW, Operation, operations, version_of
 from tests.faults.linear import Placed, Violation, linearized, lines_of
@@ -35,14 +34,11 @@ def final_states(store: Store, history: Sequence[Operation]) -> dict[str, Sessio
     return {key: store.update([key], lambda states: unpack(pack(states[0]))) for key in keys}
 
 
-def checked(
-    lines: Sequence[str], states: Mapping[str, SessionState], losses: Sequence[int] = (), *, leased: bool = False
-) -> dict[str, Any]:
+def checked(lines: Sequence[str], states: Mapping[str, SessionState], losses: Sequence[int] = ()) -> dict[str, Any]:
     """
     The figures of the history that *lines* tell, which left *states*. Raises Violation if it is not what was promised.
 
     *losses* are the moments at which what was answered just before them may be gone, as is stated: then it is counted.
-    *leased*: its processes hold parts of the scopes, and only these are in the store.
     """
     raised = [line for line in map(loaded, lines) if line.get("raised")]
     if raised:
@@ -61,9 +57,6 @@ def checked(
         history, lost = kept(history, final, losses)
     ordered = linearized(history, final)
     ran = [line for line in map(loaded, lines) if line.get("e") == "ran"]
-    if leased:
-        never_over(ran, states)
-        return {**steps, "ran": len(ran), **set_aside(ran, states), "used up": dict(used_up)}
     admitted = decided_again(ordered, policy())
     if losses:
         known = [line for line in ran if line["id"] in admitted]
@@ -154,20 +147,6 @@ def never_over(ran: Sequence[Mapping[str, Any]], states: Mapping[str, SessionSta
             raise Violation("over", f"`{key}` has {state.calls} calls of {LIMITS[name]}")
         if name == "tenant" and state.cost + state.held_cost > TENANT:
             raise Violation("over", f"`{key}` has {state.cost} and holds {state.held_cost} micro-dollars")
-
-
-def set_aside(ran: Sequence[Mapping[str, Any]], states: Mapping[str, SessionState]) -> dict[str, int]:
-    """
-    What became of leases. Raises Violation if more ran of a scope than was counted or is held in parts.
-    """
-    for (name, own), (calls, cost) in seen_by_tools(ran).items():
-        state = states[scope_key(name, own)]
-        if calls > state.calls + state.reserved_by_children("max_calls"):
-            raise Violation("forgotten", f"{calls} calls ran of the {name} `{own}`, {state.calls} are counted")
-        if name == "tenant" and cost > state.cost + state.held_cost + state.reserved_by_children("max_cost"):
-            raise Violation("forgotten", f"the calls that ran of `{own}` cost {cost}, {state.cost} are counted")
-    tenants = [state for key, state in states.items() if scope_of(key) == "tenant"]
-    return {"calls counted of tenants": sum(state.calls for state in tenants)}
 
 
 def seen_by_tools(ran: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], tuple[int, int]]:

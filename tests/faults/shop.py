@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any, Final
 
 from guardrails import Budget, OnRecord, Policy, Success, Tool
-from guardrails.core.guards.lease import Lease
 from guardrails.stores.base import Store
 
 
@@ -22,44 +21,39 @@ TENANT_USD: Final = 0.4
 GLOBAL_CALLS: Final = 3_000
 PRICE_USD: Final = 0.01
 LIMITS: Final = {"user": USER_CALLS, "tenant": TENANT_CALLS, "global": GLOBAL_CALLS}
-LEASE_S: Final = 1.0
-"""After how long a lease is lost of which nobody has heard: a pause may be as long."""
 Ran = Callable[[str, str, str, dict[str, str]], None]
 """Is told of each execution: the id of its call, its session, its tool and its scopes."""
 
 
-def policy(*, leased: bool = False) -> Policy:
+def policy() -> Policy:
     """
-    A budget for each session, user and tenant, and one for everybody; *leased*: processes hold parts of those that are shared.
+    A budget for each session, user and tenant, and one for everybody.
     """
-    lease = [Lease(time=LEASE_S)] if leased else []
     return Policy(
         [Budget(max_calls=1_000)],
         scopes={
-            "user": [Budget(max_calls=USER_CALLS), *lease],
-            "tenant": [Budget(max_calls=TENANT_CALLS, max_cost_usd=TENANT_USD), *lease],
-            "global": [Budget(max_calls=GLOBAL_CALLS), *lease],
+            "user": [Budget(max_calls=USER_CALLS)],
+            "tenant": [Budget(max_calls=TENANT_CALLS, max_cost_usd=TENANT_USD)],
+            "global": [Budget(max_calls=GLOBAL_CALLS)],
         },
         tools=[Tool(name="look", read_only=True), Tool(name="pay", cost_usd=PRICE_USD), Tool(name="fail")],
     )
 
 
-def work(
-    worker: int, seed: str, store: Store, ran: Ran, clock: Callable[[], float] = time.time, *, leased: bool = False
-) -> Iterator[None]:
+def work(worker: int, seed: str, store: Store, ran: Ran) -> Iterator[None]:
     """
     Calls of the worker number *worker*, one at each step: in sessions of its own and in one of all workers, of a user whom
     four share and of a tenant whom all share; a tenant that is used up gives way to the next.
     """
     chosen = random.Random(f"{seed} {worker}")
-    terms = policy(leased=leased)
+    terms = policy()
     tenant = number = 0
     while True:
         refused = 0
         scopes = {"user": f"u{worker % 4}-{tenant}", "tenant": f"t{tenant}"}
         sink = OnRecord(lambda _: None)
         own, common = (
-            terms.session(name, store=store, scopes=scopes, records=sink, clock=clock)
+            terms.session(name, store=store, scopes=scopes, records=sink)
             for name in (f"s{worker}-{tenant}", f"c{worker % 4}-{tenant}")
         )
         while refused < 3:
@@ -89,8 +83,8 @@ def work(
                 tool = chosen.choice(["look", "look", "pay", "pay", "fail"])
                 envelope = session.call(tool, {"number": call_id}, execute, id=call_id)
                 code = envelope.code or ""
-                refused += code.startswith(("tenant.", "user.")) and not code.endswith("leased_elsewhere")
-                if code.startswith("global.") or code.endswith("leased_elsewhere"):
+                refused += code.startswith(("tenant.", "user."))
+                if code.startswith("global."):
                     time.sleep(0.05)
                 if code.startswith("store."):
                     time.sleep(0.02)

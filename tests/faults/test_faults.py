@@ -16,7 +16,7 @@ from guardrails.core.state.state import SessionState
 from tests.faults.__main__ import main
 from tests.faults.grounds import GROUNDS
 from tests.faults.history import NEW, Attempt, Operation
-from tests.faults.invariants import LOST_NS, kept, never_over, set_aside
+from tests.faults.invariants import LOST_NS, kept, never_over
 from tests.faults.linear import Violation
 from tests.faults.proxy import Proxy
 from tests.faults.shop import USER_CALLS
@@ -128,14 +128,6 @@ def test_a_call_too_many_is_found() -> None:
         never_over(ran(USER_CALLS + 1), {})
     with pytest.raises(Violation, match=r"^over: `/user/u` has 29 calls of 28"):
         never_over([], {"/user/u": SessionState(calls=USER_CALLS + 1)})
-
-
-def test_what_runs_under_a_lease_was_set_aside() -> None:
-    everybody = SessionState(calls=9)
-    held = SessionState(calls=2, reserved={"lease": {"max_calls": 1}})
-    set_aside(ran(3), {"/user/u": held, "/global/global": everybody})
-    with pytest.raises(Violation, match=r"^forgotten: 4 calls ran of the user `u`, 2 are counted"):
-        set_aside(ran(4), {"/user/u": held, "/global/global": everybody})
 
 
 def test_without_a_server_its_histories_are_skipped_and_that_is_said(

@@ -8,13 +8,10 @@ import json
 import logging
 import sys
 import threading
-import time
 
-from guardrails import Leases
 from guardrails.core.values.errors import StoreError
-from guardrails.stores.base import Store
-from tests.faults.grounds import LEASED, opened
-from tests.faults.shop import PROCESSES, THREADS, work
+from tests.faults.grounds import opened
+from tests.faults.shop import THREADS, work
 from tests.faults.watched import Watched, told_to
 
 
@@ -36,20 +33,12 @@ def main() -> None:
             if over.wait(0.05):
                 return
     watched = Watched(inner, told["name"], tell, sure)
-    leased = kind.endswith(LEASED)
-    # The clocks of those that lease are of no account to each other: here they are up to an hour apart.
-    ahead_s = 3_600 * process / (PROCESSES - 1) if leased else 0
-
-    def clock() -> float:
-        return time.time() + ahead_s
-
-    store: Store = Leases(watched, look=0.1, clock=clock) if leased else watched
 
     def ran(call_id: str, session: str, tool: str, scopes: dict[str, str]) -> None:
         tell({"e": "ran", "id": call_id, "session": session, "tool": tool, "scopes": scopes})
 
     def run(worker: int) -> None:
-        for _ in work(worker, f"{told['seed']} {told['name']}", store, ran, clock, leased=leased):
+        for _ in work(worker, f"{told['seed']} {told['name']}", watched, ran):
             if over.is_set():
                 return
 
@@ -64,8 +53,6 @@ def main() -> None:
     over.set()
     for thread in threads:
         thread.join()
-    if isinstance(store, Leases):
-        store.close()
 
 
 if __name__ == "__main__":

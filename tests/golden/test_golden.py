@@ -19,7 +19,7 @@ from guardrails import Budget, Conversations, JsonLines, Policy, PolicyError, Se
 from guardrails.agent.conversations import ConversationError
 from guardrails.core.records.replay import replay_together
 from guardrails.core.retries import model_format as retries
-from guardrails.core.state.packing import LEAST
+from guardrails.core.state.packing import VERSION
 from guardrails.core.values.errors import ModelError
 
 
@@ -99,7 +99,7 @@ def test_a_conversation_is_resumed_and_its_session_goes_on_where_it_stopped(fold
         assert codes == ["duplicates.window", *[None] * 6, "budget.max_calls", "budget.max_calls"]
         assert len(chat) == 16
     used = {one.key: one.packed[0] for one in kept.store.entries()}
-    assert used["trip-42"] == used["/user/u1"] == LEAST
+    assert used["trip-42"] == used["/user/u1"] == VERSION
     both = records(folder / "records.jsonl", folder / "later.jsonl")
     again = list(replay_together(policy.chain, both, scopes=policy.scopes))
     assert len(again) == 18

@@ -102,8 +102,6 @@ def all_of(stored: Stored, now_ms: int, messages: dict[str, int]) -> dict[str, A
         "window": [_entry(entry) for entry in state.window],
         "pending": [_pending(one) for one in state.pending.values()],
         "holds": {key: held._asdict() for key, held in state.holds.items()},
-        "leases": {who: lease._asdict() for who, lease in state.leases.items()},
-        "part": None if state.part is None else state.part._asdict(),
     }
 
 
@@ -129,7 +127,7 @@ def _lines(said: dict[str, Any]) -> Iterator[str]:
     yield f"  held: tokens {said['held_tokens']:,}, USD {said['held_cost_usd']:.6f}"
     if said["ended_because"]:
         yield printable(f"  ended by {said['ended_by']}: {said['ended_because']}")
-    for name in ("limits", "reserved", "leases", "meters"):
+    for name in ("limits", "reserved", "meters"):
         if said[name]:
             yield f"  {name}: " + printable(", ".join(f"{key} {value}" for key, value in said[name].items()))
     for name in ("pending", "window"):

@@ -10,7 +10,6 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
 from guardrails.core.guards.repeats.duplicates import in_flight
 from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up, use_approval, withdraw
-from guardrails.core.state.entries import Amounts
 from guardrails.core.state.holds import NOTHING, average, lapse
 from guardrails.core.state.parking import approved, fits, forget_expired, park, waits
 from guardrails.core.state.scope_state import claim as claim_held
@@ -51,15 +50,6 @@ class Ask(Event[Decision]):
     """Why every call is refused, also one that was admitted or approved and has not begun."""
 
     shared = True
-    asks = True
-
-    def needs(self, state: SessionState, chain: Chain) -> Amounts:
-        plan = self.plan
-        cost, tokens = plan.cost, plan.tokens
-        if state.used and chain.reserves and not (cost and tokens):
-            guess = average(state, self.call.tool)
-            cost, tokens = cost or guess[0], tokens or guess[1]
-        return 1, cost, tokens
 
     def happen(  # noqa: PLR0915  one way through, and the hot one
         self, engine: Engine, state: SessionState, scopes: Sequence[Scope]

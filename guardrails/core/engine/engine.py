@@ -6,12 +6,10 @@ states and writes the records.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from guardrails.core.state.entries import Amounts
 from guardrails.core.state.family import join, part
 from guardrails.core.state.holds import NOTHING
-from guardrails.core.state.leases import is_over, is_short
 from guardrails.core.state.scope_state import open_step
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import begin_life, mend, number, time_of
@@ -22,19 +20,6 @@ from .scopes import Scope, marks, seen
 
 
 T = TypeVar("T")
-
-
-class Short(Exception):  # noqa: N818  no error: there may be more
-    """
-    A step needs more than the lease of a scope has left; the step changed nothing. *place* is that of the scope, *need*
-    the amounts to be admitted. *trips* says how often the lease had been to the shared state.
-    """
-
-    def __init__(self, place: int, need: Amounts, trips: int) -> None:
-        super().__init__(place, need, trips)
-        self.place = place
-        self.need = need
-        self.trips = trips
 
 
 class Event(Generic[T]):
@@ -56,15 +41,6 @@ class Event(Generic[T]):
         Whether it happens in the session's scopes too.
         """
         return False
-
-    asks: ClassVar[bool] = False
-    """Whether it has anything admitted; then `needs` says how much."""
-
-    def needs(self, state: SessionState, chain: Chain) -> Amounts | None:
-        """
-        Returns the amounts that the event would have admitted in the *state* of a scope with that *chain*. Returns None
-        if it asks for none.
-        """
 
     def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T:
         """
@@ -98,7 +74,6 @@ class Happened(NamedTuple):
     """The guess of its use."""
 
 
-_ONE: Final = 1, 0, 0
 NOT_AGAIN: Final = Happened(0, 0, "", None)
 """The result of an event that was told already: it is no event."""
 
@@ -108,12 +83,10 @@ class Engine:
     The chain of the session *id*, and those of its *scopes*, each (name, id, chain).
 
     *child* says that the session belongs to a family, whose root's state is given last. *life* draws the name of a new
-    life. Without *life* nobody records, and lives have no names. *leased*, if given, says that the states of its scopes
-    are those of leases. A step that does not fit into a lease raises `Short` before it changes anything. *leased* is
-    told (name, id) of a lease that has used more than it was granted.
+    life. Without *life* nobody records, and lives have no names.
     """
 
-    __slots__ = ("chain", "child", "id", "leased", "life", "scopes")
+    __slots__ = ("chain", "child", "id", "life", "scopes")
 
     def __init__(
         self,
@@ -123,14 +96,12 @@ class Engine:
         scopes: Sequence[tuple[str, str, Chain]] = (),
         child: bool = False,
         life: Callable[[], str] | None = None,
-        leased: Callable[[tuple[str, str]], object] | None = None,
     ) -> None:
         self.chain = chain
         self.id = id
         self.scopes = tuple(scopes)
         self.child = child
         self.life = life
-        self.leased = leased
 
     def of(self, chain: Chain) -> "Engine":
         """
@@ -145,7 +116,7 @@ class Engine:
         return self._again(self.chain, scopes)
 
     def _again(self, chain: Chain, scopes: Sequence[tuple[str, str, Chain]]) -> "Engine":
-        return Engine(chain, self.id, scopes=scopes, child=self.child, life=self.life, leased=self.leased)
+        return Engine(chain, self.id, scopes=scopes, child=self.child, life=self.life)
 
     def apply(self, event: Event[T], states: Sequence[SessionState], clocks: Sequence[int] | None = None) -> T:
         """
@@ -159,16 +130,11 @@ class Engine:
                 begin_life(state, self.life)
             if len(states) == 1:
                 event.made = event.happen(self, state, ())
+            elif self.child:
+                event.made = self._in_family(event, states, clocks)
             else:
-                if self.leased is not None and event.asks:
-                    self._fit(event.needs, states, event.now_ms)
-                if self.child:
-                    event.made = self._in_family(event, states, clocks)
-                else:
-                    event.made = event.happen(self, state, self._opened(event, states[1:], clocks))
-                if self.leased is not None and event.shared:
-                    self._tell(states)
-        except (GuardrailsError, Short):
+                event.made = event.happen(self, state, self._opened(event, states[1:], clocks))
+        except GuardrailsError:
             # Said on purpose, before anything was changed.
             raise
         except BaseException:
@@ -196,8 +162,6 @@ class Engine:
         Returns the answer of *look* to the states of all that the session is in, at *now_ms* of its clock. It changes
         no state.
         """
-        if self.leased is not None:
-            self._fit(lambda state, chain: _ONE, states, now_ms)
         state, now = states[0], time_of(states[0], now_ms)
         scopes = seen(self.scopes, states[1 : 1 + len(self.scopes)], now_ms)
         if not self.child:
@@ -219,23 +183,6 @@ class Engine:
         Returns the result of the event that is now numbered.
         """
         return Happened(number(state), state.now_ms, state.run, self.marks(state, scopes), limits)
-
-    def _fit(
-        self,
-        needs: Callable[[SessionState, Chain], Amounts | None],
-        states: Sequence[SessionState],
-        now_ms: int,
-    ) -> None:
-        for place, (_, _, chain) in enumerate(self.scopes, 1):
-            state = states[place]
-            need = needs(state, chain)
-            if need is not None and is_short(state, need, now_ms):
-                raise Short(place, need, 0 if state.part is None else state.part.trips)
-
-    def _tell(self, states: Sequence[SessionState]) -> None:
-        for place, (name, own, _) in enumerate(self.scopes, 1):
-            if is_over(states[place]) and self.leased is not None:
-                self.leased((name, own))
 
     def _opened(
         self, event: Event[Any], states: Sequence[SessionState], clocks: Sequence[int] | None

@@ -5,7 +5,7 @@ A scope is a state of its own with guards of its own. The guards of a call's ses
 in one step. It is admitted in all of them, or in none.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +14,7 @@ from guardrails.core.state.entries import Hold
 from guardrails.core.state.holds import free, hold, note_used
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import time_of
-from guardrails.core.values.types import MICRO, Denial
+from guardrails.core.values.types import Denial
 
 from .chain import FAR_MS, Chain
 from .exhaustion import exhaustion, first_cause, spent
@@ -23,12 +23,6 @@ from .exhaustion import progress as own_progress
 
 GLOBAL: Final = "global"
 """The scope that everyone is in: its id need not be said."""
-_SHOWN: Final = {
-    "calls_left": ("max_calls", 1),
-    "cost_left_usd": ("max_cost", MICRO),
-    "tokens_left": ("max_tokens", 1),
-}
-"""The names of the rest of each limit that is lent, and the unit in which it is shown."""
 Cause = tuple[str, str]
 """(code, message)"""
 
@@ -103,25 +97,11 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
     """
     shown: dict[str, Any] = {**own_progress(chain, state, now_ms)}
     for scope in scopes:
-        others = own_progress(scope.chain, scope.state, scope.now_ms)
-        if scope.state.part is not None:
-            others = _with_rest(others, scope.state.part.rest)
-        for key, left in others.items():
+        for key, left in own_progress(scope.chain, scope.state, scope.now_ms).items():
             if key != "calls_used":
                 present: Any = shown.get(key)
                 shown[key] = left if present is None else min(present, left)
     return shown
-
-
-def _with_rest(shown: dict[str, Any], rest: Mapping[str, int]) -> dict[str, Any]:
-    """
-    Returns the rest under a lease, together with the rest that nobody held as of its latest trip.
-    """
-    return {key: left + _shown(rest, *_SHOWN[key]) if key in _SHOWN else left for key, left in shown.items()}
-
-
-def _shown(rest: Mapping[str, int], name: str, unit: int) -> float:
-    return rest[name] if unit == 1 else rest[name] / unit
 
 
 def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int | None:

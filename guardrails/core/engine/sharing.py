@@ -65,15 +65,11 @@ class Extend(Event[Happened]):
     the model repeated is no strike any more, and what was seen before may be older than what the user did meanwhile.
     """
 
-    leased: bool = False
-    """The limits are those of a scope of which this worker has a lease: they were raised in the shared state, and are known here."""
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         limits = None
         if self.shared:
             for scope in scopes:
-                if not self.leased:
-                    self.raise_in(scope.chain, scope.state, scope.now_ms)
+                self.raise_in(scope.chain, scope.state, scope.now_ms)
                 number(scope.state)
                 go_on(scope.state)
             touch(state, self.now_ms)

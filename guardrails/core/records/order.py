@@ -9,9 +9,10 @@ from itertools import pairwise
 from guardrails.core.values.errors import SessionError
 
 from .recorded import WRONG, Record, no_good
-from .trips import TRIP, Stream, streams_of
 
 
+Stream = tuple[str, ...]
+"""A thing that orders some events: a life, a scope, a family."""
 LifeKey = tuple[str, str]
 """(session id, run)"""
 
@@ -28,7 +29,7 @@ def shares(record: Record) -> bool:
     """
     Returns whether the session of *record* shares something with others, as far as this record tells.
     """
-    return "scopes" in record or "family" in record or record["event"] in ("reserve", TRIP)
+    return "scopes" in record or "family" in record or record["event"] == "reserve"
 
 
 def kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
@@ -65,8 +66,6 @@ def places_of(record: Record) -> dict[Stream, tuple[int, int]]:
     """
     Returns all that orders the event of *record*, with its place in each.
     """
-    if record["event"] == TRIP:
-        return streams_of(record)
     session_id, run = life_key(record)
     places: dict[Stream, tuple[int, int]] = {("life", session_id, run): (int(record["n"]), 0)}
     for name, (own, life, n, _) in record.get("scopes", {}).items():

@@ -57,8 +57,7 @@ def event_of(name: str, record: Record, now: int) -> Event[Happened]:
         case "unpark":
             return Unpark(now, record["seq"], record["approved"], record["reason"])
         case "extend":
-            asked, leased = record.get("asked", False), record.get("leased", False)
-            return Extend(now, dict(record["amounts"]), "scope" in record, asked, leased)
+            return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
         case "reserve":
             return Reserve(
                 now, record["child"], dict(record["amounts"]), record.get("more", False), record.get("share", 1)

@@ -14,9 +14,8 @@ from guardrails.core.values.errors import SessionError
 
 from .gaps import INTERRUPTED, Gap, distinct
 from .life import ALONE, NO_OTHERS, Beside, Life, Replayed, Rules
-from .order import LifeKey, in_order, life_key, places_of, root_of
+from .order import LifeKey, Stream, in_order, life_key, places_of, root_of
 from .recorded import WRONG, Record, no_good
-from .trips import TRIP, Stream, check_parts, travel
 
 
 def replay_together(
@@ -58,15 +57,6 @@ def _together(states: "_States", records: Iterable[Record], gaps: list[Gap]) -> 
     passed: dict[LifeKey, list[int]] = {}
     for index, record in enumerate(ordered):
         key, streams = life_key(record), places_of(record)
-        if record["event"] == TRIP:
-            missing = states.missed(record) if stands else set()
-            if (missing and all(stands.get(stream, -1) > index for stream in missing)) or not unknown.isdisjoint(
-                streams
-            ):
-                unknown |= streams.keys()
-            else:
-                travel(states.chains, states.scope, record)
-            continue
         life = states.life(*key)
         if record["event"] == INTERRUPTED:
             first, _ = passed.pop(key, (life.state.n + 1, 0))
@@ -86,8 +76,6 @@ def _together(states: "_States", records: Iterable[Record], gaps: list[Gap]) -> 
         made = life.live(record, states.beside(record))
         if made is not None:
             yield made
-    if unknown.isdisjoint(states.scopes):
-        check_parts(states.scopes)
     gaps.extend(Gap(session_id, first, last) for (session_id, _), (first, last) in passed.items())
 
 
@@ -151,10 +139,6 @@ class _States:
         Returns the streams that lack an event before that of *record*: its life, a scope, its family.
         """
         missing: set[Stream] = set()
-        if record["event"] == TRIP:
-            name, own = record["scope"]
-            both = [(run, n) for run, n, _ in (record["shared"], record["own"])]
-            return {("scope", name, own, run) for run, n in both if n != self.scope(name, own, run).n + 1}
         key, given = life_key(record), record.get("scopes", {})
         if self.life(*key).misses(record):
             missing.add(("life", *key))

@@ -98,46 +98,6 @@ class Hold(NamedTuple):
     """Somebody said the estimate, which is among what the state holds; else it is an average, and only a guess."""
 
 
-Amounts = tuple[int, int, int]
-"""Calls, micro-dollars and tokens."""
-NO_AMOUNTS: Final[Amounts] = 0, 0, 0
-
-
-class Lease(NamedTuple):
-    """
-    The facts that the shared state of a scope knows of one lease of it.
-    """
-
-    granted: Amounts
-    """From its beginning."""
-    used: Amounts
-    """The same, as was told last."""
-    trips: int
-    """How often it was heard of."""
-    recalled: bool = False
-    """It was asked to give back what it does not use."""
-
-
-class Part(NamedTuple):
-    """
-    The facts that the state of a lease knows of the scope.
-    """
-
-    granted: Amounts
-    """From its beginning."""
-    foreign: Amounts
-    """The use of others, as of the latest trip; the totals of the state hold it too."""
-    caps: Amounts
-    """How far its totals may go."""
-    fuses: tuple[str, ...]
-    """Counters that are known to have blown in the scope."""
-    rest: dict[str, int]
-    """The rest that nobody held then, by limit."""
-    trips: int
-    dry_ms: int
-    """Until when there is no more to be had."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Parked:
     """

@@ -13,7 +13,7 @@ from typing import Final
 from guardrails.core.retries.context import Settled
 
 from .entries import Entry as Entry  # noqa: PLC0414  what a state is made of
-from .entries import Hold, Lease, Part, low
+from .entries import Hold, low
 from .entries import Pending as Pending  # noqa: PLC0414
 from .failing import Failing
 
@@ -119,10 +119,6 @@ class SessionState:
     """The latest responses that were told by a key, `KEY_BYTES` each. The lowest bit is set if it was charged too."""
     answers: dict[int | None, tuple[str, str]] = field(default_factory=dict)
     """The results of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
-    leases: dict[str, Lease] = field(default_factory=dict)
-    """The leases of a scope, by their holders."""
-    part: Part | None = None
-    """Of the state of a lease: what it knows of the scope."""
     run: str = field(default="", compare=False)
     """The life of the session, drawn by the recorder. `""` if nothing is recorded."""
     shared: int = field(default=0, compare=False)

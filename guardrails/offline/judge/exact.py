@@ -12,7 +12,6 @@ from typing import Any, Final, NoReturn
 from guardrails.core.records.life import Rules
 from guardrails.core.records.record import newer_told, newer_version
 from guardrails.core.records.replay import Gap, Record, Replayed, kin, replay, replay_together, shares
-from guardrails.core.records.trips import TRIP
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.readers import Report, open_calls, open_lines
 from guardrails.offline.readers.base import MAX_NAMED
@@ -113,7 +112,7 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
         _raise_without(found)
     for (session_id, _, _), lines in sorted(lives.items(), key=lambda life: _as_bytes(life[0])):
         records = [parse_exactly(lines[n]) for n in sorted(lines)]
-        found.sessions += records[0]["event"] != TRIP
+        found.sessions += 1
         blind += sum(map(_is_blind, records))
         if any(map(shares, records)):
             sharing.append(records)

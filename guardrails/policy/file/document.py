@@ -16,7 +16,6 @@ from guardrails.core.arguments import arguments_of
 from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.guards.lease import Lease
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.bounds import MinLen
 from guardrails.core.values.errors import PolicyError
@@ -159,7 +158,7 @@ def scopes_type(kinds: Kinds, made: Maker) -> Any:
     """
     scope = _dictionary(
         "Scope",
-        _settings_of((*kinds, Lease), "scope", made),
+        _settings_of(kinds, "scope", made),
         made,
         doc="Guards of all the sessions of one user, tenant or the like together.",
     )

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.guards.lease import Lease
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
 from guardrails.policy.source import digest, digests
@@ -134,17 +133,10 @@ def _misfits(policy: Terms, made: Terms) -> list[str]:
     """
     Why *made* cannot stand in the place of *policy* while sessions run.
     """
-    if policy.scopes.keys() != made.scopes.keys():
-        both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
-        return [f"the scopes are {both}: that needs a start of the process"]
-    # What is lent to workers was lent by the limits that there were.
-    lent = [
-        name
-        for name, chain in made.scopes.items()
-        for before in (policy.scopes[name],)
-        if chain.guards != before.guards and any(isinstance(one, Lease) for one in (*chain.guards, *before.guards))
-    ]
-    return [f"the scope `{name}` has a lease: other limits of it need a start of all workers" for name in lent]
+    if policy.scopes.keys() == made.scopes.keys():
+        return []
+    both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
+    return [f"the scopes are {both}: that needs a start of the process"]
 
 
 def _digest(sources: Mapping[str, str]) -> str:

@@ -147,21 +147,6 @@ def test_other_scopes_need_a_start_of_the_process(write: Write, caplog: pytest.L
     assert "needs a start of the process" in caplog.text
 
 
-def test_what_is_lent_to_workers_changes_with_a_start_of_all_of_them(
-    write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
-    leased = "scopes: {tenant: {budget: {max_calls: %d}, lease: {}}}\nbudget: {max_calls: %d}"
-    policy = Policy.load(write(leased % (10, 1)), reload=0)
-    policy.look()
-    write(leased % (20, 1))
-    policy.look()
-    assert policy.scopes["tenant"].limits == Budget(max_calls=10)
-    assert "the scope `tenant` has a lease" in caplog.text
-    write(leased % (10, 2))
-    policy.look()
-    assert policy.chain.limits == Budget(max_calls=2)
-
-
 def test_the_limits_of_a_scope_change_with_the_file(write: Write) -> None:
     policy = Policy.load(write("scopes: {user: {budget: {max_calls: 1}}}"), reload=0)
     one, other = (policy.session(name, scopes={"user": "u"}) for name in "ab")

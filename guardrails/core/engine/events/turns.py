@@ -10,7 +10,6 @@ from guardrails.core.engine.engine import NOT_AGAIN, Engine, Event, Happened
 from guardrails.core.engine.exhaustion import exhaustion, failed, note_turn, spent
 from guardrails.core.engine.scopes import Scope, exhausted_by, free_all, hold_all, note_all, unfitting
 from guardrails.core.state.admissions import ADMISSION_MS
-from guardrails.core.state.entries import Amounts
 from guardrails.core.state.holds import NOTHING, RESPONSES, average, fitting, lapse
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import (
@@ -141,11 +140,6 @@ class Request(Counted):
     lasts_ms: int = ADMISSION_MS
     guess: tuple[int, int] | None = None
     """The guess by the record."""
-
-    asks = True
-
-    def needs(self, state: SessionState, chain: Chain) -> Amounts:
-        return 0, *(self.estimate or average(state, RESPONSES))
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         now, key = time_of(state, self.now_ms), str(state.n + 1)

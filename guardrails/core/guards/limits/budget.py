@@ -16,8 +16,8 @@ from guardrails.core.values.units import Duration
 
 from .budget_far import far_test
 from .budget_settings import LIMITS, SEEDS, GoOn
-from .budget_words import ended, held, leased_elsewhere, outgrown, unpriced, usd
-from .room import CHILDREN_LIMIT, fits, is_elsewhere
+from .budget_words import ended, held, outgrown, unpriced, usd
+from .room import CHILDREN_LIMIT, fits
 from .tool_budget import ToolBudget, tool_budgets
 from .unpriced import blow, blown_by
 
@@ -40,7 +40,6 @@ class Budget(Guard):
         "budget.max_tokens": ("limit", "used", "estimate", "left"),
         "budget.max_elapsed": ("limit", "used"),
         "budget.unpriced": ("limit", "model"),
-        "budget.leased_elsewhere": ("wait_ms",),
         **ToolBudget.codes,
         f"{ToolBudget.name}.error": (),
     }
@@ -119,8 +118,6 @@ class Budget(Guard):
         if (state.reserved or state.parked) and self.max_calls is not None:
             left = self.calls_left(state)
             if left is not None and left <= 0:
-                if is_elsewhere(state, "max_calls", 1 - left):
-                    return leased_elsewhere("call")
                 return held("budget.max_calls", "calls", state.reserved_by_children("max_calls"), state.parked)
         return fits(self, state, (facts.cost, facts.tokens), facts.guess) if self.reserves else None
 

@@ -9,8 +9,6 @@ from guardrails.core.values.types import MICRO, Denial
 from .unpriced import told
 
 
-ELSEWHERE_MS: Final = 100
-"""After how long a call is made again for which other workers hold what is left."""
 FINISH: Final = "Write the final answer from what you have."
 
 
@@ -97,21 +95,6 @@ def held(code: str, what: str, amount: int, parked: int = 0) -> Denial:
         message=f"All {what} that are left ({amount}) are reserved for {whose}.",
         hint="Wait for their results, or write the final answer from what you have.",
         values={"held": amount},
-    )
-
-
-def leased_elsewhere(what: str) -> Denial:
-    """
-    Returns the refusal of a *what* that would fit if other workers gave back the unused part that they hold of a scope.
-    """
-    return Denial(
-        code="budget.leased_elsewhere",
-        message=f"Other workers hold what is left for this {what}; they were asked for it.",
-        hint=f"Wait {ELSEWHERE_MS / 1000:g} s, then make the {what} again.",
-        retryable=True,
-        retry_after_ms=ELSEWHERE_MS,
-        strike=False,
-        values={"wait_ms": ELSEWHERE_MS},
     )
 
 

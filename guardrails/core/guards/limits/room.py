@@ -9,7 +9,7 @@ from guardrails.core.state.holds import NOTHING, guessed
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.types import Denial
 
-from .budget_words import counted, leased_elsewhere, too_dear, usd
+from .budget_words import counted, too_dear, usd
 
 
 CHILDREN: Final = "budget.children"
@@ -36,21 +36,11 @@ def fits(
         if what != "call" or not estimate[place]:
             left -= guesses[place]
         if need > max(left, 0):
-            if is_elsewhere(state, name, need - left):
-                return leased_elsewhere(what)
             shown = (
                 (usd(need), usd(max(left, 0))) if name == "max_cost" else (counted(need, "token"), str(max(left, 0)))
             )
             return too_dear("max_cost_usd" if name == "max_cost" else name, *shown, what)
     return None
-
-
-def is_elsewhere(state: SessionState, name: str, lacking: int) -> bool:
-    """
-    Returns whether *lacking* of the limit *name* may come back from the leases of other workers. The state is that of a
-    lease, or the shared one in a worker without leases.
-    """
-    return (state.part is not None or bool(state.leases)) and state.reserved_by_children(name) >= lacking
 
 
 def crowded(limits: Limits, state: SessionState, depth: int) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from guardrails.core.state.entries import Amounts, EntryStatus, Hold, Lease, Part, pending_key
+from guardrails.core.state.entries import EntryStatus, Hold, pending_key
 from guardrails.core.state.failing import packed_failing, unpacked_failing
 from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.values.errors import StateUnreadable
@@ -22,10 +22,8 @@ from .calls import ERROR_NUMBERS, Memo, numbers, packed_admissions, packed_trail
 from .old import CLOSER, ENTRY, HEAD, LOOKED_AT, MADE, OLD, made_over
 
 
-VERSION: Final = 7
-LEAST: Final = 6
-"""The version of a state that uses nothing newer, so that processes of the version before go on with it."""
-READ: Final = (*OLD, MADE, LEAST, VERSION)
+VERSION: Final = 6
+READ: Final = (*OLD, MADE, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 TOTALS: Final = (
@@ -99,12 +97,8 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["c"] = True
     if state.told:
         rest["e"] = b2a_base64(state.told, newline=False).decode()
-    version = LEAST
-    for since, key, value in _later(state):
-        if value:
-            rest[key], version = value, max(version, since)
     table, totals, odd = _json([*names], rest)
-    head = HEAD.pack(version, odd, len(tools), len(table))
+    head = HEAD.pack(VERSION, odd, len(tools), len(table))
     return b"".join((head, table, struct.pack(f"<{len(tools)}H", *tools), window, totals))
 
 
@@ -133,14 +127,6 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
     yield "d", state.stood_ms
     yield "q", state.asking
     yield "a", [[sig, *said] for sig, said in state.answers.items()]
-
-
-def _later(state: SessionState) -> Iterator[tuple[int, str, Any]]:
-    """
-    Returns the fields that came after version `LEAST`: the version that first had it, key and value.
-    """
-    yield 7, "g", {who: [*lease] for who, lease in state.leases.items()}
-    yield 7, "j", [*(state.part or ())]
 
 
 def _entry(entry: Entry) -> bytes:
@@ -257,11 +243,6 @@ def _known(packed: bytes) -> bytes:
     return made_over(packed) if version in OLD else packed
 
 
-def _amounts(said: list[int]) -> Amounts:
-    calls, cost, tokens = said
-    return calls, cost, tokens
-
-
 def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
     state = SessionState(**dict(zip(TOTALS, numbers(rest["t"]), strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
@@ -279,14 +260,6 @@ def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> Sessi
     state.used = {name: tuple(sums) for name, sums in rest["u"].items()} if "u" in rest else {}
     [state.stood_ms], state.asking = numbers([rest.get("d", 0)]), rest.get("q", False)
     state.answers = {sig: (answer, reason) for sig, answer, reason in rest.get("a", ())}
-    if "g" in rest:
-        state.leases = {
-            who: Lease(_amounts(granted), _amounts(used), *others)
-            for who, (granted, used, *others) in rest["g"].items()
-        }
-    if "j" in rest:
-        granted, foreign, caps, known, *others = rest["j"]
-        state.part = Part(_amounts(granted), _amounts(foreign), _amounts(caps), tuple(known), *others)
     state.told = a2b_base64(rest["e"]) if "e" in rest else b""
     state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)

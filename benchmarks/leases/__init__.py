@@ -1,3 +1,0 @@
-"""
-What leases of a hot scope cost, and how much of a budget they let be used.
-"""

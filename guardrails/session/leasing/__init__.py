@@ -1,3 +1,0 @@
-"""
-Parts of shared limits that one process holds.
-"""
