@@ -7,7 +7,6 @@ Everything is imported when it is first used, so that importing the package cost
 """
 
 import os
-import sys
 
 
 TYPE_CHECKING = False
@@ -131,19 +130,6 @@ _NAMES = {
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
-_MOVED = {
-    "builtin": "agent.builtin",
-    "commands": "core.commands",
-    "feature_file": "policy.feature_file",
-    "judge": "offline.judge",
-    "learning": "offline.learning",
-    "model_files": "policy.model_files",
-    "policy_cases": "offline.policy_cases",
-    "replay": "core.records.replay",
-    "retries": "core.retries",
-}
-"""Modules that older programs import by names from before the rooms, and where they are now."""
-
 __all__ = sorted(_HOME.keys() - {"__version__"})  # noqa: PLE0605
 
 # The distribution guardrails-ai installs a package of this very name; pip lets either overwrite the other.
@@ -163,36 +149,6 @@ def __getattr__(name: str) -> "Any":
     value = getattr(__import__(f"guardrails.{home}", fromlist=(name,)), name)
     globals()[name] = value
     return value
-
-
-class _Moved:
-    """
-    Finds a module under the name that it had before the rooms: the very module, not a copy.
-    """
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> "Any":  # noqa: ARG004
-        package, _, rest = name.partition(".")
-        old, dot, inner = rest.partition(".")
-        if package != __name__ or old not in _MOVED:
-            return None
-
-        from importlib.machinery import ModuleSpec
-
-        return ModuleSpec(name, _Moved(), origin=f"{package}.{_MOVED[old]}{dot}{inner}")  # type: ignore[arg-type]
-
-    def create_module(self, spec: "Any") -> "Any":
-        import importlib
-
-        module = importlib.import_module(spec.origin)
-        self.spec = module.__spec__
-        return module
-
-    def exec_module(self, module: "Any") -> None:
-        module.__spec__ = self.spec  # the import system has just put that of the old name there
-
-
-sys.meta_path.insert(0, _Moved)  # the first to be asked: an old package finds its modules by its path, as copies
 
 
 def __dir__() -> list[str]:
