@@ -209,7 +209,7 @@ def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child
         tell(child, clock, [event for event in within if event[0] != "extend"], child.call)
     tell(session, clock, before, session.call)
     records = [made(line) for line in sink.records]
-    replayed = list(replay_together(policy.chain, records, tools=TOOLS))
+    replayed = list(replay_together(policy.chain, records))
     assert len(replayed) == sum(line["event"] == "call" for line in records)
     assert all(again.same for again in replayed)
 

@@ -26,7 +26,7 @@ from guardrails.cli.codes import CODES, EXPLAINED
 from guardrails.core.guards import GUARDS
 from guardrails.core.records import record
 from guardrails.core.retries import model_format as retry_model
-from guardrails.core.state.packing import READ
+from guardrails.core.state.packing import VERSION as STATE
 from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
 from guardrails.offline.readers import plugins
@@ -201,7 +201,7 @@ def formats() -> Iterator[str]:
     yield f"format redis {FORMAT.decode()}"
     yield f"format retry-model {retry_model.VERSION}"
     yield f"format sqlite {sqlite_file.VERSION}"
-    yield from (f"format state {version}" for version in READ)
+    yield f"format state {STATE}"
     yield f"entry-points {plugins.GROUP}"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     yield from (

@@ -66,7 +66,7 @@ def test_every_limit_is_raised_by_the_same_call(limit: str, amount: Any, code: s
     session.extend(**more)
     assert not session.exhausted
     assert (turns(session, 9, slow), session.exhausted_by) == (2, code)
-    assert all(again.same for again in replay(policy.chain, sink.records, tools=tools))
+    assert all(again.same for again in replay(policy.chain, sink.records))
 
 
 def test_of_turns_the_last_result_names_what_was_limited_in_the_words_of_the_loop(clock: Any) -> None:

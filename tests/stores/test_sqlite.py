@@ -190,8 +190,11 @@ def test_a_damaged_state_is_an_error_that_names_it_and_harms_no_other(
 UNREADABLE: Any = pytest.mark.parametrize(
     ("state", "said"),
     [
-        (f"x'{VERSION + 1:02x}000000'", f"is of version {VERSION + 1}, which a newer version of this library wrote"),
-        ("x'01000000'", "cannot be read"),
+        (
+            f"x'{VERSION + 1:02x}000000'",
+            f"is of version {VERSION + 1}, and this version of the library reads {VERSION}",
+        ),
+        ("x'01000000'", f"is of version 1, and this version of the library reads {VERSION}"),
         ("x''", "cannot be read"),
     ],
     ids=["newer", "older", "damaged"],

@@ -22,9 +22,8 @@ def installation_lines(
     yield paragraph(
         f"guardrails {versions['library']} on Python {versions['python']}, in `{versions['folder']}`", hanging="  "
     )
-    least, most = versions["states_read"][0], versions["states_read"][-1]
     yield paragraph(
-        f"It writes states of version {versions['state']} at most and reads {least} to {most}; store files {versions['store_file']}, "
+        f"It reads and writes states of version {versions['state']}, store files {versions['store_file']}, "
         f"records {versions['records']}, retry models {versions['retry_model']}.",
         hanging="  ",
     )

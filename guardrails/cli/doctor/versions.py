@@ -13,11 +13,11 @@ from .packages import OURS
 
 def versions() -> dict[str, Any]:
     """
-    The versions by name; for what is written, those that are read too.
+    The versions by name; and of what is written.
     """
     from guardrails.core.records.record import SCHEMA_VERSION
     from guardrails.core.retries.model_format import VERSION as RETRIES
-    from guardrails.core.state.packing import READ, VERSION
+    from guardrails.core.state.packing import VERSION
     from guardrails.core.values.version import __version__
     from guardrails.stores.sqlite_file import VERSION as FILE
 
@@ -31,7 +31,6 @@ def versions() -> dict[str, Any]:
         "installed": installed,
         "folder": str(Path(__file__).parents[2]),
         "state": VERSION,
-        "states_read": sorted(READ),
         "store_file": FILE,
         "records": SCHEMA_VERSION,
         "retry_model": RETRIES,

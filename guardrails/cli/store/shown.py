@@ -176,8 +176,7 @@ def _kind(key: str, messages: dict[str, int]) -> str:
 
 def _condition(line: dict[str, Any]) -> str:
     if line["unreadable"]:
-        newer = line["version"] is not None and line["version"] > VERSION
-        return f"of version {line['version']}: upgrade" if newer else "damaged"
+        return "damaged" if line["version"] in (None, VERSION) else f"of version {line['version']}"
     return "closed" if line["closed"] else printable(line["ended_by"] or "goes on")
 
 

@@ -18,7 +18,7 @@ LifeKey = tuple[str, str]
 
 
 def life_key(record: Record) -> LifeKey:
-    return record["session_id"], record.get("run") or ""
+    return record["session_id"], record["run"]
 
 
 def root_of(record: Record) -> str:

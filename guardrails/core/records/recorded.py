@@ -49,7 +49,6 @@ def event_of(name: str, record: Record, now: int) -> Event[Happened]:
             charged = now, record["cost"], record["tokens"], record.get("model") or ""
             return Charge(*charged, untold, record.get("request"), key=_key(record))
         case "request":
-            # Records of before requests held anything say nothing of it.
             said, lasts_ms = record.get("estimate"), record.get("lasts_ms", ADMISSION_MS)
             return Request(now, None if said is None else tuple(said), lasts_ms, tuple(record.get("guess", NOTHING)))
         case "release" if "request" in record:

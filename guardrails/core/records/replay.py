@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from guardrails.core.engine.chain import Chain
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import begin_again
-from guardrails.core.tools.tool import Tool
 
 from .gaps import Gap, bridged, distinct
 from .life import NO_OTHERS, Life, Replayed, Rules
@@ -24,7 +23,6 @@ def replay(
     records: Iterable[Record],
     state: SessionState | None = None,
     *,
-    tools: Iterable[Tool] = (),
     others: Mapping[str, Rules] = NO_OTHERS,
     gaps: list[Gap] | None = None,
 ) -> Iterator[Replayed]:
@@ -32,8 +30,7 @@ def replay(
     Decides the calls of one session again from its records, in the order of their numbers.
 
     Each life of its name (`run`) begins with a new state, in the order in which the records first tell of them. A
-    child's limits are in its records, and so are the declarations of its tools. The *tools* that the session was given
-    beside its policy's are needed only for old records without these. The replay starts at *state*, which holds the
+    child's limits are in its records, and so are the declarations of its tools. The replay starts at *state*, which holds the
     state at the end. The policies in *others* are those that the session went over to when its own files changed, by
     the names in their records. Without them, that session cannot be replayed. Raises SessionError if a number is
     missing, since the events there are not known, and for a value that is no record. If a later record says where the
@@ -44,17 +41,15 @@ def replay(
     """
     if state is None:
         state = SessionState()
-    given = list(tools)
-    whole = chain.with_tools(given) if given else chain
     lives: dict[str, list[Record]] = {}
     try:
         for record in records:
-            lives.setdefault(record.get("run") or "", []).append(record)
+            lives.setdefault(record["run"], []).append(record)
         ordered = [sorted(life, key=lambda line: int(line["n"])) for life in lives.values()]
     except WRONG as error:
         raise no_good(error) from error
     for index, life in enumerate(ordered):
         if index:
             begin_again(state)
-        again = Life(str(life[0].get("session_id")), whole, state, others)
+        again = Life(str(life[0].get("session_id")), chain, state, others)
         yield from bridged(again, distinct(life), [] if gaps is None else gaps)

@@ -9,7 +9,6 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.state.packing import unpack
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import put
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 
 from .gaps import INTERRUPTED, Gap, distinct
@@ -23,7 +22,6 @@ def replay_together(
     records: Iterable[Record],
     *,
     scopes: Mapping[str, Chain] | None = None,
-    tools: Iterable[Tool] = (),
     others: Mapping[str, Rules] = NO_OTHERS,
     gaps: list[Gap] | None = None,
 ) -> Iterator[Replayed]:
@@ -36,10 +34,8 @@ def replay_together(
     A value that is no record raises it too. The list *gaps* is as for `replay`. Sessions that share anything with an
     event in a gap are in the gap too, until a record says where they stood.
     """
-    given = list(tools)
-    whole = chain.with_tools(given) if given else chain
     try:
-        yield from _together(_States(whole, scopes or {}, others), records, [] if gaps is None else gaps)
+        yield from _together(_States(chain, scopes or {}, others), records, [] if gaps is None else gaps)
     except WRONG as error:
         raise no_good(error) from error
 

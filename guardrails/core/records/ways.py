@@ -13,7 +13,6 @@ from .recorded import Record
 
 
 MAX_WAYS: Final = 1_024
-_UNKNOWN: Final = object()
 
 
 class Way(NamedTuple):
@@ -39,34 +38,32 @@ class Ways:
         """
         Returns the declarations that applied to the call of *record*.
         """
-        key = tuple(record.get(name, _UNKNOWN) for name in _DECLARED)
-        admitted = record["decision"] != "deny"
-        way = self._made.get((admitted, *key))
+        key = tuple(map(record.get, _DECLARED))
+        way = self._made.get(key)
         if way is None:
             if len(self._made) >= MAX_WAYS:
                 self._made.clear()
-            way = self._made[admitted, *key] = self._way(record)
+            way = self._made[key] = self._way(record)
         return way
 
     def _way(self, record: Record) -> Way:
-        chain = _knowing(self._chain, record["tool"], record.get("known"))
+        chain = _knowing(self._chain, record["tool"], record["known"])
         if chain.plan(record["tool"]).tool.held != record.get("held", ""):
             chain = _holding(chain, record["tool"], record.get("held", ""))
         plan = chain.plan(record["tool"])
-        tool = plan.tool
-        said = {
-            name: record.get(name, getattr(tool, name)) for name in ("stable", "idempotent", "polling", "read_only")
+        said = {name: record[name] for name in ("stable", "idempotent", "polling", "read_only")}
+        tool = replace(plan.tool, retryable=record["retryable_declared"], **said)
+        own = {
+            "cost": record["estimate"],
+            "tokens": record.get("estimate_tokens", 0),
+            "timeout_ms": record["timeout_ms"],
         }
-        # Records of before there were estimates say one only of what was admitted.
-        cost = record.get("estimate", plan.cost if record["decision"] == "deny" else record["cost"])
-        tool = replace(tool, retryable=record.get("retryable_declared", tool.retryable), **said)
-        own = {"cost": cost, "tokens": record.get("estimate_tokens", 0), "timeout_ms": record["timeout_ms"]}
         return Way(chain, replace(plan, tool=tool, changes=record["mutates"], **own))
 
 
 _DECLARED: Final = (
     *("tool", "known", "stable", "idempotent", "polling", "read_only", "retryable_declared"),
-    *("estimate", "estimate_tokens", "cost", "timeout_ms", "mutates", "held"),
+    *("estimate", "estimate_tokens", "timeout_ms", "mutates", "held"),
 )
 
 

@@ -24,7 +24,6 @@ from .spec import KEYS, FeatureSpec, FeatureSpecError
 
 FORMAT: Final = "guardrails.retry-model"
 VERSION: Final = 2
-"""Of what is written; 1, without `correction_runs`, is read as well."""
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_WEIGHT: Final = 20.0
 """Log odds; a weight beyond it comes of a broken fit, and no evidence would ever outweigh it."""
@@ -146,13 +145,12 @@ def parse(text: bytes) -> RetryModel:
     _check_size(len(text))
     body = body_in(text, FORMAT, "retry model")
     version = body.get("version")
-    if type(version) is not int or not 1 <= version <= VERSION:
+    if type(version) is not int or version != VERSION:
         raise ModelError(
-            f"a model file of version `{version!r:.20}`, this library reads 1 to {VERSION}: {what_to_do(body, VERSION)}"
+            f"a model file of version `{version!r:.20}`, this library reads {VERSION}: {what_to_do(body, VERSION)}"
         )
-    known = _KNOWN if version > 1 else _KNOWN - {"correction_runs"}
-    if body.keys() != known:
-        odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ known))
+    if body.keys() != _KNOWN:
+        odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ _KNOWN))
         raise ModelError(f"a model file has exactly the keys of its format; see {odd}")
     digest = hashlib.sha256(canonical(body)).hexdigest()
     if body["sha256"] != digest:
@@ -201,7 +199,7 @@ def _corrections(body: Mapping[str, Any]) -> Corrections:
     }
     runs = {
         _level(level): After(_count(n), min(_count(n), _count(s)), _count(expected))
-        for level, n, s, expected in body.get("correction_runs", ())
+        for level, n, s, expected in body["correction_runs"]
     }
     return Corrections(counts, runs)
 

@@ -25,9 +25,9 @@ from .lacking import no_arguments
 SHOWN: Final = 20
 """Differences that are told."""
 MAX_NUMBER: Final = 2**63
-_OWN: Final = frozenset({"schema_version", "event", "session_id", "n", "ts_ms"})
-Life = tuple[str, str, int]
-"""(session id, life that its records name, life by its numbers) of a session."""
+_OWN: Final = frozenset({"schema_version", "event", "session_id", "run", "n", "ts_ms"})
+Life = tuple[str, str]
+"""(session id, run)"""
 
 
 class NoRecordsError(SessionError):
@@ -110,8 +110,8 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     lives = _lives(files, found)
     if not found.events:
         _raise_without(found)
-    for (session_id, _, _), lines in sorted(lives.items(), key=lambda life: _as_bytes(life[0])):
-        records = [parse_exactly(lines[n]) for n in sorted(lines)]
+    for (session_id, _), lines in sorted(lives.items(), key=lambda life: _as_bytes(life[0])):
+        records = [parse_exactly(line) for _, line in sorted(lines)]
         found.sessions += 1
         blind += sum(map(_is_blind, records))
         if any(map(shares, records)):
@@ -181,32 +181,23 @@ def _said(decision: str, denials: list[str], observed: list[str], nudges: list[s
     return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
 
 
-def _lives(files: Iterable[Input], found: Exactness) -> dict[Life, dict[int, bytes]]:
+def _lives(files: Iterable[Input], found: Exactness) -> dict[Life, list[tuple[int, bytes]]]:
     """
-    Returns the lines of each session by their numbers. An event that stands in more than one file counts once.
+    Returns the lines of each session with their numbers. An event that is written twice counts once.
     """
-    lives: dict[Life, dict[int, bytes]] = {}
+    lives: dict[Life, list[tuple[int, bytes]]] = {}
     origins: dict[tuple[str, str, int, bytes], int] = {}
-    begun: dict[str, int] = {}
     copies = 0
     for at, file in enumerate(files):
         before = found.events
         for session_id, run, number, line in _events(file, found):
             found.events += 1
-            life = begun.get(session_id, 0)
-            lines = lives.setdefault((session_id, run, life), {})
-            if number in lines:
-                origin = origins.get((session_id, run, number, line))
-                if origin is not None and (run or origin != at):
-                    copies += origin != at
-                    continue
-                # Without a `run`, a name that is used again is known by its numbers, which count from 1 again.
-                if number == 1:
-                    begun[session_id] = life + 1
-                lines = lives.setdefault((session_id, run, life + 1), {})
-            if number not in lines:
-                lines[number] = line
-                origins.setdefault((session_id, run, number, line), at)
+            event = session_id, run, number, line
+            if event in origins:
+                copies += origins[event] != at
+                continue
+            origins[event] = at
+            lives.setdefault((session_id, run), []).append((number, line))
         if found.events == before:
             found.without[file.path] = _looks(file)
             if len(found.notices) < MAX_NAMED:
@@ -254,7 +245,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
             if type(record) is dict and (version := newer_version(record)) is not None:
                 newer, latest = newer + 1, max(latest, version)
             elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
-                yield record["session_id"], str(record.get("run") or ""), record["n"], line
+                yield record["session_id"], record["run"], record["n"], line
     except OSError as error:
         said = f"`{file.path}` cannot be read: {error.strerror or error}"
         if not file.found:
@@ -271,10 +262,9 @@ def _is_blind(record: Record) -> bool:
 
 
 def _is_placed(record: Record) -> bool:
-    session_id, number = record["session_id"], record["n"]
-    return type(session_id) is str and type(number) is int and 0 < number < MAX_NUMBER
+    session_id, run, number = record["session_id"], record["run"], record["n"]
+    return type(session_id) is type(run) is str and type(number) is int and 0 < number < MAX_NUMBER
 
 
-def _as_bytes(life: Life) -> tuple[bytes, bytes, int]:
-    session_id, run, number = life
-    return session_id.encode("utf-8", "surrogatepass"), run.encode("utf-8", "surrogatepass"), number
+def _as_bytes(life: Life) -> list[bytes]:
+    return [text.encode("utf-8", "surrogatepass") for text in life]

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import Golden, RetryModel
-from guardrails.core.retries.model_format import VERSION, body_of, corrections_said, parse, sealed, text_of
+from guardrails.core.retries.model_format import body_of, corrections_said, parse, sealed, text_of
 from guardrails.core.retries.prior import ALONE, DECLARED, prior_cells
 from guardrails.core.retries.profiles import Tally, profiles
 from guardrails.core.retries.scoring import EXPLORE, SOURCE, probability
@@ -99,9 +99,7 @@ def grafted(base: RetryModel, corrections: Corrections, spec: FeatureSpec, cells
     tallies = told_pairs(_with(tallies_of(spec, cells), corrections))
     kept = told_of(corrections, tallies)
     told = [profile.document() for profile in profiles(tallies, kept)]
-    text = text_of(
-        sealed({**base.body, "version": VERSION, **corrections_said(kept.counts, kept.after), "profiles": told})
-    )
+    text = text_of(sealed({**base.body, **corrections_said(kept.counts, kept.after), "profiles": told}))
     return Candidate(parse(text), text, Fitted(base.intercept, base.terms, KEPT, 0))
 
 

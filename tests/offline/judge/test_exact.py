@@ -78,14 +78,6 @@ def test_the_events_of_a_session_may_be_spread_over_files_and_out_of_order(recor
     assert exact(tmp_path / "one.jsonl", packed).same
 
 
-def test_a_name_that_is_used_again_is_another_session_in_records_that_tell_no_lives(records: Path) -> None:
-    lines = [json.loads(line) for line in records.read_text().splitlines()]
-    told = "".join(json.dumps({key: value for key, value in line.items() if key != "run"}) + "\n" for line in lines)
-    records.write_text(told * 2)
-    found = exact(records)
-    assert (found.same, found.sessions, found.calls) == (True, 2, 10)
-
-
 def test_an_event_that_was_written_twice_happened_once(records: Path) -> None:
     records.write_text(records.read_text() * 2)
     found = exact(records)

@@ -144,6 +144,6 @@ def unpacked_admission(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
         limit=None if limit is None else (limit[0], limit[1]),
     )
     for values in waits:
-        pending.parked = Parked(**dict(zip(_PARKED, values, strict=False)))
+        pending.parked = Parked(**dict(zip(_PARKED, values, strict=True)))
         numbers([pending.parked.at_ms, pending.parked.lasts_ms])
     return pending

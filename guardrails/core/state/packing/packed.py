@@ -19,12 +19,19 @@ from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
 from .calls import ERROR_NUMBERS, Memo, numbers, packed_admissions, packed_trail, unpacked_admission, unpacked_trail
-from .old import CLOSER, ENTRY, HEAD, LOOKED_AT, MADE, OLD, made_over
 
 
 VERSION: Final = 6
-READ: Final = (*OLD, MADE, VERSION)
-"""Versions that `unpack` reads: a session goes on after an upgrade."""
+"""The one version that is written and read; 7 was that of scopes with leases."""
+HEAD: Final = struct.Struct("<BBHI")
+"""Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
+ENTRY: Final = struct.Struct("<IqqqiBBBBB")
+"""seq, sig, result hash, time, milliseconds until a retry, status and six flags, error type + 1 and a flag, retries
+left and two flags, turn, calls admitted beside it."""
+CLOSER: Final = struct.Struct("<qI")
+"""Sketch and steady part of the result; only of calls that were looked at so closely."""
+LOOKED_AT: Final = 128
+"""The flag at an error type that a `CLOSER` follows."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 TOTALS: Final = (
     "started_ms",
@@ -179,7 +186,12 @@ def unpack(packed: bytes) -> SessionState:
     Raises StateUnreadable if they are damaged, or not of a version that is known.
     """
     try:
-        packed = _known(packed)
+        version = packed[0]  # all that another version is sure to have in common
+        if version != VERSION:
+            raise StateUnreadable(
+                f"is of version {version}, and this version of the library reads {VERSION}: use the one that wrote it; "
+                "`forget` it only to start it afresh"
+            )
         _, odd, entries, size = HEAD.unpack_from(packed)
         loads = json.loads if odd else orjson.loads
         at = HEAD.size
@@ -225,22 +237,6 @@ def unpack(packed: bytes) -> SessionState:
         raise StateUnreadable(
             f"cannot be read ({error}): put a copy of it back; `forget` it only to start it afresh"
         ) from None
-
-
-def _known(packed: bytes) -> bytes:
-    """
-    Returns *packed* as a version that `unpack` reads by itself. The first byte is all that another is sure to have in
-    common.
-    """
-    version = packed[0]
-    if version > VERSION:
-        raise StateUnreadable(
-            f"is of version {version}, which a newer version of this library wrote (this one reads {READ[0]} to {VERSION}): "
-            "upgrade here; `forget` it only to start it afresh"
-        )
-    if version not in READ:
-        raise ValueError("it is of no version")
-    return made_over(packed) if version in OLD else packed
 
 
 def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:

@@ -196,7 +196,7 @@ class _Session:
         call = RecordedCall(self.source, session_id, 0, tool, record.get("arguments"), count(record.get("turn")))
         call.run, call.id, call.ts_ms = self.run, text(record.get("id")), count(record.get("ts_ms"))
         changes, sig = record.get("mutates"), record.get("sig")
-        # A call that may change something is no declared change unless its tool was declared one; older records do not say.
+        # A call that may change something is no declared change unless its tool was declared one.
         declared = record.get("read_only", False)
         if type(changes) is bool:
             call.read_only = True if not changes else declared if type(declared) is bool else None
