@@ -8,10 +8,9 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 
 from pathlib import Path
-
-from .table import versions
 
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +18,7 @@ FOLDER = ROOT / ".clis"
 
 
 def main(*arguments: str) -> int:
-    known = versions()
+    known = tomllib.loads((Path(__file__).parent / "versions.toml").read_text(encoding="utf-8"))
     chosen = [name for name in known if name in arguments] or [n for n in known if not known[n]["optional"]]
     lacking = []
     for name in chosen:

@@ -2,9 +2,8 @@
 Budgets with the real CLIs: spent and answered, over parallel calls, sub-agents and a second process.
 """
 
-import pytest
-
 from guardrails.testing.replies import Calls, Text, Usage
+from tests.tables import table
 
 from .clients.base import Client
 from .model import ANSWER, Said
@@ -24,14 +23,6 @@ def test_a_spent_budget_ends_in_an_answer(cli: Client) -> None:
     assert len(cli.model.asked) <= 5
 
 
-def test_a_model_that_goes_on_runs_nothing_more(cli: Client) -> None:
-    look = cli.program("look", "echo page $1")
-    cli.guard(CAP.format(3))
-    cli.model.says([*(Calls(cli.shell(f"{look} {n}")) for n in range(9)), Text(ANSWER)])
-    cli.run()
-    assert cli.runs("look") == 3
-
-
 def test_a_model_that_goes_on_is_made_to_answer(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
     cli.guard(CAP.format(3))
@@ -48,15 +39,6 @@ def test_parallel_calls_stay_within_a_cap(cli: Client) -> None:
     read = cli.model.asked[-1].results
     assert [len(read), sum("this is page" in text for text in read)] == [8, 5]
     assert sum(refused(text) for text in read) == 3
-
-
-def test_commands_of_one_turn_stay_within_a_cap(cli: Client) -> None:
-    look = cli.program("look", "sleep 0.2; echo page $1")
-    cli.guard(CAP.format(5))
-    cli.model.says([Calls(*(cli.shell(f"{look} {n}") for n in range(8))), Text(ANSWER)])
-    assert cli.run().answer == ANSWER
-    assert cli.runs("look") == 5
-    assert sum(refused(text) for text in cli.model.asked[-1].results) == 3
 
 
 def test_a_sub_agent_draws_from_its_parent(cli: Client) -> None:
@@ -93,15 +75,7 @@ def test_a_session_taken_up_again_goes_on_with_its_budget(cli: Client) -> None:
     assert cli.runs("look") == 4
 
 
-def test_another_session_has_a_budget_of_its_own(cli: Client) -> None:
-    look = cli.program("look", "echo page $1")
-    cli.guard(CAP.format(2))
-    cli.model.says(stuck(lambda n: Calls(cli.shell(f"{look} {n}"))))
-    assert cli.run().session != cli.run().session
-    assert cli.runs("look") == 4
-
-
-@pytest.mark.parametrize("limit", ["max_tokens: 25000", "max_cost_usd: 0.02"])
+@table("limit", ["max_tokens: 25000", "max_cost_usd: 0.02"])
 def test_what_the_model_used_counts(cli: Client, limit: str) -> None:
     look = cli.program("look", "echo page $1")
     cli.guard("version: 1\nbudget: {" + limit + "}\n")

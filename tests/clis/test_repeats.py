@@ -9,13 +9,6 @@ from .model import ANSWER
 from .scripts import each, refused
 
 
-def test_a_stuck_model_repeats_itself_without_the_hook(cli: Client) -> None:
-    tests = cli.program("tests", "echo 1 failed")
-    cli.model.says(each(*[cli.shell(tests)] * 4))
-    ran = cli.run()
-    assert (ran.code, cli.runs("tests")) == (0, 4)
-
-
 def test_a_repeat_that_brings_nothing_is_refused(cli: Client) -> None:
     tests = cli.program("tests", "echo 1 failed")
     cli.guard()
@@ -25,14 +18,6 @@ def test_a_repeat_that_brings_nothing_is_refused(cli: Client) -> None:
     read = cli.model.asked[-1].results
     assert "1 failed" in read[1]
     assert [refused(text) for text in read] == [False, False, True, True]
-
-
-def test_a_label_that_differs_each_time_makes_no_other_call(cli: Client) -> None:
-    tests = cli.program("tests", "echo 1 failed")
-    cli.guard()
-    cli.model.says(each(*[cli.shell(tests, f"try number {n}") for n in range(4)]))
-    cli.run()
-    assert cli.runs("tests") == 2
 
 
 def test_tests_run_again_after_an_edit(cli: Client) -> None:
@@ -46,18 +31,6 @@ def test_tests_run_again_after_an_edit(cli: Client) -> None:
     assert (ran.answer, cli.runs("tests"), code.read_text()) == (ANSWER, 4, "four\n")
     read = cli.model.asked[-1].results
     assert "four" in read[-1]
-    assert not any(refused(text) for text in read)
-
-
-def test_a_look_after_work_is_let_through(cli: Client) -> None:
-    code = cli.file("code.txt", "one\n")
-    look = cli.look(code)
-    cli.guard()
-    cli.model.says(each(look, cli.edit(code, "one", "two"), look, cli.edit(code, "two", "three"), look))
-    ran = cli.run()
-    read = cli.model.asked[-1].results
-    assert ran.answer == ANSWER
-    assert [word in text for word, text in zip(("one", "two", "three"), read[::2], strict=True)] == [True] * 3
     assert not any(refused(text) for text in read)
 
 
@@ -79,16 +52,6 @@ def test_a_circle_of_commands_that_may_be_work_is_told(cli: Client) -> None:
     last = cli.model.asked[-1]
     assert any("times over" in text for text in (*last.results, *last.notes))
     assert cli.runs("second") == 4
-
-
-def test_other_calls_run_beside_a_refused_one(cli: Client) -> None:
-    tests = cli.program("tests", "echo 1 failed")
-    cli.serve()
-    cli.guard('version: 1\nextends: default\ntools: [{match: "*books*", read_only: true}]\n')
-    turns = [(cli.shell(tests), cli.count(f"book {n}")) for n in range(4)]
-    cli.model.says([*(Calls(run, *look.calls, items=look.items) for run, look in turns), Text(ANSWER)])
-    assert cli.run().answer == ANSWER
-    assert (cli.runs("tests"), cli.runs("books")) == (2, 4)
 
 
 def test_refusals_of_one_turn_do_not_end_the_session(cli: Client) -> None:

@@ -18,18 +18,6 @@ def test_a_result_that_is_too_long_is_cut(cli: Client) -> None:
     assert len(read) < 2500
 
 
-def test_a_result_that_fits_is_read_as_it_is(cli: Client) -> None:
-    look = cli.program("look", "echo page one")
-    cli.model.says(each(cli.shell(look)))
-    cli.run()
-    bare = cli.model.asked[-1]
-    cli.guard()
-    cli.run()
-    guarded = cli.model.asked[-1]
-    assert [cli.plain(text) for text in guarded.results] == [cli.plain(text) for text in bare.results]
-    assert guarded.notes == bare.notes
-
-
 def test_a_call_that_failed_may_be_tried_again(cli: Client) -> None:
     first = f"[ $(wc -l < {cli.place}/runs-flaky) -lt 2 ]"
     flaky = cli.program("flaky", f"if {first}; then echo timed out; exit 7; fi; echo fine")

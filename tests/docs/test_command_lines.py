@@ -13,20 +13,16 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-import pytest
 import typer
 
 from docs.site.nav import ROOT, written
 from guardrails.cli import DOORS, app
+from tests.tables import table
 
 
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-INLINE = re.compile(r"`((?:guardrails|python3?) [^`\n]+)`")
 PAGES = {page: path.read_text(encoding="utf-8") for page, path in written().items() if path.suffix == ".md"}
 SHELL = ("sh", "bash", "console", "cron")
-LANGUAGES = {*SHELL, "python", "text", "yaml", "json", "toml", "diff", ""}
-ALTERNATIVES = re.compile(r"(?<=\s)[\w-]+(?:\|[\w-]+)+")
-UsageError: type[BaseException] = typer.BadParameter.__mro__[1]
 TARGETS = set(re.findall(r"^    ([a-z]+)  ", (ROOT / "dev.py").read_text(encoding="utf-8"), re.MULTILINE))
 ELSEWHERE = {
     "claude": "a coding CLI, run by tests/clis",
@@ -135,44 +131,8 @@ def check(words: list[str]) -> None:
         assert program in ELSEWHERE, f"who runs `{program}`?"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_each_block_of_a_page_has_a_language_that_is_known(page: str) -> None:
-    assert {language for language, _ in FENCE.findall(PAGES[page])} <= LANGUAGES
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if any(commands(page))])
+@table("page", [page for page in PAGES if any(commands(page))])
 def test_each_command_of_a_page_exists_with_its_options(page: str) -> None:
     for line in commands(page):
         for words in parts(line):
             check(words)
-
-
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if INLINE.search(PAGES[page]) and page != "project/changelog.md"]
-)
-def test_each_command_in_a_sentence_of_a_page_exists_with_its_options(page: str) -> None:
-    for text in INLINE.findall(FENCE.sub("", PAGES[page])):
-        found = ALTERNATIVES.search(text)
-        for each in found[0].split("|") if found else [""]:
-            for words in parts(ALTERNATIVES.sub(each, text)):
-                # A sentence may name an option without its value.
-                check([*words, "X"] if len(words) > 2 and words[-1].startswith("--") else words)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "guardrails repaly default x",
-        "guardrails replay default x --compere y",
-        "guardrails policy chek x",
-        "guardrails hook install claude --polcy x",
-        "guardrails mcp --listn 1 -- x",
-        "python3 dev.py tset",
-        "python -m benchmarks.nothing",
-        "frobnicate",
-    ],
-)
-def test_a_command_that_does_not_exist_is_found(line: str) -> None:
-    [words] = parts(line)
-    with pytest.raises((AssertionError, UsageError)):
-        check(words)

@@ -19,6 +19,9 @@ import pytest
 from guardrails.testing.scripted_openai import Calls, Delayed, Reply, ScriptedOpenAI, Text, call
 
 
+pytestmark = pytest.mark.system
+
+
 ROOT = Path(__file__).parents[2]
 (PROGRAM,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "daemons.md").read_text(), re.DOTALL)
 
@@ -29,8 +32,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def worker(folder: Path, server: ScriptedOpenAI, lease: str = "0") -> "subprocess.Popen[str]":
-    own = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "LEASE_S": lease}
+def worker(folder: Path, server: ScriptedOpenAI) -> "subprocess.Popen[str]":
+    own = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "none", "NO_PROXY": "127.0.0.1", "LEASE_S": "0"}
     return subprocess.Popen(
         [sys.executable, "worker.py"],
         cwd=folder,
@@ -97,18 +100,3 @@ def test_a_killed_workers_calls_count_for_the_next_one(folder: Path) -> None:
             queue.execute("UPDATE items SET state = 'open'")
         ended(worker(folder, server))
         assert (rows(folder), len(server.requests)) == ([("o-1", "given up", 3)], asked)
-
-
-def test_two_processes_share_the_items_and_each_has_its_own_budget(folder: Path) -> None:
-    def model(body: dict[str, Any], n: int) -> Reply:
-        done = sum(message["role"] == "tool" for message in body["messages"])
-        order = body["messages"][0]["content"].rpartition(" ")[2]
-        return Text("done") if done == 3 else Calls(call("look_up", {"order": order, "page": done}, id=f"c{n}"))
-
-    with ScriptedOpenAI(model) as server:
-        ended(worker(folder, server))
-        put(folder, *(f"o-{n}" for n in range(6)))
-        for process in [worker(folder, server, "600"), worker(folder, server, "600")]:
-            ended(process)
-    assert rows(folder) == [(f"o-{n}", "done", 1) for n in range(6)]
-    assert ran(server) == 18

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from guardrails import Policy, PolicyError
-from guardrails.agent.builtin import DECLARED
 from guardrails.cli.policies import check_file
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.guards.settings import Map
+from tests.tables import table
 
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -59,7 +58,7 @@ def told(section: str, language: str, text: str, capsys: pytest.CaptureFixture[s
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@table("page", PAGES)
 def test_a_page_says_what_happens(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,7 +83,7 @@ def shown(field: "dataclasses.Field[Any]") -> str:
     return "`[]`" if default == () else f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
 
 
-@pytest.mark.parametrize("guard", GUARDS, ids=lambda g: g.name)
+@table("guard", GUARDS)
 def test_every_guard_has_a_page_with_its_settings_defaults_and_codes(guard: type[Guard]) -> None:
     text = (DOCS / "guards" / f"{guard.name}.md").read_text()
     for field in dataclasses.fields(guard):
@@ -96,19 +95,3 @@ def test_every_guard_has_a_page_with_its_settings_defaults_and_codes(guard: type
     assert {"YAML", "Code", "Bad input"} <= sections
     assert "## What it cannot do" in text
     assert f"({guard.name}.md)" in (DOCS / "guards" / "README.md").read_text()
-
-
-def test_the_codes_of_a_tools_own_budget_are_told() -> None:
-    assert {code.partition(".")[0] for code in ToolBudget.codes or {}} == {"tools"}
-    assert "`tools.budget.max_calls`" in (DOCS / "guards/budget.md").read_text()
-
-
-def test_every_built_in_tool_is_told_of() -> None:
-    text = (DOCS / "builtin-tools.md").read_text()
-    assert all(f"| `{name}(" in text for name in DECLARED)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text()):
-        assert (page.parent / target).exists(), target

@@ -10,7 +10,6 @@ from typing import Final
 
 import pytest
 
-from guardrails.hooks.install.places import CLIENTS, TIMEOUT
 from guardrails.hooks.install.run import main
 
 
@@ -44,13 +43,3 @@ def test_the_three_commands_install_watch_and_report(
     assert main(["uninstall", client]) == 0
     assert watch[0] == client
     assert report == ["guardrails", "report", install[-1]]
-
-
-@every
-def test_a_page_names_its_files_its_events_and_its_time(client: str) -> None:
-    text = (FOLDER / PAGES[client]).read_text(encoding="utf-8")
-    kind = CLIENTS[client]
-    assert f"~/{kind.folder}/{kind.file}" in text
-    assert kind.home in text
-    assert all(f"`{event}`" in text for event in kind.events)
-    assert f"After {TIMEOUT} s without" in re.sub(r"\s+", " ", text)

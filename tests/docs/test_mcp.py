@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 
+pytestmark = pytest.mark.system
+
+
 pytest.importorskip("mcp")
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "mcp.md").read_text()

@@ -25,6 +25,7 @@ def test_the_program_prints_what_the_page_says(
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.system
 def test_a_loop_whose_calls_are_stopped_ends_in_an_answer_of_the_model() -> None:
     openai = pytest.importorskip("openai")
     from guardrails.integrations.openai import run

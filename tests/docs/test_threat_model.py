@@ -6,7 +6,7 @@ import re
 
 from pathlib import Path
 
-import pytest
+from tests.tables import table
 
 
 ROOT = Path(__file__).parents[2]
@@ -22,13 +22,13 @@ def rows() -> list[list[str]]:
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip().strip("|"))] for row in table]
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: str(row[0])[:40])
+@table("row", rows())
 def test_each_threat_says_what_stops_it_and_what_is_left(row: list[str]) -> None:
     assert len(row) == 4
     assert all(row)
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: str(row[0])[:40])
+@table("row", rows())
 def test_each_is_shown_by_tests_that_are_there(row: list[str]) -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", row[3])
     assert named

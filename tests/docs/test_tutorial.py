@@ -12,6 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import table
+
+
+pytestmark = pytest.mark.system
+
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(.*?)^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -86,7 +91,7 @@ def timeless(text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", FOLLOWED)
+@table("name", FOLLOWED)
 def test_a_page_that_is_followed_literally_does_what_it_says(name: str, tmp_path: Path) -> None:
     if name.startswith("maintainers/"):
         # A maintainer works in the repository: in one that may be changed.

