@@ -25,15 +25,15 @@ def policy_of(options: Options, told: Told, client: Client) -> Policy:
     """
     The policy that *options* name. Relative folders of a workspace are below that of the project of *told*. Raises PolicyError.
     """
-    policy = _loaded(options.policy, observe=options.observe)
+    policy = _loaded(options)
     return _placed(policy, *_places(told, client)) if _is_placed(policy.chain) else policy
 
 
 @lru_cache(maxsize=64)
-def _loaded(name: str, *, observe: bool) -> Policy:
-    said = load_document(name)
+def _loaded(options: Options) -> Policy:
+    said = load_document(options.policy)
     del said["sources"]
-    return Policy(**said | ({"mode": "observe"} if observe else {}))
+    return Policy(**said | ({"mode": "observe"} if options.observe else {}))
 
 
 def _is_placed(chain: Chain) -> bool:

@@ -22,7 +22,7 @@ from .file.folder import inner, place_files
 from .file.yaml_position import Mistake, Node, numbered, plain
 
 
-_AS_WRITTEN: Final = ("mode", "on_error", "envelope", "fields", "messages")
+_AS_WRITTEN: Final = ("mode", "stop", "on_error", "envelope", "fields", "messages")
 
 
 def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Gua
     mistakes = [] if document.root is None else list(_wrong_together(said, document.root, [*made, *kinds]))
     if mistakes:
         raise PolicyError([str(mistake) for mistake in mistakes])
-    said["sources"] = {os.path.abspath(name): content for name, content in document.digests.items()}  # noqa: PTH100
+    said["sources"] = {os.path.abspath(name): content for name, content in document.files.items()}  # noqa: PTH100
     said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
     return {"name": str(source), "kinds": own, **said}
 

@@ -16,7 +16,7 @@ from guardrails.core.retries.serving import Models
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.logs import log, warn_once
 
-from .live.switch import Stamp, stamp, stamp_of
+from .source import Stamp, stamp, stamp_of
 
 
 CHECK_MS: Final = 5_000

@@ -6,12 +6,16 @@ import os
 import time
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from math import inf
 from os import PathLike
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 from weakref import WeakValueDictionary
 
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
+from guardrails.core.engine.refusals import stopped
 from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.envelope.envelope import optional_fields
 from guardrails.core.guards import kinds_of, place_of
@@ -23,8 +27,8 @@ from guardrails.core.values.usage import Price, Usage
 from guardrails.session.calls.results import MAX_WHOLES, Results
 from guardrails.stores.memory import MemoryStore
 
-from .live.live import Live
-from .live.switch import LOOK_S
+from .reload import LOOK_S, PolicyFiles, Sources
+from .source import is_name
 
 
 if TYPE_CHECKING:
@@ -64,7 +68,7 @@ class CoveredModel(NamedTuple):
     """Why it has none."""
 
 
-class Policy(Live):
+class Policy:
     """
     Guards in order, tools, prices and the form of the envelope; sessions are made of it.
 
@@ -74,8 +78,13 @@ class Policy(Live):
     own: `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like. If a number it
     uses is missing, the library's own words stand. The mapping *scopes* gives a scope, such as `user`, the guards of
     all its sessions together: `Budget`, `Rate`, `RetryBudget`, a person's own. The *kinds* are guards of one's own that
-    only *rules* set. Raises PolicyError listing everything that is wrong.
+    only *rules* set. With the reason *stop* every call is refused. Raises PolicyError listing everything that is wrong.
     """
+
+    due_s = 0.0
+    """When it is to `look` again, by `time.monotonic`."""
+    files: PolicyFiles | None = None
+    """The files it is made of, as long as they are looked at."""
 
     def __init__(
         self,
@@ -84,6 +93,7 @@ class Policy(Live):
         tools: Iterable[Tool | Callable[..., Any]] = (),
         rules: Iterable[Rule] = (),
         mode: Mode = "enforce",
+        stop: str | None = None,
         on_error: Literal["deny", "allow"] = "deny",
         envelope: Literal["nested", "merged"] = "nested",
         fields: Iterable[str] | None = None,
@@ -105,6 +115,8 @@ class Policy(Live):
         ):
             if said not in known:
                 mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
+        if stop is not None and not (isinstance(stop, str) and stop):
+            mistakes.append(f"stop: `{stop!r:.80}` is no reason: a model is told it")
         guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
         messages, shared_messages = split_messages(messages or {}, shared)
         mistakes += check.wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
@@ -133,14 +145,13 @@ class Policy(Live):
         mistakes += check.unprepared([*given, *ruled, *(guard for each in scoped.values() for guard in each)])
         if mistakes:
             raise PolicyError(mistakes)
-        self._begin(name, chain, scoped, known_prices)
-
-    def _begin(self, name: str, chain: Chain, scopes: dict[str, Chain], prices: dict[str, Price]) -> None:
         self.name = name
         self.chain = chain
-        self.scopes = scopes
+        self.stop = None if stop is None else stopped(stop)
+        """Why every call is refused; None: calls are decided."""
+        self.scopes = scoped
         """The guards of each scope, by its name."""
-        self.prices = prices
+        self.prices = known_prices
         self.results = Results()
         self.wholes = Results(MAX_WHOLES)
         self._store = MemoryStore()
@@ -165,9 +176,45 @@ class Policy(Live):
         the file changes, or one that it extends, its sessions go by it from their next call on. It is looked at every
         *reload* seconds at most, never if that is None. Raises PolicyError with every mistake as file:line:column.
         """
-        from .live.loading import loaded
+        from .loading import load_document
 
-        return loaded(cls, source, guards=list(guards), tools=list(tools), reload=reload)
+        own, known = list(guards), list(tools)
+
+        def load(source: str | PathLike[str]) -> tuple[Self, Sources]:
+            said = load_document(source, own)
+            sources = said.pop("sources")
+            return cls(tools=known, **said), sources
+
+        made: Self
+        made, sources = load(source)
+        if reload is not None and not is_name(os.fspath(source)):
+            # A name is a file of the library, which no one edits.
+            made.files = PolicyFiles(sources, partial(load, os.path.abspath(source)), every_s=reload)  # noqa: PTH100
+        return made
+
+    def look(self) -> None:
+        """
+        Look whether its files have changed. A mistake in a file is logged, and changes nothing.
+        """
+        now_s = monotonic()
+        if self.files is not None:
+            self.files.look(self)
+        # Last: a look that a signal breaks off is made again at once.
+        self.due_s = inf if self.files is None else now_s + self.files.every_s
+
+    @property
+    def digest(self) -> str | None:
+        """
+        The digest of the contents of its files. None if they are not looked at.
+        """
+        return None if self.files is None else self.files.digest
+
+    @property
+    def changed(self) -> bool:
+        """
+        Whether its files have changed since it was loaded.
+        """
+        return self.files is not None and self.files.changed
 
     @staticmethod
     def schema(guards: Iterable[type[Guard]] = ()) -> dict[str, Any]:

@@ -26,15 +26,17 @@ def test_the_program_prints_what_the_page_says(
 
 
 @pytest.mark.system
-def test_a_loop_whose_calls_are_stopped_ends_in_an_answer_of_the_model() -> None:
+def test_a_loop_whose_calls_are_stopped_ends_in_an_answer_of_the_model(tmp_path: Path) -> None:
     openai = pytest.importorskip("openai")
     from guardrails.integrations.openai import run
 
-    policy = Policy()
+    path = tmp_path / "policy.yaml"
+    path.write_text("version: 1\n")
+    policy = Policy.load(path, reload=0)
 
     def look(page: int) -> str:
         """Look at a page."""
-        policy.deny_all("the key leaked")
+        path.write_text("version: 1\nstop: the key leaked\n")
         return f"page {page}"
 
     script: list[Any] = [Calls(call("look", {"page": 1})), Text("Page 1 is all I have.")]

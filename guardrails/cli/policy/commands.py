@@ -10,7 +10,7 @@ import typer
 from guardrails.cli.front.completion import policies
 from guardrails.cli.front.group import Commands, examples
 from guardrails.cli.policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
-from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
+from guardrails.cli.text.printing import FOUND, USAGE, print_json, printable
 
 from .test import policy_test
 
@@ -26,7 +26,7 @@ policy = Commands(no_args_is_help=True)
 )
 def _about() -> None:
     """
-    Check policy files, test them by cases, show their chains, print their JSON Schema, stop all calls.
+    Check policy files, test them by cases, show their chains, print their JSON Schema.
     """
 
 
@@ -93,43 +93,6 @@ def show(
         print_json(chain_of(loaded))
     else:
         typer.echo(shown(loaded))
-
-
-@policy.command("deny-all")
-@examples(
-    "guardrails policy deny-all 'the payment service is down'",
-    "guardrails policy deny-all",
-    "guardrails policy deny-all --off",
-)
-def deny_all(
-    reason: Annotated[str | None, typer.Argument(help="The reason that the models and the records are told.")] = None,
-    off: Annotated[bool, typer.Option("--off", help="Let calls through again.")] = False,  # noqa: FBT002 (a flag)
-) -> None:
-    """
-    Refuse every tool call of all your processes at once. Without a REASON it says whether they are refused: exit code 1
-    if so.
-
-    The library, `guardrails run`, `mcp` and `hook` look at one file. `GUARDRAILS_DENY_ALL` names it, or it is in your
-    state folder. Calls that run are settled, and models still give their last answers.
-    """
-    from guardrails.policy.live.switch import reason_of, switch_file, turn_off, turn_on
-
-    path = switch_file()
-    if off and reason is not None:
-        fail("`--off` goes without a reason")
-    try:
-        if off:
-            typer.echo("calls are let through again" if turn_off(path) else "calls were not stopped")
-        elif reason is not None:
-            turn_on(path, reason)
-            typer.echo(f"every call is denied, within a second: `guardrails policy deny-all --off` ends it ({path})")
-        else:
-            said = reason_of(path)
-            typer.echo("calls are let through" if said is None else printable(f"every call is denied ({path}): {said}"))
-            if said is not None:
-                raise typer.Exit(FOUND)
-    except OSError as error:
-        fail(f"cannot {'write' if off or reason is not None else 'look at'} `{path}`: {error.strerror}")
 
 
 policy.command("test")(policy_test)

@@ -91,6 +91,7 @@ def _document(own: tuple[type[Guard], ...], made: Maker) -> Any:
         "Policy",
         {
             "mode": mode,
+            "stop": Annotated[str, MinLen(1)],
             "on_error": Literal["deny", "allow"],
             "envelope": Literal["nested", "merged"],
             "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]

@@ -5,6 +5,8 @@ Maps merge key by key, other values replace, the later one wins and the file its
 up: those of a file stand before those of the policies it extends, and the first match wins. `tools: !replace` drops those.
 """
 
+import os
+
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -14,7 +16,8 @@ from typing import Any, Final
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.late_pattern import pattern as late
-from guardrails.policy.source import digest, is_name
+from guardrails.policy.reload import Content
+from guardrails.policy.source import digest, is_name, stamp
 
 from .folder import PATH_SHOWN, find, inner
 from .schema import VERSION, OtherNames
@@ -87,8 +90,8 @@ class Document:
     """The settings of each readable file by itself."""
     sources: list[Source] = field(default_factory=list)
     """The texts that were read, the named file first."""
-    digests: dict[str, str] = field(default_factory=dict)
-    """What stands for the contents of those that are files, by name."""
+    files: dict[str, Content] = field(default_factory=dict)
+    """Those that are files, by name."""
     mistakes: list[Mistake] = field(default_factory=list)
     """What is wrong with the YAML, `version` and `extends`."""
     outdated: list[Mistake] = field(default_factory=list)
@@ -122,9 +125,10 @@ class _Assembly:
 
         if real not in self.done:
             with path.open("rb") as stream:
+                seen = stamp(os.fstat(stream.fileno()))
                 text = stream.read(MAX_BYTES + 1)
 
-            self.document.digests[str(path)] = digest(text)
+            self.document.files[str(path)] = Content(seen, digest(text))
             self.done[real] = self.text(text, str(path), path.parent, (*chain, path), named)
 
         return self.done[real]

@@ -21,8 +21,8 @@ from guardrails.core.records.life import Rules
 from guardrails.core.records.replay import Replayed, replay, replay_together
 from guardrails.offline.judge.exact import replayed
 from guardrails.offline.readers.inputs import inputs
-from guardrails.policy.live.files import Loaded, PolicyFiles
-from guardrails.policy.source import digests
+from guardrails.policy.loading import load_document
+from guardrails.policy.reload import PolicyFiles
 from tests.interrupting import at
 
 
@@ -393,17 +393,18 @@ def test_one_change_is_one_event_though_a_host_makes_a_copy_for_each_run(write: 
 
 def test_what_is_written_while_a_file_is_read_is_found_by_the_next_look(write: Write) -> None:
     path = write("budget: {max_calls: 2}")
+    later = ["budget: {max_calls: 3}"]
 
-    def load() -> Loaded:
-        read, sources = Policy.load(path, reload=None), digests([str(path)])
+    def load() -> Any:
+        said = load_document(path)
         if later:
             write(later.pop())
-        return Loaded(read, sources)
+        sources = said.pop("sources")
+        return Policy(**said), sources
 
-    later = ["budget: {max_calls: 3}"]
     policy, sources = load()
-    policy.files = PolicyFiles(sources, load, every_s=0)  # type: ignore[attr-defined]
-    session = policy.session("s")  # type: ignore[attr-defined]
+    policy.files = PolicyFiles(sources, load, every_s=0)
+    session = policy.session("s")
     assert statuses(session, 4) == ["success", "success", "success", "limit_reached"]
     later = ["budget: {max_calls: 6}"]
     write("budget: {max_calls: 4}")

@@ -1,3 +1,0 @@
-"""
-The parts of a policy that may change while its sessions run.
-"""

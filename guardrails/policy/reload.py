@@ -1,0 +1,122 @@
+"""
+The files of a policy: read again when their time stamps change.
+"""
+
+import os
+import threading
+
+from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from guardrails.core.values.errors import GuardrailsError, PolicyError
+from guardrails.core.values.logs import log
+
+from .source import Stamp, digest, stamp_of
+
+
+if TYPE_CHECKING:
+    from .policy import Policy
+
+
+LOOK_S: Final = 0.1
+"""Seconds between two looks."""
+AGAIN_S: Final = 2.0
+"""Seconds after which files that were no good are read again though none of them has changed: another may be there now."""
+MAX_LINKS: Final = 40
+"""As many as a system follows."""
+
+
+class Content(NamedTuple):
+    """
+    A file as it was read.
+    """
+
+    stamp: Stamp
+    digest: str
+
+
+Sources = Mapping[str, Content]
+"""The files of a policy, by whole path."""
+
+
+class PolicyFiles:
+    """
+    The *sources* of a policy, which *load* reads again. Safe in any number of threads: one looks, the others go on.
+
+    Files that are not valid are logged, once for each mistake, and the policy that was loaded before stays.
+    """
+
+    def __init__(
+        self, sources: Sources, load: Callable[[], "tuple[Policy, Sources]"], *, every_s: float = LOOK_S
+    ) -> None:
+        self.every_s = every_s
+        """Seconds between two looks."""
+        self.changed = False
+        self._load = load
+        self._lock = threading.Lock()
+        self._wrong, self._again_s = "", 0.0
+        self._begin(sources)
+
+    def _begin(self, sources: Sources) -> None:
+        self._stamps: dict[str, Stamp | None] = {path: content.stamp for path, content in sources.items()}
+        self.digest = _digest(sources)
+        """What stands for their contents, in order."""
+
+    def look(self, policy: "Policy") -> None:
+        """
+        Bring *policy* up to date with its files, if they have changed.
+        """
+        stamps = {path: stamp_of(path) for path in self._stamps}
+        again = self._wrong and monotonic() >= self._again_s
+        if (stamps != self._stamps or again) and not self._lock.locked():
+            with self._lock:
+                self._take(policy, stamps)
+
+    def _take(self, policy: "Policy", stamps: dict[str, Stamp | None]) -> None:
+        try:
+            made, sources = self._load()
+            if made.scopes.keys() != policy.scopes.keys():
+                both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
+                raise PolicyError([f"the scopes are {both}: that needs a start of the process"])  # noqa: TRY301
+        except Exception as error:  # noqa: BLE001  also what a guard of one's own raises: no call may fail of it
+            said = str(error) if isinstance(error, (GuardrailsError, OSError)) else repr(error)
+            if said != self._wrong:
+                log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, said)
+            self._wrong, self._again_s, self._stamps = said, monotonic() + AGAIN_S, stamps
+            return
+        after = _digest(sources)
+        if after != self.digest:
+            self.changed, made.chain.source = True, after
+            policy.scopes, policy.prices, policy.model_files = made.scopes, made.prices, made.model_files
+            policy.stop = made.stop
+            # The last of them: it is by the chain that a session knows.
+            policy.chain = made.chain
+            log.warning("the policy `%s` has changed, and holds from the next call on: %s", policy.name, after)
+        self._wrong = ""
+        # Last: what breaks off before is done again.
+        self._begin(sources)
+
+    def within(self, folder: str) -> bool:
+        """
+        Returns whether one of them is in *folder*, or a link that leads to it.
+        """
+        roots = os.path.join(os.path.realpath(folder), ""), os.path.join(os.path.abspath(folder), "")  # noqa: PTH100, PTH118
+        return any(place.startswith(roots) for path in self._stamps for place in _places(path))
+
+
+def _digest(sources: Sources) -> str:
+    return digest("\0".join(content.digest for content in sources.values()).encode())
+
+
+def _places(path: str) -> Iterator[str]:
+    """
+    Returns the places at which somebody could replace *path*: each link on the way, and its target.
+    """
+    for _ in range(MAX_LINKS):
+        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
+        yield os.path.join(folder, name)  # noqa: PTH118
+        yield os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
+        if not os.path.islink(path):  # noqa: PTH114
+            return
+        path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118
