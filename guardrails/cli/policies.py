@@ -158,7 +158,7 @@ def chain_of(policy: "Policy") -> dict[str, Any]:
     return {
         "name": policy.name,
         "mode": chain.mode,
-        "stop": None if policy.stop is None else policy.stop.values["reason"],
+        **({} if policy.stop is None else {"stop": policy.stop.values["reason"]}),
         "on_error": chain.on_error,
         "envelope": "merged" if chain.merged else "nested",
         "guards": [{"guard": guard.name, **guard.settings()} for guard in chain],
@@ -188,7 +188,7 @@ def shown(policy: "Policy") -> str:
     """
     said = chain_of(policy)
     head = f"{policy.name}: {said['mode']}, {policy.chain.on_error} on a guard's error, {said['envelope']} envelopes"
-    lines = [] if said["stop"] is None else [f"stopped, so that every call is refused: {said['stop']}"]
+    lines = [f"stopped, so that every call is refused: {said['stop']}"] if "stop" in said else []
     lines += str(policy.chain).splitlines()
     for rule in said["tools"]:
         match = ", ".join(rule.pop("match"))

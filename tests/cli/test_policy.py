@@ -233,3 +233,9 @@ def test_a_policy_that_cannot_be_used_is_not_shown(write: Any, tmp_path: Path, t
     shown = guardrails("policy", "show", file)
     assert (shown.exit_code, shown.stdout) == (code, "")
     assert file in shown.stderr
+
+
+def test_a_policy_that_stops_every_call_is_shown_so(write: Any) -> None:
+    file = write("own.yaml", "version: 1\nstop: the key leaked\n")
+    assert "stopped, so that every call is refused: the key leaked" in guardrails("policy", "show", file).stdout
+    assert json.loads(guardrails("policy", "show", "--json", file).stdout)["stop"] == "the key leaked"
