@@ -218,7 +218,7 @@ class Agent:
         if not self.settings.builtins:
             return replaced(self._given)
         built_in = built_in_tools(self.settings, session, self._memory, agent=self._sub_agent, message=self._message)
-        return replaced([built_in, Registry([session.result_reader()]), *self._given])
+        return replaced([built_in, *self._given])
 
     def _sub_agent(self, task: str, session: Session) -> str:
         """

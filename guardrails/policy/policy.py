@@ -24,7 +24,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Mode
 from guardrails.core.values.usage import Price, Usage
-from guardrails.session.calls.results import MAX_WHOLES, Results
+from guardrails.session.calls.results import Results
 from guardrails.stores.memory import MemoryStore
 
 from .reload import LOOK_S, PolicyFiles, Sources
@@ -153,7 +153,6 @@ class Policy:
         """The guards of each scope, by its name."""
         self.prices = known_prices
         self.results = Results()
-        self.wholes = Results(MAX_WHOLES)
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()

@@ -2,7 +2,7 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -18,7 +18,6 @@ from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
 
-from .calls.results import RULE, reader
 from .functions import Functions
 from .growing import take
 from .turns.final_answer import FinalAnswer
@@ -55,18 +54,6 @@ class Session(Functions):
         from .calls.wrapping import scoped
 
         return scoped(self, specs, tools, passes)
-
-    def result_reader(self) -> Callable[..., Any]:
-        """
-        Returns the tool `read_result(handle, offset, limit)`, by which a model reads on in results that were cut, page
-        by page. Give it to the model with the other tools: from now on such results are kept whole, up to
-        `truncate.keep` bytes.
-
-        They are in the memory of this process, for the session, its parent and its children together.
-        """
-        if not self._kept.offered:
-            self._lay(lambda chain: chain.with_rule(RULE))
-        return reader(self._kept, lambda: self._chain)
 
     def tool_choice(
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
@@ -268,11 +255,6 @@ class Session(Functions):
                 self._parent._event("release", release, {"child": self.id, "used": used})  # noqa: SLF001
             self._over.add(self.id)
         self._flush()
-
-    def forget(self) -> None:
-        if self._parent is None:
-            self._kept.wholes.trim(self.id, 0)
-        super().forget()
 
     def __enter__(self) -> Self:
         return self

@@ -41,7 +41,6 @@ class Terms(Protocol):
     scopes: dict[str, Chain]
     prices: dict[str, Price]
     results: Results
-    wholes: Results
 
     @property
     def model_files(self) -> Models | None:

@@ -94,29 +94,9 @@ def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Pa
     assert (tmp_path / "state" / "guardrails").stat().st_mode & 0o077 == 0
     listed = {tool["function"]["name"] for tool in server.requests[0]["tools"]}
     assert listed == {
-        "edit_file", "exec_shell", "list_directory", "memory_read", "memory_write", "message", "read_file", "read_result",
-        "spawn", "web_fetch", "web_search", "write_file",
+        "edit_file", "exec_shell", "list_directory", "memory_read", "memory_write", "message", "read_file", "spawn",
+        "web_fetch", "web_search", "write_file",
     }  # fmt: skip
-
-
-def test_an_agent_reads_on_in_a_result_of_its_own_tool_that_was_cut(workspace: Path, tmp_path: Path) -> None:
-    tools = tmp_path / "export.py"
-    tools.write_text("def export() -> list[int]:\n    return list(range(50_000))\n")
-
-    def model(body: Body, n: int) -> Reply:
-        told = results(body)
-        if not told:
-            return Calls(call("export", {}))
-        if len(told) > 1:
-            return Text("read")
-        return Calls(call("read_result", {"handle": told[0]["handle"], "offset": 288_880}))
-
-    with ScriptedOpenAI(model) as server:
-        shown = run(server, workspace, "export all", "--model", "m", "--tools", tools)
-    assert shown.exit_code == 0, shown.output
-    _, page = results(server.requests[-1])
-    whole = json.dumps(list(range(50_000)), separators=(",", ":"))
-    assert page["result"] == {"text": whole[288_880:], "offset": 288_880, "total_chars": len(whole)}
 
 
 def test_no_tool_leaves_the_workspace_or_asks_a_private_address(workspace: Path, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ What the agent loop does over both wires, sync and async, streamed or not.
 import asyncio
 import json
 import logging
-import re
 import threading
 
 from typing import Any
@@ -368,32 +367,6 @@ def test_d11_the_log_tells_the_loop(way: Any, serve: Any, caplog: pytest.LogCapt
     assert [(f["tool"], f["error"]) for m, f in said if m == "tool execution failed"] == [("look", "no such file")]
     assert said[-1][1]["iterations"] == 2
     assert {f["session"] for _, f in said} == {"log"}
-
-
-def test_a_model_reads_on_in_a_result_that_was_cut_instead_of_asking_again(way: Any, serve: Any) -> None:
-    asked: list[str] = []
-
-    def export(name: str) -> str:
-        asked.append(name)
-        return "row\n" * 40_000
-
-    def model(body: Any, n: int) -> Reply:
-        if not way.outputs(way.sent(body)):
-            return Calls(call("export", {"name": "all"}))
-        said = way.results(way.sent(body))
-        place = re.search(r'handle "(\w+)" and offset (\d+)|with offset (\d+)', said[-1]["next_action_hint"])
-        if place is None:
-            return Text("read to the end")
-        where = {"handle": said[0]["handle"], "offset": int(place[2] or place[3])}
-        return Calls(call("read_result", where))
-
-    server = serve(model)
-    with Policy.load("default").session("long") as session:
-        result = way(server, session, tools=[export, session.result_reader()])
-    first, *pages = way.results(result.messages)
-    shown = first["result"][: pages[0]["result"]["offset"]]
-    assert shown + "".join(page["result"]["text"] for page in pages) == "row\n" * 40_000
-    assert (asked, result.answer) == (["all"], "read to the end")
 
 
 @pytest.mark.parametrize(

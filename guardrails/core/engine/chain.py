@@ -125,14 +125,6 @@ class Chain:
         made.known, made.plans = known, {}
         return made
 
-    def with_rule(self, rule: Rule) -> "Chain":
-        """
-        Returns the same chain with one more *rule*, behind its own.
-        """
-        made = copy(self)
-        made.rules, made.plans = (*self.rules, rule), {}
-        return made
-
     def with_guards(self, guards: Iterable[Guard], rules: Iterable[Rule]) -> "Chain":
         """
         Returns the same chain with other settings of its guards and rules.

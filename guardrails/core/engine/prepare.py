@@ -47,21 +47,20 @@ def told(
     plan: Plan,
     arguments: Any,
     now_ms: int | None,
-    limit: int | None = None,
     passes: tuple[type[BaseException], ...] = (),
 ) -> Outcome:
     """
     Returns the outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
 
-    At most *limit* bytes of an iterator or stream are taken; if *limit* is None, as many as are shown. An exception of
-    one of the types *passes* that this raises is raised on.
+    Of an iterator or stream as many bytes are taken as are shown. An exception of one of the types *passes* that this
+    raises is raised on.
     """
     if plan.tool.returns_envelope:
         result = Envelope.spoken(result)
     return outcome_of(
         result,
         classifier=plan.tool.result,
-        limit=limit or plan.max_bytes,
+        limit=plan.max_bytes,
         now_ms=now_ms,
         speaks=plan.speaks,
         arguments=arguments,

@@ -21,7 +21,6 @@ FIELDS: Final = (
     "is_complete",
     "truncated",
     "original_bytes",
-    "handle",
     "sandbox",
     "error_type",
     "error_message",
@@ -91,17 +90,6 @@ class Fields(More, total=False):
 SETTABLE: Final = frozenset(Fields.__annotations__)
 """The fields that code may set by name."""
 _NONE: Final[frozenset[str]] = frozenset()
-
-
-class Cut(NamedTuple):
-    """
-    The facts of a result that was cut.
-    """
-
-    original_bytes: int
-    """Of the whole as JSON; about as many if it is not kept."""
-    handle: str | None = None
-    """By which `read_result` finds the whole; None: it is not kept."""
 
 
 class Tried(NamedTuple):
@@ -181,8 +169,8 @@ class Content:
         self.previous_result_outdated: bool | None = None
         """A call made since may have changed what that result shows."""
         self.progress: dict[str, Any] | None = None
-        self.cut: Cut | None = None
-        """The result was cut; None: it is as the tool gave it."""
+        self.cut: int | None = None
+        """The bytes of the whole as JSON, or about as many, of a result that was cut; None: it is as the tool gave it."""
         self.rendered: Rendered | None = None
         """The value as text, once that is made; a guard that replaces the value clears it."""
         self.merged = False
@@ -210,13 +198,6 @@ class Content:
         The number of calls that the library has made. It repeats one by itself if a policy says so.
         """
         return 1 if self.tried is None else self.tried.attempts
-
-    @property
-    def handle(self) -> str | None:
-        """
-        The handle by which the whole of a cut result is read. None if it is not kept, or if nothing was cut.
-        """
-        return None if self.cut is None else self.cut.handle
 
     @property
     def value(self) -> Any:

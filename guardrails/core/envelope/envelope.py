@@ -13,7 +13,7 @@ from guardrails.core.outcome.error_names import error_type_of_name
 from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
 
-from .content import OPTIONAL, SETTABLE, Content, Cut, Fields, More, Tried
+from .content import OPTIONAL, SETTABLE, Content, Fields, More, Tried
 from .text import fields_of, text_of
 
 
@@ -35,7 +35,7 @@ def _is_sound(content: Any) -> bool:
 
 
 NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
-"""The next step after a result that was cut, if the whole is not kept."""
+"""The next step after a result that was cut."""
 
 
 class Envelope(Content):
@@ -197,18 +197,8 @@ class Envelope(Content):
         """
         self.is_complete = False
         if original_bytes is not None:
-            self.cut = Cut(original_bytes)
+            self.cut = original_bytes
         self.nudge(f"The result was cut{shown}. {NARROWER}")
-
-    def keep(self, handle: str, original_bytes: int, offset: int) -> None:
-        """
-        Say that the whole of a cut result can be read by its *handle*. The part that is shown ends before the character
-        *offset* of it.
-        """
-        self.cut = Cut(original_bytes, handle)
-        said = self.next_action_hint or NARROWER
-        rest = f'The whole is kept: read on with `read_result`, handle "{handle}" and offset {offset}.'
-        self.next_action_hint = said.replace(NARROWER, rest)
 
     def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, *, merged: bool) -> None:
         """
@@ -220,14 +210,12 @@ class Envelope(Content):
         elif progress is not None:
             self.progress = progress
 
-    def give_back(self, payload: bytes, cut: Cut | None = None) -> None:
+    def give_back(self, payload: bytes, cut: int | None = None) -> None:
         """
-        Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes. *cut* is the note
-        of that call if this was not all.
+        Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes. *cut* is the size
+        of the whole if this was not all.
         """
         self.cut = cut
-        if cut is not None and cut.handle is not None:
-            self.hint(f'The whole is kept: read it with `read_result`, handle "{cut.handle}".')
         self.previous_payload = payload if len(payload) <= LIMIT else leading_of(payload, LIMIT)
 
     def hint(self, text: str) -> None:

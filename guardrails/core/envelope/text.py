@@ -11,7 +11,7 @@ import orjson
 from guardrails.core.text.control import cleaned
 from guardrails.core.text.truncation import render
 
-from .content import Content, Cut
+from .content import Content
 from .merged import begins_object, imitates, imitates_text, is_strict, members, splice, with_fields
 
 
@@ -95,7 +95,8 @@ def fields_of(  # noqa: PLR0915  every call comes this way
     if envelope.is_complete is not None:
         shown["is_complete"] = envelope.is_complete
     if envelope.cut is not None:
-        shown |= _cut_fields(envelope.cut)
+        shown["truncated"] = True
+        shown["original_bytes"] = envelope.cut
     if envelope.sandbox is not None:
         shown["sandbox"] = envelope.sandbox
     if envelope.error_type is not None:
@@ -138,11 +139,6 @@ def fields_of(  # noqa: PLR0915  every call comes this way
     for name in envelope.left_out:
         shown.pop(name, None)
     return shown
-
-
-def _cut_fields(cut: Cut) -> dict[str, Any]:
-    said = {"truncated": True, "original_bytes": cut.original_bytes}
-    return said if cut.handle is None else {**said, "handle": cut.handle}
 
 
 def _merged(envelope: Content) -> str | None:
@@ -209,7 +205,7 @@ def said_of(envelope: Content) -> dict[str, Any]:
     if envelope.is_complete is False:
         said["is_complete"] = False
     if envelope.cut is not None:
-        said |= _cut_fields(envelope.cut)
+        said |= {"truncated": True, "original_bytes": envelope.cut}
     if envelope.sandbox is not None:
         said["sandbox"] = envelope.sandbox
     if (envelope.is_complete is False or envelope.nudged) and envelope.next_action_hint is not None:

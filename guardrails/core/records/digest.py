@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guardrails.core.envelope.content import Cut
 from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.text.jsonable import dumps, exact
@@ -30,8 +29,8 @@ class Earlier:
     payload: bytes
     """JSON."""
     ok: bool
-    cut: Cut | None = None
-    """The note on the cut, if *payload* is not all of the result."""
+    cut: int | None = None
+    """The size of the whole result, if *payload* is not all of it."""
 
 
 def failure(outcome: Outcome) -> bytes:

@@ -180,18 +180,6 @@ def _cut_object(value: Any, limit: int, written: bytes | None, lead: bytes) -> R
     return Rendered(payload, None, complete=False, size=len(payload), original_bytes=original)
 
 
-def shown_of(rendered: Rendered) -> int:
-    """
-    Returns how many characters of the whole, its text or its JSON, are in the cut result.
-    """
-    if rendered.text is not None:
-        return rendered.text.rindex("... [truncated: ")
-    at = rendered.payload.rfind(b'{"_truncated":true')
-    before = len(rendered.payload[: max(at, 0)].decode())
-    cut = orjson.loads(rendered.payload[max(at, 0) :].removesuffix(b"]"))
-    return before + len(cut.get("_truncated_json", ""))
-
-
 def leading_of(payload: bytes, limit: int) -> bytes:
     """
     Returns the JSON *payload*, of any type, in at most *limit* bytes: as an object is cut.

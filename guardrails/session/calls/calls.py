@@ -37,7 +37,6 @@ from guardrails.session.terms import Terms
 
 from .passing import Passing
 from .places import places_of
-from .results import Kept
 from .running import CALLER, Reading, limit_of, not_awaited, with_timeout
 
 
@@ -75,7 +74,6 @@ class Calls(Passing):
         self._on_decision = on_decision
         self._parent = parent
         self._over = set() if parent is None else parent._over  # noqa: SLF001  of one family
-        self._kept = Kept(policy.wholes, self._keys[-1])
         self._approver = approver
         self._sleep = sleep
         self._waits: set[Callable[[], object]] = set()
@@ -201,7 +199,7 @@ class Calls(Passing):
         if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.give_back(earlier.payload, self._kept.still(earlier.cut))
+                envelope.give_back(earlier.payload, earlier.cut)
         if envelope is not None and (envelope.error_type or envelope.errors is not None) and log.isEnabledFor(INFO):
             log_refused(self.id, envelope, call.tool)
         for guard, raised in decision.errors:
@@ -231,11 +229,7 @@ class Calls(Passing):
         known = decision.at_ms if now == NO_TIME else now
         try:
             # What was read while its tool ran is an outcome already.
-            if type(result) is Outcome:
-                outcome = result
-            else:
-                limit = self._kept.room(result, plan) if self._kept.offered else plan.max_bytes
-                outcome = told(result, plan, decision.call.arguments, known, limit)
+            outcome = result if type(result) is Outcome else told(result, plan, decision.call.arguments, known)
             return now, prepare(outcome, plan.max_bytes, decision.call)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
@@ -266,8 +260,6 @@ class Calls(Passing):
             envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion = replace(completion, n=0)
-        if envelope.cut is not None and self._kept.reads(self._chain):
-            self._kept.tell(envelope, plan)
         self._settled(decision, prepared, completion, envelope)
         return envelope
 

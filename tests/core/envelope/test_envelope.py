@@ -24,7 +24,7 @@ from guardrails import (
     Truncate,
     Validation,
 )
-from guardrails.core.envelope.content import FIELDS, OPTIONAL, SETTABLE, Cut
+from guardrails.core.envelope.content import FIELDS, OPTIONAL, SETTABLE
 from guardrails.core.values.types import STATUSES, Denial, Outcome
 
 
@@ -171,11 +171,11 @@ def test_none_is_a_success_without_a_value(nothing: Any, clock: Any) -> None:
 
 def test_fields_are_written_in_one_order_and_absent_ones_left_out() -> None:
     made = {"status", "results", "result", "limit_reached", "limit_message", "previous_result"}
-    made |= {"truncated", "original_bytes", "handle", "attempts"}
+    made |= {"truncated", "original_bytes", "attempts"}
     said: dict[str, Any] = {name: 1 for name in FIELDS if name not in made}
     envelope = Envelope.success("x", **said, limit_message="m")
     envelope.previous_payload = b"[1]"
-    envelope.cut = Cut(9, "h")
+    envelope.cut = 9
     envelope.attempted(2)
     assert envelope.previous_result == [1]
     expected = [name for name in FIELDS if name != "results"]

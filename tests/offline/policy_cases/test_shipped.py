@@ -30,8 +30,6 @@ SHADOWED = ("final_after",)
 """Of `loops`: `denials` ends a session first; tests of the guard hold it."""
 AUTO = ("auto", "auto_max_wait")
 """Of `retryable`: only a session that executes the calls makes one again by itself, and a case executes none."""
-KEPT = ("keep",)
-"""Of `truncate`: what is kept of a cut result is told only if the session offers `read_result`, which no case does."""
 POLICIES = Path(__file__).parents[3] / "policies"
 
 
@@ -86,7 +84,7 @@ def loosened() -> Iterator[Any]:
                 continue
             if guard.name == "retryable" and field.name in AUTO:
                 continue
-            if field.name in KEPT or (field.name == "settled_for" and getattr(guard, "rule", None) == "always"):
+            if field.name == "settled_for" and getattr(guard, "rule", None) == "always":
                 continue
             if field.name == "on_unpriced" and getattr(guard, "max_cost_usd", None) is None:
                 continue

@@ -33,19 +33,6 @@ def test_the_latest_result_of_a_signature_is_found_in_its_own_session_only() -> 
     assert (results.find("b", 1), results.find("a", 2), results.find("a", None)) == (None, None, None)
 
 
-def test_a_session_can_be_held_to_a_bound_of_its_own() -> None:
-    results = Results()
-    for sig in range(3):
-        results.keep("s", sig, earlier(100))
-        results.keep("other", sig, earlier(100))
-    results.find("s", 0)
-    results.trim("s", 2 * (OVERHEAD + 102))
-    assert [results.find("s", sig) is not None for sig in range(3)] == [True, False, True]
-    results.trim("s", 0)
-    assert results.find("s", 0) is None
-    assert results.size == 3 * (OVERHEAD + 102)
-
-
 def test_what_was_not_used_the_longest_goes_first() -> None:
     results = Results(max_bytes=3 * (OVERHEAD + 102))
     for sig in range(3):

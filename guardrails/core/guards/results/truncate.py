@@ -25,8 +25,6 @@ class Truncate(Guard):
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_bytes: Annotated[ByteSize, Ge(256)] = 65_536
-    keep: Annotated[ByteSize, Ge(0)] = 8 * 2**20
-    """Bytes of whole results that a session keeps for `read_result`, where its caller offers that; 0: none."""
 
     @property
     def result_bytes(self) -> int:
