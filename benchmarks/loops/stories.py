@@ -5,6 +5,8 @@ A story is a list of turns, a turn a list of calls, a call (tool, arguments, res
 the seconds before the next turn, `PAUSE` if none stands there. They are our own, written after what users of other agents complained of (docs/loops.md names the threads), and know no guard.
 """
 
+import json
+
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -98,7 +100,7 @@ def _renamed(tool: str) -> Iterator[Call]:
         yield tool, {"path": f"src/{name}/{name}.toml"}, FileNotFoundError(f"no such file: src/{name}/{name}.toml")
 
 
-LOOPS: Final[dict[str, Story]] = {
+OPEN_LOOPS: Final[dict[str, Story]] = {
     "identical call, identical result": again(("search", {"q": "inn"}, ["Fuji Inn"])),
     "identical call, identical failure": again(("open_page", {"url": "x"}, ValueError("url must be absolute"))),
     "identical call, result with a clock": each(
@@ -185,7 +187,7 @@ LOOPS: Final[dict[str, Story]] = {
 
 EDITS: Final = [("edit", {"file": f"src/{name}.py", "old": "foo", "new": "bar"}, "ok") for name in NAMES]
 
-HONEST: Final[dict[str, Story]] = {
+OPEN_HONEST: Final[dict[str, Story]] = {
     "polling, progress each time": each(
         *(("check_job", {"id": 7}, {"done": f"{8 * n} %"}) for n in range(ROUNDS)), ("check_job", {"id": 7}, "done")
     ),
@@ -335,3 +337,256 @@ HONEST: Final[dict[str, Story]] = {
         *(("create_user", {"name": name, "role": "guest", "active": True}, {"ok": True}) for name in NAMES)
     ),
 }
+
+
+# Failures: who guesses on, and who goes on with what a result has shown.
+
+REQUIRED: Final = ("file", "ranges", "start", "end", "encoding")
+REASONS: Final = ("too many of them", "another version of it", "not a part of it", "the wrong end of it")
+
+FAILING_LOOPS: Final[dict[str, Story]] = {
+    "orders guessed, and looks between that are not used": pairs(
+        *(
+            (
+                ("get_order", {"id": f"#A{731 * n}"}, LookupError(f"no order #A{731 * n}")),
+                ("find_user", {"name": name}, {"orders": ["#W71", "#W72"]}),
+            )
+            for n, name in enumerate(NAMES, 1)
+        )
+    ),
+    "one error in JSON, with the argument": each(
+        *(
+            ("get_page", {"title": name}, ValueError(f'{{"error": "there is no such page", "title": "{name}"}}'))
+            for name in NAMES
+        )
+    ),
+    "skills guessed": each(*(("skill", {"run": name}, RuntimeError(f"Unknown skill: {name}")) for name in NAMES)),
+}
+
+FAILING_HONEST: Final[dict[str, Story]] = {
+    "columns guessed, then those of the schema": each(
+        *(("run_sql", {"show": name, "of": "users"}, ValueError(f"no column `{name}`")) for name in NAMES[:3]),
+        ("describe_table", {"of": "users"}, {"columns": ["person_no", "full_name", "joined_on", "left_on"]}),
+        *(
+            ("run_sql", {"show": name, "of": "users"}, ValueError(f"no column `{name}`"))
+            for name in ("person_no", "full_name", "joined_on")
+        ),
+        ("run_sql", {"show": "left_on", "of": "users"}, [["2026"]]),
+    ),
+    "what each error asks for, one after the other": each(
+        *(
+            (
+                "read_part",
+                dict.fromkeys(REQUIRED[:n], 31),
+                TypeError(f"validation error: '{name}' is a required property"),
+            )
+            for n, name in enumerate(REQUIRED)
+        ),
+        ("read_part", dict.fromkeys(REQUIRED, 31), "text"),
+    ),
+    "failures of several kinds in JSON": each(
+        *(
+            ("ask_service", {"for": name}, ValueError(f'{{"error": "", "response": "{reason}"}}'))
+            for name, reason in zip(NAMES, REASONS, strict=False)
+        )
+    ),
+}
+
+
+# Pairs, of which one field decides: what comes again and again is a loop beside an answer for each thing asked.
+# A loop and its honest twin have one key. What differs is the answer, or a field of it, or of the arguments.
+
+HOTELS: Final = [
+    {"name": "Fuji Inn", "price": 120, "stars": 3},
+    {"name": "Park Hotel", "price": 180, "stars": 4},
+    {"name": "Shibuya Stay", "price": 95, "stars": 3},
+]
+PAGE: Final = (
+    "The service is set up in three steps. First the database is made, then the users are added, and last the web\n"
+    "server is started. Each of these steps is described on a page of its own, with the settings that it takes.\n"
+)
+HALF_HOURS: Final = [f"{17 + n // 2}:{30 * (n % 2):02d}" for n in range(ROUNDS)]
+FLAGS: Final = [f"checkout_{name}" for name in NAMES]
+RED: Final = RuntimeError("1 failed: test_total")
+
+
+def block(value: Any) -> list[dict[str, str]]:
+    """
+    *value* as MCP carries it.
+    """
+    return [{"type": "text", "text": value if isinstance(value, str) else json.dumps(value)}]
+
+
+def timed(n: int, **answer: Any) -> dict[str, Any]:
+    """
+    *answer* as a service gives it for the *n*th time, with all that tells nothing of it.
+    """
+    return {"request_id": f"req-{7919 * n:06x}", **answer, "took_ms": 11 + n % 7, "server_time": clock(n)}
+
+
+def _asked(tool: str, key: str, values: Any, answer: Any, **more: Any) -> Story:
+    """
+    One question for each of *values*; *answer* is the same for all, or a function of the value and its place.
+    """
+    return each(
+        *((tool, {key: one, **more}, answer(one, n) if callable(answer) else answer) for n, one in enumerate(values))
+    )
+
+
+def _same(tool: str, arguments: dict[str, Any], answer: Any, rounds: int = ROUNDS) -> Story:
+    return each(*((tool, arguments, answer(n)) for n in range(rounds)))
+
+
+def _replaced(counts: Any) -> Story:
+    """
+    Edits that say how often they replaced, and the same red test after each.
+    """
+    calls: list[tuple[Call, Call]] = []
+    for n, count in enumerate(counts):
+        edit = ("edit_file", {"path": "src/total.py", "old": f"total = {NAMES[n]}", "new": "total = 0"}, count)
+        calls.append((edit, ("run_tests", {}, "1 failed: test_total")))
+    return pairs(*calls)
+
+
+PAIRED_LOOPS: Final[dict[str, Story]] = {
+    "rooms by number of guests": _asked("search_hotels", "guests", range(1, 13), HOTELS, destination="Shibuya"),
+    "rooms by number of guests, as JSON text": _asked(
+        "search_hotels", "guests", range(1, 13), json.dumps({"hotels": HOTELS}), destination="Shibuya"
+    ),
+    "rooms by number of guests, as MCP carries it": _asked(
+        "search_hotels", "guests", range(1, 13), block({"hotels": HOTELS}), destination="Shibuya"
+    ),
+    "page after page of a document": _asked("read_document", "page", range(1, 13), PAGE, name="manual"),
+    "help on a topic": _asked("get_help", "topic", [f"set up {name}" for name in NAMES], PAGE),
+    "tables by the half hour": _asked(
+        "get_tables",
+        "time",
+        HALF_HOURS,
+        {"tables": [{"no": 4, "seats": 2}, {"no": 9, "seats": 4}]},
+        guests=2,
+        room="main",
+    ),
+    "flags, one by one": _asked("get_flag", "flag", FLAGS, {"flags": [{"name": "checkout", "on": True}] * 2}),
+    "the same question, and the time it took": _same(
+        "get_stock", {"sku": "A-7"}, lambda n: timed(n, stock=4, place="Oslo")
+    ),
+    "the same question, and the time it took, as MCP carries it": _same(
+        "get_stock", {"sku": "A-7"}, lambda n: block(timed(n, stock=4, place="Oslo"))
+    ),
+    "the same question, and who answered": _same(
+        "get_user",
+        {"id": 4},
+        lambda n: {"name": "Bo", "role": "guest", "meta": {"pid": 4000 + n, "duration": 0.01 * n}},
+    ),
+    "a report written, and how long it took": _same(
+        "get_report", {"of": "May"}, lambda n: {"rows": [[1, 2]], "elapsed": f"{n}.2s", "generatedAt": clock(n)}
+    ),
+    "nothing found, as JSON text": _asked("search_code", "pattern", NAMES, '{"results": [], "took_ms": 3}'),
+    "nothing found, as MCP carries it": _asked("search_code", "pattern", NAMES, block([])),
+    "nothing found, in text that MCP carries": _asked("search_code", "pattern", NAMES, block("No matches found")),
+    "nothing found, in text": _asked("search_hotels", "query", QUERIES, "[]"),
+    "edits that replace nothing": _replaced(["0 replacements"] * 10),
+    "edits that replace nothing, in JSON": _replaced([{"replacements": 0}] * 10),
+}
+
+PAIRED_HONEST: Final[dict[str, Story]] = {
+    "rooms by number of guests": _asked(
+        "search_hotels",
+        "guests",
+        range(1, 13),
+        lambda one, _: [{**hotel, "price": hotel["price"] + 10 * one} for hotel in HOTELS],
+        destination="Shibuya",
+    ),
+    "rooms by number of guests, as JSON text": _asked(
+        "search_hotels", "guests", range(1, 13), '{"available": false}', destination="Shibuya"
+    ),
+    "rooms by number of guests, as MCP carries it": _asked(
+        "search_hotels", "guests", range(1, 13), block({"available": False}), destination="Shibuya"
+    ),
+    "page after page of a document": _asked(
+        "read_document", "page", range(1, 13), lambda one, _: f"{one}. {PAGE}", name="manual"
+    ),
+    "help on a topic": _asked("get_help", "topic", [f"set up {name}" for name in NAMES], "not found"),
+    "tables by the half hour": _asked("get_tables", "time", HALF_HOURS, {"free": False}, guests=2, room="main"),
+    "flags, one by one": _asked("get_flag", "flag", FLAGS, {"enabled": False, "rollout": 0}, env="prod", app="shop"),
+    "the same question, and the time it took": _same(
+        "get_stock", {"sku": "A-7"}, lambda n: timed(n, stock=4 + n, place="Oslo")
+    ),
+    "the same question, and the time it took, as MCP carries it": _same(
+        "get_stock", {"sku": "A-7"}, lambda n: block(timed(n, stock=4, place="Oslo", updated_at=clock(n)))
+    ),
+    "the same question, and who answered": _same(
+        "ping_host", {"host": "db1"}, lambda n: {"host": "db1", "up": True, "latency_ms": 11 + n}
+    ),
+    "a report written, and how long it took": _same(
+        "create_report", {"of": "May"}, lambda n: {"id": f"r-{100 + n}", "elapsed": f"{n}.2s", "generatedAt": clock(n)}
+    ),
+    "nothing found, as JSON text": _asked(
+        "get_role", "user", NAMES, '{"admin": false, "took_ms": 3}', app="crm", env="prod"
+    ),
+    "nothing found, as MCP carries it": _asked("is_locked", "path", [f"src/{name}.py" for name in NAMES], block("no")),
+    "nothing found, in text that MCP carries": _asked(
+        "get_table", "time", HALF_HOURS, lambda one, _: block(f"No table is free at {one}"), guests=2, room="main"
+    ),
+    "nothing found, in text": _asked("get_health", "host", [f"web{n}.shop.example" for n in range(30)], "up"),
+    "edits that replace nothing": _replaced(["0 replacements", "0 replacements", *["1 replacement"] * 8]),
+    "edits that replace nothing, in JSON": _replaced([{"replacements": int(n > 1)} for n in range(10)]),
+}
+
+
+# Times: who looks again at once, and who looks again later. Each loop has its honest twin, which differs in its
+# pauses, or in what was once seen to change by itself.
+
+HOUR: Final = 3_600.0
+DAY: Final = 24 * HOUR
+
+
+def apart(seconds: float, *calls: Call) -> Story:
+    """
+    One call a turn, *seconds* from each to the next.
+    """
+    return [part for call in calls for part in (seconds, [call])]
+
+
+INBOX: Final[Call] = ("search_mail", {"query": "is:unread", "box": "inbox"}, [])
+PRICE: Final[Call] = ("get_price", {"of": "ACME"}, {"price": 108.5})
+BEFORE: Final[Call] = ("get_price", {"of": "ACME"}, {"price": 107.9})
+LOG: Final[Call] = ("read_file", {"path": "server.log"}, "started\nlistening\n")
+FILE: Final[Call] = ("read_file", {"path": "notes.md"}, "# Notes\nCall Bo.")
+MISSING: Final[Call] = ("read_file", {"path": "export.csv"}, FileNotFoundError("no such file: export.csv"))
+NEUTRAL: Final[Call] = ("alpha", {"of": 1}, "v1")
+BUILD: Final[tuple[Call, Call]] = (("sync_folder", {"of": "in"}, "ok"), ("list_files", {"of": "in"}, ["a", "b"]))
+LATE: Final[list[Call]] = [
+    ("get_order", {"id": f"A{7919 * n}"}, LookupError(f"no such order: A{7919 * n}")) for n in range(1, 9)
+]
+
+TIMED_LOOPS: Final[dict[str, Story]] = {
+    "an inbox, every 5 s": apart(5, *[INBOX] * 8),
+    "a price, every 10 s": apart(10, *[PRICE] * 8),
+    "a log, every 20 s": apart(20, *[LOG] * 8),
+    "a file, three times in a minute": apart(15, *[FILE] * 5),
+    "a tool of any name, every 30 s": apart(30, *[NEUTRAL] * 8),
+    "a file that is not there, at once": apart(1, *[MISSING] * 3),
+    "synchronised in vain, every 5 s": apart(5, *[call for _ in range(6) for call in BUILD]),
+    "orders guessed, every 10 s": apart(10, *LATE),
+    "a price that never moved, every 15 s": apart(15, *[PRICE] * 6),
+    "a file the next day, then again and again": [*apart(2, FILE, FILE), DAY, [FILE], *apart(2, *[FILE] * 3)],
+    "two logs by turns, every 10 s": apart(10, *[LOG, FILE] * 6),
+}
+
+TIMED_HONEST: Final[dict[str, Story]] = {
+    "an inbox, every 5 minutes": apart(300, *[INBOX] * 8),
+    "a price, every 2 minutes": apart(120, *[PRICE] * 8),
+    "a log, every 3 minutes": apart(180, *[LOG] * 8),
+    "a file, twice, and once more a day later": [*apart(15, FILE, FILE), DAY, [FILE]],
+    "a tool of any name, every half hour": apart(HOUR / 2, *[NEUTRAL] * 8),
+    "a file that is not there yet, each hour": apart(HOUR, *[MISSING] * 3),
+    "synchronised every 10 minutes": [part for _ in range(6) for part in (600.0, [BUILD[0]], 2.0, [BUILD[1]])],
+    "orders asked for as they come, every 10 minutes": apart(600, *LATE),
+    "a price that moved once, every 15 s": [*each(BEFORE), *apart(15, *[PRICE] * 5)],
+    "a file, day after day": apart(DAY, *[FILE] * 5),
+    "two logs by turns, every 5 minutes": apart(150, *[LOG, FILE] * 6),
+}
+
+LOOPS: Final = OPEN_LOOPS | FAILING_LOOPS | PAIRED_LOOPS | TIMED_LOOPS
+HONEST: Final = OPEN_HONEST | FAILING_HONEST | PAIRED_HONEST | TIMED_HONEST

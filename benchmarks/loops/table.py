@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
-from benchmarks.loops import answers, failures, stories, timed
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
-from benchmarks.loops.stories import PAUSE, Story
+from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, Story
 from guardrails import Duplicates, Loops, Policy
 from guardrails.offline.judge.result import Judgement
 from guardrails.offline.judge.run import judge_files
 from guardrails.offline.readers.inputs import inputs
 
 
-LOOPS: Final = stories.LOOPS | failures.LOOPS | answers.LOOPS | timed.LOOPS
-HONEST: Final = stories.HONEST | failures.HONEST | answers.HONEST | timed.HONEST
 OFF: Final = Duplicates(window=30, mode="off")
 """Makes sessions remember as many calls as the others look back at."""
 

@@ -22,13 +22,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from benchmarks.loops import answers, failures, stories, timed
+from benchmarks.loops.stories import HONEST, LOOPS, PAUSE
 from benchmarks.peers.drivers import ALSO, CHILDREN, DRIVERS, ONE_THREAD, OUR_TEXT, Limits, Peer, Unfit
 
 
 Driver = Callable[[Limits], Peer]
-LOOPS: Final = stories.LOOPS | failures.LOOPS | answers.LOOPS | timed.LOOPS
-HONEST: Final = stories.HONEST | failures.HONEST | answers.HONEST | timed.HONEST
 CAP, TRIES, THREADS = 10, 40, 16
 ONE: Final = "one thread"
 """Of a package that says itself that a run belongs to one thread."""
@@ -106,12 +104,12 @@ def told(driver: Driver) -> dict[str, Any]:
 def _story(driver: Driver, story: Any) -> str:
     now = [1_800_000_000.0]
     peer = driver(Limits(repeats=True, clock=lambda: now[0]))
-    worst, pause = "ran", stories.PAUSE
+    worst, pause = "ran", PAUSE
     for turn in story:
         if isinstance(turn, float | int):
             pause = turn
             continue
-        now[0], pause = now[0] + pause, stories.PAUSE
+        now[0], pause = now[0] + pause, PAUSE
         for tool, arguments, result in turn:
             said = peer(tool, arguments, partial(_given, result))
             if said == "refused":

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks.hosts import blast_radius, one
-from benchmarks.hosts.chart import svg, tables
+from benchmarks.hosts.blast_radius import svg, tables
 
 
 def run(executions: int, ending: str = "answer", *, not_run: int = 0, requests: int = 7) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.loops import table, timed
+from benchmarks.loops import stories, table
 from guardrails import Duplicates, Loops, Policy, Rule, Tool
 from guardrails.core.records.replay import replay
 from guardrails.core.repetition.age import BURST_MS, SHARE
@@ -57,15 +57,15 @@ def refused(policy: Policy, looks: Sequence[tuple[float, Any]], **asked: Any) ->
 # Twins: only the times differ
 
 
-@pytest.mark.parametrize("name", timed.LOOPS)
+@pytest.mark.parametrize("name", stories.TIMED_LOOPS)
 def test_who_looks_again_at_once_is_refused(name: str) -> None:
-    assert table.said(Policy.load("default"), "s", timed.LOOPS[name]) == (True, True)
+    assert table.said(Policy.load("default"), "s", stories.TIMED_LOOPS[name]) == (True, True)
 
 
 @pytest.mark.parametrize("policy", ["default", "observe"])
-@pytest.mark.parametrize("name", timed.HONEST)
+@pytest.mark.parametrize("name", stories.TIMED_HONEST)
 def test_who_looks_again_later_is_not(name: str, policy: str) -> None:
-    assert not table.said(Policy.load(policy), "s", timed.HONEST[name])[1]
+    assert not table.said(Policy.load(policy), "s", stories.TIMED_HONEST[name])[1]
 
 
 @pytest.mark.parametrize("way", WAYS)
