@@ -1,14 +1,14 @@
 """
-Pages of HTML, taken apart and opened.
+Pages of HTML: the data that they draw, and how a browser shows them.
 """
 
 import functools
 import json
+import re
 import shutil
 import subprocess
 import tempfile
 
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,56 +16,16 @@ import pytest
 
 
 PATIENCE_S = 30.0
-VOID = {"meta", "link", "br", "input"}
 EVIL = "</script><img src=x onerror=alert(1)>\"'&\u202egpj\x00\x1b[31m\u200b\ud800"
 
 
-class Page(HTMLParser):
+def document(text: str) -> dict[str, Any]:
     """
-    A page, taken apart; raises where its elements are not balanced.
+    What a page that `--html` wrote draws: its command, and the data.
     """
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.raw: dict[str, str] = {}
-        self.words: list[str] = []
-        self.data: list[Any] = []
-        """What the page's script draws tables of."""
-        self.feed(text.replace("<!DOCTYPE html>", ""))
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "script" and self.elements[-1][1].get("type") == "application/json":
-            self.data.append(json.loads(data))
-        elif self.open and self.open[-1] in {"script", "style"}:
-            self.raw[self.open[-1]] = self.raw.get(self.open[-1], "") + data
-        else:
-            self.words.append(data)
-
-    def drawn(self) -> list[list[str]]:
-        """
-        The cells of all rows that the page's script draws.
-        """
-        return [
-            [cell if isinstance(cell, str) else cell[0] if isinstance(cell, list) else f"{cell:,}" for cell in row]
-            for each in self.data
-            for row in each["rows"]
-        ]
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).split())
+    (said,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    found: dict[str, Any] = json.loads(said)
+    return found
 
 
 def in_browser(text: str, folder: Path, width: int = 1280) -> str:

@@ -75,7 +75,7 @@ def init(
             {"output": str(output), "mode": mode, "observed": sorted(observed), **_figures(found), "next": steps}
         )
         return
-    from guardrails.offline.pages.numbers import plural
+    from guardrails.offline.figures import plural
 
     seen = "" if found is None else f" from {plural(found.calls, 'call')} of {plural(found.sessions, 'session')}"
     typer.echo(printable(f"`{output}` is written{seen}. Next:\n  {steps[0]}\n  {steps[1]}"))
@@ -115,8 +115,8 @@ def _policy(
     As little as possible is only observed: the tools that would have been refused wrongly. It is all tools if a limit
     of the whole session would have been met.
     """
-    from guardrails.offline.quality.page.starter import starter
     from guardrails.offline.quality.result import suggestions
+    from guardrails.offline.quality.starter import starter
     from guardrails.policy.policy import Policy
 
     policy = Policy.load(BASE)

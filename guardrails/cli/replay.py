@@ -3,7 +3,7 @@ The command `replay`.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -88,30 +88,28 @@ def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool
     from guardrails.offline.readers.inputs import nothing_found
 
     if as_json:
-        _print(made)
+        print_json(_document(made))
     tell_of_nothing(nothing_found(files, made[0].without))
 
 
-def _print(made: "list[Judgement]") -> None:
-    one = made[0].to_dict()
-    print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
+def _document(made: "list[Judgement]") -> dict[str, Any]:
+    said = [one.to_dict() for one in made]
+    return said[0] if len(said) == 1 else {"judgements": said}
 
 
 def _show(made: "list[Judgement]", html: Path | None, decisions: Path | None, *, as_json: bool) -> None:
     from guardrails.cli.text.replay import compared_text, judged_text
-    from guardrails.offline.pages.numbers import plural
+    from guardrails.offline.figures import plural
 
     if as_json:
-        _print(made)
+        print_json(_document(made))
     else:
         typer.echo(judged_text(made[0]) if len(made) == 1 else compared_text(*made))
     # After the figures: a full disk does not cost those too.
     if html is not None:
-        from guardrails.cli.text.outputs import write_whole
-        from guardrails.offline.judge.page.html import page
+        from guardrails.cli.text.page import write_page
 
-        write_whole(html, page(*made))
-        tell_of_written(html, f"A page of {plural(made[0].total.calls, 'call')}")
+        write_page(html, "replay", _document(made), plural(made[0].total.calls, "call"))
     if decisions is not None:
         tell_of_written(decisions, f"{plural(made[0].total.calls, 'decision')} of {made[0].policy}, one to a line,")
 

@@ -12,7 +12,7 @@ import typer
 
 from guardrails.cli.front.completion import policies
 from guardrails.cli.front.group import examples
-from guardrails.cli.text.outputs import tell_of_written, without_outputs, write_whole
+from guardrails.cli.text.outputs import without_outputs, write_whole
 from guardrails.cli.text.printing import fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
@@ -105,16 +105,15 @@ def _show(
     as_json: bool,
 ) -> None:
     from guardrails.cli.text.report import report_text, suggested_text
-    from guardrails.offline.pages.numbers import plural
-    from guardrails.offline.quality.page.overrides import overrides
+    from guardrails.offline.figures import plural
+    from guardrails.offline.quality.overrides import overrides
     from guardrails.offline.quality.result import suggestions, to_dict
 
     made = suggestions(found.quality, known)
     if html is not None:
-        from guardrails.offline.quality.page.page import page
+        from guardrails.cli.text.page import write_page
 
-        write_whole(html, page(found, made))
-        tell_of_written(html, f"A page of {plural(len(found.quality.tallies), 'tool')}")
+        write_page(html, "report", to_dict(found, made), plural(len(found.quality.tallies), "tool"))
     if suggest:
         seen = f"{plural(found.quality.calls, 'call')} of {plural(found.quality.sessions, 'session')}"
         base = _base(policy, output)

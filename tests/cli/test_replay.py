@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from guardrails import Policy
 from guardrails.cli import app
 from guardrails.sinks import JsonLines
+from tests.pages import document
 
 
 def replay(*arguments: str | Path) -> Result:
@@ -144,9 +145,11 @@ def test_decisions_are_a_line_for_each_recorded_call(transcript: Path, tmp_path:
 
 
 def test_a_page_is_written(transcript: Path, tmp_path: Path) -> None:
-    assert replay("default", transcript, "--html", tmp_path / "page.html").exit_code == 0
-    assert "<!doctype html>" in (tmp_path / "page.html").read_text()[:30].lower()
-    assert replay("default", transcript, "--html", tmp_path / "page.html", "--compare", "strict").exit_code == 0
+    page = tmp_path / "page.html"
+    for more in ([], ["--compare", "strict"]):
+        shown = replay("default", transcript, "--json", "--html", page, *more)
+        said, drawn = json.loads(shown.stdout), document(page.read_text())
+        assert drawn == {"command": "replay", "data": said}
 
 
 def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:

@@ -18,6 +18,7 @@ from guardrails.cli import app
 from guardrails.core.retries.model_format import MAX_BYTES
 from guardrails.policy.model_files import read_model
 from tests.offline.learning.faulty_tools import play
+from tests.pages import document
 
 
 def run(*arguments: str | Path) -> Result:
@@ -240,12 +241,14 @@ def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Res
     assert "changed: Calls with other arguments that came next" in said
     page = path.with_name("page.html")
     assert f"written to `{page}` (" in run("profile", path, "--html", page).stderr
-    assert "search_hotels" in page.read_text()
+    drawn = document(page.read_text())
+    assert drawn == {"command": "profile", "data": json.loads(run("profile", path, "--json").stdout)}
+    assert [wait for wait, _ in drawn["data"][0]["curve"]] == [0, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000]
     assert run("profile", path, "--html", path).exit_code == 2
     one = run("profile", path, "--tool", "legacy", "--json")
-    (document,) = json.loads(one.stdout)
-    assert document["tool"] == "legacy"
-    assert document["sentence"].startswith("server errors of `legacy`")
+    (legacy,) = json.loads(one.stdout)
+    assert legacy["tool"] == "legacy"
+    assert legacy["sentence"].startswith("server errors of `legacy`")
     assert "knows no failures of `nosuch`" in run("profile", path, "--tool", "nosuch").stdout
 
 

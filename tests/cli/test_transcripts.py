@@ -10,6 +10,7 @@ from typing import Any
 from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
+from tests.pages import document
 from tests.tables import table
 
 
@@ -49,7 +50,7 @@ def test_it_is_said_what_each_file_was_read_as_and_why_one_was_not(tmp_path: Pat
         for each in found.get("judgements", [found]):
             assert each["read_as"] == {str(tmp_path / name): kind for name, kind in read.items()}
             assert each["without_calls"] == {str(tmp_path / "notes.txt"): "text, 1 line, 16 bytes"}
-        assert "2 files as openai chat" in page.read_text()
+        assert document(page.read_text())["data"] == found
 
 
 def traj(number: int) -> str:

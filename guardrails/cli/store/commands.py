@@ -123,7 +123,7 @@ def forget(
     """
     Drop sessions or scopes: each starts afresh, with all of its budget. Children and messages go with their session.
     """
-    from guardrails.offline.pages.numbers import plural
+    from guardrails.offline.figures import plural
 
     from .opened import messages_of, name_of, opened
 
@@ -237,7 +237,7 @@ def _changed(one: "Stored") -> int:
 
 
 def _states(count: int) -> str:
-    from guardrails.offline.pages.numbers import plural
+    from guardrails.offline.figures import plural
 
     return plural(count, "state")
 

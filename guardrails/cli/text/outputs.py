@@ -43,10 +43,10 @@ def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]
     return left
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
     """
-    Write *text* to the file *path*, whose mode stays: Ctrl-C leaves the old file or the new one. Ends the command if
-    that fails.
+    Write *text* to the file *path*, whose mode stays; a new one has *mode*. Ctrl-C leaves the old file or the new one.
+    Ends the command if that fails.
     """
     try:
         if _is_special(path):
@@ -55,6 +55,7 @@ def write_whole(path: Path, text: str) -> None:
         target = Path(os.path.realpath(path))
         unfinished = target.with_name(f".{target.name}.{os.getpid()}")
         try:
+            unfinished.touch(mode)
             unfinished.write_text(text, encoding="utf-8")
             if target.exists():
                 unfinished.chmod(target.stat().st_mode & 0o7777)

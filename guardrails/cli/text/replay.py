@@ -5,8 +5,8 @@ The texts that `guardrails replay` prints for a person.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from guardrails.offline.figures import plural
 from guardrails.offline.judge.result import Judgement, Tally
-from guardrails.offline.pages.numbers import plural
 
 from .printing import formats_text, heading, paragraph, printable, width
 from .wrong import LEGEND, harm_text, next_text, wrong_figures, wrong_lists

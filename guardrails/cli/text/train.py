@@ -4,7 +4,7 @@ The texts that `guardrails train` prints.
 
 from typing import TYPE_CHECKING
 
-from guardrails.offline.pages.numbers import plural
+from guardrails.offline.figures import plural
 
 from .printing import heading, paragraph, printable, table
 

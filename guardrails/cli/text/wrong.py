@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from guardrails.offline.figures import plural
 from guardrails.offline.judge.counting import WHY
 from guardrails.offline.judge.result import Judgement, Stop, Tally
-from guardrails.offline.pages.numbers import plural
 
 from .printing import heading, paragraph
 
@@ -69,7 +69,7 @@ def harm_text(names: tuple[str, str], one: Judgement, other: Judgement) -> str:
         said.append(heading(f"{names[1]} would refuse"))
         said += [_one(stop, names[0], before) for stop in shown]
         if counts[1] > len(shown):
-            more = f"and {counts[1] - len(shown):,} more; `--html FILE` shows them in their sessions, `--decisions FILE` has all"
+            more = f"and {counts[1] - len(shown):,} more; `--decisions FILE` has all"
             said.append(paragraph(more, indent="  ", hanging="  "))
     return "\n".join(said)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from guardrails.core.values.types import MICRO, ErrorType, NextAction
 
-from .context import Context, candidates
+from .context import Context, Settled, candidates, context_of
 from .model import RetryModel, action_levels
 from .scoring import probability
 from .shrinkage import ENOUGH
@@ -234,3 +234,17 @@ def decider_of(model: RetryModel, stakes: Stakes) -> Decider:
     if known is None:
         known = model.deciders.setdefault(stakes, Decider(model, stakes))
     return known
+
+
+def curve_of(model: RetryModel, tool: str, error: str) -> list[tuple[int, float]]:
+    """
+    Returns how likely the same call works after each wait that may be advised, in milliseconds. The failure is the
+    first of a session that is a minute old.
+    """
+    context = context_of(model.spec, (), Settled("", -1, error, 0), 60_000, None)
+    levels = model.levels(tool, error, context.code)
+    made = []
+    for wait_ms, action in candidates(model.spec, context.since_ms, None):
+        levels.update(action_levels(model.spec, action))
+        made.append((wait_ms, round(probability(model.scorer.logit(levels)), 6)))
+    return made

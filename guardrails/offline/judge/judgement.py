@@ -5,8 +5,6 @@ Recorded calls go through the same core as live ones, by a clock that their own 
 is not shown to the guards, for live it would not exist.
 """
 
-import heapq
-
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -20,8 +18,8 @@ from .counting import Said, count_denied, count_denied_without_cap, explained, s
 from .evidence import BITS, SUCCESS, Worth, evidence_of, outcome_of_call, shown_by
 from .lacking import Held, no_scopes, not_judged, one_by_one
 from .lens import Lens, lens
-from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
-from .track import MAX_CELLS, Response, Side, Track, made_of
+from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, add
+from .track import Response, Side, Track, made_of
 
 
 STEP_MS: Final = 1 << 32
@@ -29,7 +27,6 @@ STEP_MS: Final = 1 << 32
 MOST: Final = 1 << 53
 """Milliseconds, tokens or micro-dollars above this are no such thing; a state has no room for them."""
 SHOWN_TOOLS: Final = 200
-SHOWN_SESSIONS: Final = 100
 
 
 def sessions_of(calls: Iterable[RecordedCall]) -> list[list[RecordedCall]]:
@@ -54,15 +51,13 @@ class Judge:
         self.tallies: dict[str, dict[str, Tally]] = {}
         """By source and tool."""
         self.held: dict[str, Held] = {}
-        self._lines: list[tuple[int, TimeLine]] = []
-        """Of the sessions that had stops, with their number below zero."""
         self._lenses: dict[tuple[bool, bool], Lens] = {}
 
     def judge(self, calls: Sequence[RecordedCall]) -> list[Said]:
         """
         Returns the word of the policy on each call of a session; *calls* are all that it has.
         """
-        first, last = calls[0], calls[-1]
+        first = calls[0]
         lens = self._lens(first.ts_ms is not None, first.turn is not None)
         held = self.held.setdefault(first.source, Held())
         tallies = self.tallies.setdefault(first.source, {})
@@ -71,12 +66,7 @@ class Judge:
         held.timeless += not lens.timed
         held.turnless += not lens.turned
         held.single += not lens.turned and not lens.timed
-        said = [self._judge(track, call) for call in calls]
-        if track.stop_count:
-            cells = track.cells(first.call_index, last.call_index)
-            line = TimeLine(first.source, first.session_id, first.run, cells)
-            self._lines.append((-track.stop_count, line))
-        return said
+        return [self._judge(track, call) for call in calls]
 
     def _judge(self, track: Track, call: RecordedCall) -> Said:
         lens, main, tool = track.lens, track.main, call.tool
@@ -189,9 +179,6 @@ class Judge:
     def _stop(self, call: RecordedCall, track: Track, said: Said, worth: Worth) -> None:
         code = said.code or said.observed[0]
         kind: Kind = "deny" if said.decision == "deny" else "observe" if said.code is None else "nudge"
-        track.stop_count += 1
-        if len(track.stops) < MAX_CELLS:
-            track.stops.append((call.call_index, kind, code))
         if len(self.stops) < MAX_STOPS:
             self.stops.append(
                 Stop(
@@ -232,7 +219,6 @@ class Judge:
             not_judged(chain, self.held, specified=specified, stable=stable) | no_scopes(self.policy.scopes),
             list(self.stops),
             {tally.source: tally for tally in most},
-            [line for _, line in heapq.nsmallest(SHOWN_SESSIONS, self._lines)],
             notices=[] if parted is None else [parted],
         )
 

@@ -4,7 +4,7 @@ The figures of a judgement: plain data that adds up, source by source.
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 
 MAX_STOPS: Final = 20_000
@@ -119,7 +119,7 @@ class Tally:
 @dataclass(slots=True)
 class Stop:
     """
-    One call that did not simply pass, for the list and the time line.
+    One call that did not simply pass, for a list.
     """
 
     source: str
@@ -138,21 +138,6 @@ class Stop:
     """Why it is wrong, or `ended`: see `why.WHY`."""
 
 
-Cell = tuple[int, Kind | Literal["allow"], str]
-"""(call index, decision, code) of one call; the code of an allowed one is empty."""
-
-
-class TimeLine(NamedTuple):
-    """
-    The calls of one session, one after the other.
-    """
-
-    source: str
-    session_id: str
-    run: str
-    cells: list[Cell]
-
-
 @dataclass(slots=True)
 class Judgement:
     """
@@ -168,8 +153,6 @@ class Judgement:
     """At most `MAX_STOPS`; the counts above are of all."""
     tools: dict[str, Tally] = field(default_factory=dict)
     """The same figures by tool (of the 200 with the most calls)."""
-    timelines: list[TimeLine] = field(default_factory=list)
-    """Of the sessions with the most stops, those first."""
     notices: list[str] = field(default_factory=list)
     read_as: dict[str, str] = field(default_factory=dict)
     """The format that each file was read as that gave calls."""
@@ -190,7 +173,7 @@ class Judgement:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Returns the figures as JSON has them, without the single stops and time lines.
+        Returns the figures as JSON has them, without the single stops.
         """
         return {
             "policy": self.policy,

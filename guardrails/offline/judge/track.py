@@ -25,13 +25,9 @@ from guardrails.offline.readers.base import RecordedCall
 from .evidence import Past
 from .lacking import Held
 from .lens import Lens
-from .result import Cell, Tally
+from .result import Tally
 
 
-MAX_CELLS: Final = 1_000
-"""Stops of one session that are kept for its time line."""
-MAX_LINE: Final = 5_000
-"""Calls of one time line."""
 SIGN: Final = 1 << 63
 SIG_BITS: Final = (1 << 64) - 1
 
@@ -150,9 +146,6 @@ class Track:
     refused: bool = False
     """The exhausted session has refused a call already."""
     free_refused: bool = False
-    stops: list[Cell] = field(default_factory=list)
-    """What was stopped or nudged, or would have been by guards in observe mode; at most `MAX_CELLS`."""
-    stop_count: int = 0
 
     def tally(self, tool: str) -> Tally:
         """
@@ -173,13 +166,6 @@ class Track:
         tally.saved_tokens += sign * turn.tokens
         tally.saved_micro_usd += sign * turn.cost
         turn.stopped = sign > 0
-
-    def cells(self, first: int, last: int) -> list[Cell]:
-        """
-        Returns the decisions on its calls from *first* to *last*, at most `MAX_LINE` of them.
-        """
-        stops = {cell[0]: cell for cell in self.stops}
-        return [stops.get(at, (at, "allow", "")) for at in range(first, min(last, first + MAX_LINE - 1) + 1)]
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """

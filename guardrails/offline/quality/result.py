@@ -5,7 +5,7 @@ The findings, for another program.
 from collections.abc import Sequence
 from typing import Any
 
-from guardrails.offline.quality.page.reasons import FORMULA, ranked, reasons
+from guardrails.offline.quality.reasons import FORMULA, ranked, reasons
 from guardrails.offline.quality.suggestions.bounds import summed
 from guardrails.offline.quality.suggestions.suggest import Suggestion, suggestion
 from guardrails.policy.policy import Policy

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from guardrails.offline.figures import plural
 from guardrails.offline.judge.run import seldom_collected
-from guardrails.offline.pages.numbers import plural
 from guardrails.offline.readers import Report
 from guardrails.offline.readers.inputs import Input, calls_of
 from guardrails.policy.policy import Policy

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from guardrails.offline.pages.numbers import plural
+from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import name_before, rotated
 
 from .base import MAX_NAMED, RecordedCall, Report

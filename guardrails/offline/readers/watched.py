@@ -5,7 +5,7 @@ Calls as they are read, counted and looked after: missing results, times that go
 from collections.abc import Iterable, Iterator
 
 from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
-from guardrails.offline.pages.numbers import plural
+from guardrails.offline.figures import plural
 
 from .base import RecordedCall, Report
 from .recent import Recent

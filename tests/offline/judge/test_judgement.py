@@ -3,7 +3,6 @@ Judging a policy call by call.
 """
 
 from collections.abc import Callable
-from itertools import chain, zip_longest
 from typing import Any
 
 import pytest
@@ -29,7 +28,6 @@ from guardrails.core.values.usage import Price
 from guardrails.offline.judge.counting import Said
 from guardrails.offline.judge.judgement import MOST, Judge
 from guardrails.offline.judge.result import Tally
-from guardrails.offline.judge.track import MAX_CELLS
 from guardrails.offline.readers import RecordedCall
 from tests.offline.judging import judged as told
 
@@ -295,7 +293,7 @@ def test_nudges_are_counted_and_wrong_where_the_call_brought_something(calls: Ca
     assert (total.nudged, total.wrong_nudges) == ({"loops.test": 3}, {"loops.test": 2})
 
 
-def test_stops_and_time_lines_say_which_call_was_stopped_and_whether_it_was_pointless(calls: Calls) -> None:
+def test_stops_say_which_call_was_stopped_and_whether_it_was_pointless(calls: Calls) -> None:
     judge = Judge(Policy([ALWAYS]))
     told(judge, calls("a=1", "a=1", "b=1", "b=2", "c=1", "c?"))
     judgement = judge.judgement()
@@ -304,33 +302,6 @@ def test_stops_and_time_lines_say_which_call_was_stopped_and_whether_it_was_poin
         (3, "deny", False),
         (5, "deny", None),
     ]
-    window = "duplicates.window"
-    (line,) = judgement.timelines
-    assert line.cells == [(n, "deny", window) if n in {1, 3, 5} else (n, "allow", "") for n in range(6)]
-
-
-def test_the_time_lines_of_one_name_are_kept_by_source_and_by_life(calls: Calls) -> None:
-    judge = Judge(Policy([ALWAYS]))
-    lives = [
-        calls("a=1", "a=1"),
-        calls("a=1", "a=1", "b=1", source="more"),
-        calls("a=1", "a=1", "b=1", "b=1", run="r2"),
-    ]
-    told(judge, filter(None, chain.from_iterable(zip_longest(*lives))))
-    judgement = judge.judgement()
-    assert {(line.source, line.run): len(line.cells) for line in judgement.timelines} == {
-        ("data", ""): 2,
-        ("more", ""): 3,
-        ("data", "r2"): 4,
-    }
-    assert judgement.total.sessions == 3
-
-
-def test_a_guard_in_observe_mode_has_time_lines_too(calls: Calls) -> None:
-    judge = Judge(Policy([Duplicates(window=5, rule="always", mode="observe")]))
-    told(judge, calls("a=1", "a=1", "b=1"))
-    (line,) = judge.judgement().timelines
-    assert line.cells[1] == (1, "observe", "duplicates.window")
 
 
 def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
@@ -342,15 +313,6 @@ def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
         ("more", 1, 0),
     ]
     assert {name: tally.calls for name, tally in judgement.tools.items()} == {"a": 3, "b": 1}
-
-
-def test_the_stops_of_one_time_line_are_bounded_and_all_of_them_counted(calls: Calls) -> None:
-    judge = Judge(Policy([ALWAYS]))
-    made = calls(*["a=1"] * (MAX_CELLS + 6))
-    told(judge, made)
-    (line,) = judge.judgement().timelines
-    assert [cell[1] for cell in line.cells].count("deny") == MAX_CELLS
-    assert judge.judgement().total.denied == {"duplicates.window": MAX_CELLS + 5}
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from guardrails import Policy
 from guardrails.offline.quality.counting import Quality
 from guardrails.offline.readers import RecordedCall
-from tests.pages import in_browser
 
 
 T0 = 1_800_000_000_000
@@ -61,8 +60,3 @@ def calls() -> Calls:
 @pytest.fixture
 def counted() -> Counted:
     return count
-
-
-@pytest.fixture
-def browser() -> Callable[..., str]:
-    return in_browser

@@ -9,8 +9,7 @@ import glob
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from guardrails.offline.pages.markup import visible
-from guardrails.offline.pages.numbers import plural
+from guardrails.offline.figures import plural, visible
 from guardrails.offline.quality.counting import Quality
 from guardrails.offline.quality.names import named_to_read
 from guardrails.offline.quality.suggestions.suggest import Suggestion

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from guardrails.offline.pages.markup import visible
+from guardrails.offline.figures import visible
 from guardrails.offline.quality.suggestions.suggest import Suggestion
 
 

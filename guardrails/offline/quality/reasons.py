@@ -5,7 +5,7 @@ Which tool to redesign first, and why.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from guardrails.offline.pages.numbers import plural
+from guardrails.offline.figures import plural
 from guardrails.offline.quality.suggestions.bounds import of, others, summed, wrong
 from guardrails.offline.quality.suggestions.suggest import waits
 from guardrails.offline.quality.tally import NEWS, REFUSED, Tally

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from guardrails.core.values.types import ErrorType
-from guardrails.offline.quality.page.reasons import ranked, reasons
+from guardrails.offline.quality.reasons import ranked, reasons
 from guardrails.offline.quality.tally import NEWS, REFUSED, Odds, Tally
 
 

@@ -1,5 +1,5 @@
 """
-Numbers as the page writes them.
+Numbers and names as a person reads them.
 """
 
 from guardrails.core.values.types import MICRO
@@ -9,22 +9,6 @@ FEW = 5
 """Calls from which on a share is told in per cent."""
 NONE = "\N{EN DASH}"
 """Where there is nothing to count."""
-
-
-def count(n: int) -> str:
-    """
-    Returns 1,234
-    """
-    return f"{n:,}"
-
-
-def change(n: float, digits: int = 0) -> str:
-    """
-    Returns a difference with its sign: +12, -3 (with a minus sign), ±0.
-    """
-    text = f"{abs(n):,.{digits}f}"
-    sign = "±" if not any(c in "123456789" for c in text) else "+" if n > 0 else "\N{MINUS SIGN}"
-    return f"{sign}{text}"
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
@@ -51,23 +35,30 @@ def share(n: int, of: int) -> str:
     return f"{percent:.0f} %" if percent in {0, 100} else f"{percent:.1f} %"
 
 
-def of(n: int, whole: int) -> str:
-    """
-    Returns 12 of 30
-    """
-    return f"{n:,} of {whole:,}" if whole else NONE
-
-
-def per_1000(n: int, calls: int) -> str:
-    """
-    Returns *n* to 1,000 *calls*.
-    """
-    return f"{1000 * n / calls:,.2f}" if calls else NONE
-
-
 def usd(micro: int) -> str:
     """
     Returns micro-dollars as dollars; four digits below one dollar.
     """
     dollars = micro / MICRO
     return f"${dollars:,.2f}" if dollars >= 1 or micro == 0 else f"${dollars:.4f}"
+
+
+def duration(ms: float | None) -> str:
+    """
+    Returns milliseconds as 12 ms, 1.5 s or 20 min.
+    """
+    if ms is None:
+        return NONE
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    return f"{seconds:.3g} s" if seconds < 600 else f"{seconds / 60:,.0f} min"
+
+
+def visible(text: str) -> str:
+    """
+    Returns *text* with control, format and direction characters and lone surrogates as escapes, in the way of Python.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

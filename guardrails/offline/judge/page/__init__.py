@@ -1,3 +1,0 @@
-"""
-The parts of the page that shows a judgement.
-"""

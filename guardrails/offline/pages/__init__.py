@@ -1,3 +1,0 @@
-"""
-The parts of which the HTML pages are made.
-"""

@@ -1,3 +1,0 @@
-"""
-The page of a quality report.
-"""
