@@ -19,7 +19,6 @@ import pytest
 pytest.importorskip("agent_framework")
 
 from agent_framework import (
-    SKIP_PARSING,
     Agent,
     AgentSession,
     BaseChatClient,
@@ -28,23 +27,17 @@ from agent_framework import (
     ChatResponseUpdate,
     Content,
     FunctionInvocationLayer,
-    FunctionTool,
     Message,
-    MiddlewareFailure,
     MiddlewareTermination,
-    chat_middleware,
-    function_middleware,
     tool,
 )
-from agent_framework.exceptions import UserInputRequiredException
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, Retryable, Rule
+from guardrails import Budget, Duplicates, MemorySink, Policy
 from guardrails.core.records.replay import replay
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
 
-from .behaviours.base import asearching, envelope, in_turn, roaming, search, searching, stuck
-from .behaviours.ends import Stay
+from .behaviours.base import asearching, envelope, in_turn, search, searching
 from .contract import Contract
 from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
 
@@ -255,6 +248,7 @@ UNCLOSED = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest
 """The program of a reader leaves its connection to the loop that ended."""
 
 
+@pytest.mark.system
 @UNCLOSED
 def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -278,6 +272,7 @@ def test_the_program_of_the_page_prints_what_it_says(
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.system
 def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses() -> None:
     openai = pytest.importorskip("agent_framework.openai")
     two = (call("search", {"query": "x"}), call("search", {"query": "y"}))
@@ -295,14 +290,6 @@ def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses
         assert "search" in first
         assert [body.get("tool_choice") for body in server.requests[1:3]] == ["none", "none"]
         assert server.refused == []
-
-
-def test_a_stuck_model_costs_what_the_page_says() -> None:
-    for name, behind in {"bare": [], "behind `default`": [GuardrailsMiddleware(Policy.load("default"))]}.items():
-        ran: list[str] = []
-        agent = Agent(Scripted(stuck), tools=[searching(ran)], middleware=behind)
-        assert ask(agent).text == "I know nothing of it."
-        assert f"| {name} | {len(ran)} times | {len(agent.client.asked)} |" in PAGE
 
 
 # The end
@@ -327,44 +314,6 @@ def test_a_streamed_model_that_gives_no_answer_is_answered_for_by_the_digest(sai
     assert done.usage_details["total_token_count"] == 45
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-def test_nobody_is_asked_about_a_call_that_is_made_with_tools_off(streamed: bool) -> None:
-    ran: list[str] = []
-    held = tool(searching(ran), approval_mode="always_require")
-    session = Policy([Budget(max_calls=1)]).session("t")
-    session.call("other", {}, lambda *_: "done")
-    agent = agent_of(lambda asked: Say(calls=(search("x"),)), held, guard=GuardrailsMiddleware(session))
-    done = asyncio.run(stream(agent))[1] if streamed else ask(agent)
-    assert done.user_input_requests == []
-    assert done.text == session.digest()
-    assert len(agent.client.asked) == 2
-    assert contents(done.messages, "function_call") == []
-    assert unsettled(session) == {}
-
-
-def test_a_service_that_keeps_the_conversation_is_told_of_each_call() -> None:
-    thread = AgentSession(service_session_id="conv_1")
-    agent = agent_of(
-        lambda asked: Say(calls=(search(f"q{asked.n}"),)) if asked.n < 3 else Say("At last."),
-        searching([]),
-        guard=GuardrailsMiddleware(Policy([Budget(max_calls=2)])),
-    )
-    whole = agent.client._whole
-
-    async def kept(messages: Any, options: Any) -> Any:
-        response = await whole(messages, options)
-        response.conversation_id = "conv_1"
-        return response
-
-    agent.client._whole = kept
-    done = ask(agent, session=thread)
-    assert done.text == "At last."
-    made = {one.call_id for one in contents(done.messages, "function_call")}
-    told = {one.call_id for sent in agent.client.sent for one in contents(sent, "function_result")}
-    assert told == made
-    assert len(made) == 3
-
-
 @pytest.mark.parametrize("limit", [{"max_iterations": 2}, {"max_function_calls": 2}])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_gives_no_answer(
@@ -381,38 +330,7 @@ def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_give
     assert len(contents(done.messages, "function_call")) == 2
 
 
-def test_a_user_who_wants_no_tools_is_left_alone() -> None:
-    agent = agent_of(in_turn(Say("")), searching([]))
-    assert ask(agent, options={"tool_choice": "none"}).text == "Done."
-    assert [one.choice for one in agent.client.asked] == ["none", "none"]
-
-
-def test_the_conversation_goes_on_after_a_digest() -> None:
-    thread = AgentSession()
-    agent = agent_of(lambda asked: Say(calls=(search(f"q{asked.n}"),)), searching([]))
-    ask(agent, session=thread)
-    agent.client.script = lambda asked: Say("Done.")
-    assert ask(agent, "again", session=thread).text == "Done."
-    sent = agent.client.sent[-1]
-    answered = {one.call_id for one in contents(sent, "function_result")}
-    assert {one.call_id for one in contents(sent, "function_call")} == answered
-
-
 # Tools
-
-
-def test_a_tool_that_is_not_there_reads_as_an_envelope_and_a_model_stuck_on_it_is_stopped() -> None:
-    agent = agent_of(
-        lambda asked: Say("I give up.") if asked.off else Say(calls=(Call("find", {"query": "x"}),)),
-        searching([]),
-        guard=GuardrailsMiddleware(Policy.load("default")),
-        client={"function_invocation_configuration": {"max_consecutive_errors_per_request": 50}},
-    )
-    done = ask(agent)
-    assert done.text == "I give up."
-    assert len(agent.client.asked) <= 8
-    assert envelope(results(done.messages)[0])["status"] == "error"
-    assert "find" in results(done.messages)[0]
 
 
 def test_an_argument_that_the_host_converts_is_no_wrong_one() -> None:
@@ -427,22 +345,6 @@ def test_an_argument_that_the_host_converts_is_no_wrong_one() -> None:
     done = ask(agent_of(in_turn(Say(calls=(Call("book", given),))), book))
     assert envelope(results(done.messages)[0])["status"] == "success"
     assert seen == [(date(2026, 1, 2), 2, {"quiet"})]
-
-
-def test_a_tool_with_a_schema_of_its_own_names_what_is_wrong() -> None:
-    ran: list[Any] = []
-    schema = {
-        "type": "object",
-        "properties": {"raw": {"type": "string"}, "n": {"type": "integer"}},
-        "required": ["raw"],
-    }
-    odd = FunctionTool(name="odd", description="", func=lambda **given: ran.append(given), input_model=schema)
-    calls = [Say(calls=(Call("odd", given),)) for given in ({"raw": "a", "n": "many"}, {"n": 1}, {"raw": "a"}, "{oops")]
-    done = ask(agent_of(in_turn(*calls), odd, guard=GuardrailsMiddleware(Policy.load("default"))))
-    read = [envelope(text) for text in results(done.messages)]
-    assert [one["status"] for one in read] == ["validation_error", "validation_error", "success", "success"]
-    assert [one["errors"][0]["field"] for one in read[:2]] == ["n", "raw"]
-    assert ran == [{"raw": "a"}, {"raw": "{oops"}]
 
 
 def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
@@ -465,41 +367,6 @@ def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
     assert "limit" in second.items[1].text
 
 
-def test_what_a_tool_returns_reads_as_what_it_is() -> None:
-    def listed() -> list[int]:
-        return [1, 2]
-
-    def modelled() -> Stay:
-        return Stay(city="Kyoto", nights=2)
-
-    def text() -> str:
-        return "[1]"
-
-    raw = FunctionTool(name="raw", description="", func=lambda: {"n": 1}, result_parser=SKIP_PARSING)
-    calls = tuple(Call(name) for name in ("listed", "modelled", "text", "raw"))
-    done = ask(agent_of(in_turn(Say(calls=calls)), listed, modelled, text, raw))
-    read = [envelope(one).get("result") or envelope(one)["results"] for one in results(done.messages)]
-    assert read == [[1, 2], {"city": "Kyoto", "nights": 2}, "[1]", {"n": 1}]
-
-
-def test_middleware_of_the_user_runs_around_a_call_and_a_request() -> None:
-    noted: list[str] = []
-
-    @function_middleware
-    async def around(context: Any, call_next: Any) -> None:
-        noted.append(context.function.name)
-        await call_next()
-        noted.append(envelope(context.result)["status"])
-
-    @chat_middleware
-    async def asking(context: Any, call_next: Any) -> None:
-        noted.append("ask")
-        await call_next()
-
-    ask(agent_of(in_turn(Say(calls=(search("x"),))), searching([]), before=[asking], after=[around]))
-    assert noted == ["ask", "search", "success", "ask"]
-
-
 # Control flow
 
 
@@ -516,52 +383,6 @@ def test_a_tool_that_ends_the_run_ends_it_and_is_settled(streamed: bool) -> None
     assert len(agent.client.asked) == 1
     session = guard.session(thread)
     assert (session.progress["calls_used"], unsettled(session)) == (1, {})
-
-
-def test_a_failure_that_is_to_end_the_run_is_raised_and_settled() -> None:
-    def search(query: str) -> str:
-        """Search the web for a query."""
-        raise MiddlewareFailure("not allowed")
-
-    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
-    with pytest.raises(MiddlewareFailure, match="not allowed"):
-        ask(agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard), session=thread)
-    assert unsettled(guard.session(thread)) == {}
-
-
-@pytest.mark.parametrize("kind", [ConnectionError, MiddlewareFailure])
-def test_a_call_that_is_made_again_reads_as_its_last_attempt(clock: Any, kind: Any) -> None:
-    ran: list[str] = []
-
-    def search(query: str) -> str:
-        """Search the web for a query."""
-        ran.append(query)
-        if len(ran) < 2:
-            raise kind("503 Service Unavailable")
-        return "found"
-
-    policy = Policy([Retryable(auto=True)], rules=[Rule(match="search", declared={"read_only": True})])
-    guard = GuardrailsMiddleware(policy, clock=clock, sleep=clock.advance)
-    done = ask(agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard))
-    read = envelope(results(done.messages)[0])
-    assert (read["status"], read["result"], read["attempts"]) == ("success", "found", 2)
-
-
-def test_a_tool_that_needs_its_user_passes_and_stays_open() -> None:
-    asks = Content.from_function_approval_request(
-        id="a1", function_call=Content.from_function_call(call_id="c1", name="search", arguments={})
-    )
-
-    def search(query: str) -> str:
-        """Search the web for a query."""
-        raise UserInputRequiredException(contents=[asks])
-
-    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
-    done = ask(agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard), session=thread)
-    assert done.user_input_requests
-    session = guard.session(thread)
-    assert session.progress["calls_used"] == 1
-    assert len(unsettled(session)) == 1
 
 
 def test_a_call_that_a_person_denies_is_not_counted() -> None:
@@ -591,39 +412,6 @@ def test_an_abandoned_stream_leaves_nothing_held() -> None:
 # Sessions
 
 
-def test_the_service_names_the_session_and_its_next_id_is_the_same_one() -> None:
-    guard = GuardrailsMiddleware(FIVE)
-    agent = agent_of(in_turn(Say(calls=(search("x"),))), searching([]), guard=guard)
-    thread = agent.get_session("conv_1")
-    ask(agent, session=thread)
-    assert guard.session("conv_1").progress["calls_used"] == 1
-    thread.service_session_id = "resp_2"
-    again = AgentSession.from_dict(json.loads(json.dumps(thread.to_dict())))
-    assert guard.session(again).id == guard.session("conv_1").id
-
-
-def test_a_response_that_is_still_made_is_charged_when_it_is_done() -> None:
-    guard, thread = GuardrailsMiddleware(Policy([Budget(max_tokens=100)])), AgentSession()
-    agent = agent_of(in_turn(), guard=guard)
-    whole = agent.client._whole
-
-    async def background(messages: Any, options: Any) -> Any:
-        response = await whole(messages, options)
-        response.response_id = "r"
-        if not options.get("continuation_token"):
-            response.messages, response.usage_details = [], None
-            response.continuation_token = {"response_id": "r"}
-        return response
-
-    agent.client._whole = background
-    waits = ask(agent, session=thread)
-    assert len(agent.client.asked) == 1
-    done = ask(agent, None, session=thread, options={"continuation_token": waits.continuation_token})
-    assert done.text == "Done."
-    session = guard.session(thread)
-    assert (session.progress["tokens_left"], unsettled(session)) == (85, {})
-
-
 # Sub-agents
 
 
@@ -642,30 +430,6 @@ def test_a_sub_agent_looks_for_itself_and_gives_back_what_it_does_not_use() -> N
     assert policy.session("t").progress["calls_used"] == 3
     assert policy.session("t").progress["calls_left"] == 17
     assert all(again.same for again in replay(policy.chain, sink.records))
-
-
-def test_a_sub_agent_is_given_the_share_that_is_asked_for() -> None:
-    ran: list[str] = []
-    policy = Policy([Budget(max_calls=20)])
-    guard = GuardrailsMiddleware(policy, share={"max_calls": 2})
-    inner = agent_of(roaming, searching(ran), guard=guard)
-    inner.name = "helper"
-    done = ask(agent_of(in_turn(Say(calls=(Call("helper", {"task": "look"}),))), inner.as_tool(), guard=guard))
-    assert ran == ["q0", "q1"]
-    assert envelope(results(done.messages)[0])["result"] == "I know nothing of it."
-    assert done.text == "Done."
-
-
-def test_agents_of_one_session_share_it_at_any_depth() -> None:
-    ran: list[str] = []
-    session = Policy([Budget(max_calls=9)]).session("t")
-    guard = GuardrailsMiddleware(session)
-    deepest = agent_of(in_turn(Say(calls=(search("x"),))), searching(ran), guard=guard)
-    deepest.name = "deepest"
-    inner = agent_of(in_turn(Say(calls=(Call("deepest", {"task": "look"}),))), deepest.as_tool(), guard=guard)
-    inner.name = "helper"
-    ask(agent_of(in_turn(Say(calls=(Call("helper", {"task": "look"}),))), inner.as_tool(), guard=guard))
-    assert (ran, session.progress["calls_used"]) == (["x"], 3)
 
 
 def test_runs_of_one_agent_at_once_have_a_session_each() -> None:

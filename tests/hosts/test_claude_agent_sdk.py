@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NotRequired, TypedDict, get_args
+from typing import Any, ClassVar
 
 import pytest
 
@@ -32,19 +32,17 @@ from claude_agent_sdk import (
     ResultMessage,
     SdkMcpTool,
     StreamEvent,
-    ToolAnnotations,
     ToolUseBlock,
     create_sdk_mcp_server,
     query,
 )
-from claude_agent_sdk.types import HookEvent
 from pydantic import create_model
 
-from guardrails import Approve, Budget, Duplicates, MemorySink, Policy, Price
+from guardrails import Approve, Budget, MemorySink, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
 from tests.conftest import FakeClock
 
-from .behaviours.base import in_turn, roaming, search, searching, stuck
+from .behaviours.base import in_turn, roaming, search, searching
 from .behaviours.pauses import PAY
 from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
 from .contract import Contract
@@ -290,41 +288,6 @@ def test_a_model_that_does_not_is_stopped_and_the_digest_is_the_result() -> None
     assert [output["stopReason"] for _, output in code.outputs if "continue" in output] == [done.answer]
 
 
-def test_a_stuck_model_behind_the_policy_default_is_stopped_with_the_digest() -> None:
-    ran: list[str] = []
-    guard = GuardrailsHooks(Policy.load("default"))
-    done, _ = go(guard, [searching(ran)], stuck)
-    assert len(ran) <= 3
-    assert len(done.asked) <= 8
-    assert done.answer == guard.session("t").digest()
-    assert guard.session("t").exhausted_by == "denials.max_turns_in_a_row"
-
-
-def test_a_model_that_ends_at_the_limit_without_a_word_is_answered_for() -> None:
-    guard = GuardrailsHooks(Policy([Budget(max_calls=1)]))
-    done, code = go(guard, [searching([])], in_turn(Say(calls=(search("x"),)), Say("")))
-    assert done.answer == guard.session("t").digest()
-    assert ("Stop", {"systemMessage": done.answer}) in code.outputs
-
-
-def test_a_model_that_is_silent_with_nothing_used_up_stays_so() -> None:
-    done, _ = go(GuardrailsHooks(Policy.load("default")), [searching([])], in_turn(Say("")))
-    assert done.answer == ""
-
-
-def test_the_next_run_of_a_session_that_was_stopped_is_told_its_own_result() -> None:
-    guard = GuardrailsHooks(Policy([Budget(max_calls=1)]))
-    go(guard, [searching([])], roaming)
-    done, _ = go(guard, [searching([])], in_turn(Say("Good morning.")))
-    assert done.answer == "Good morning."
-
-
-def test_results_stay_as_they_are_where_the_envelope_adds_nothing() -> None:
-    done, code = go(GuardrailsHooks(Policy.load("default")), [searching([])], in_turn(Say(calls=(search("x"),))))
-    assert done.results == ["nothing found"]
-    assert [output for name, output in code.outputs if name == "PostToolUse"] == [{}]
-
-
 def test_a_failed_call_reads_the_envelope_beside_what_it_raised() -> None:
     def search(query: str) -> str:
         """Search the web."""
@@ -357,19 +320,6 @@ def test_what_the_user_has_of_options_and_hooks_is_kept() -> None:
     assert (made.can_use_tool, given.can_use_tool) == (None, None)
     go(guard, [searching([])], in_turn(Say(calls=(search("x"),))), options=given)
     assert seen == ["search"]
-
-
-def test_a_guard_that_fails_blocks_only_where_the_policy_denies_on_error() -> None:
-    for on_error, blocks in (("deny", "block"), ("allow", None)):
-        hooks = GuardrailsHooks(Policy([], on_error=on_error)).hooks  # type: ignore[arg-type]
-        assert {name: matcher.on_failure for name, [matcher] in hooks.items() if matcher.on_failure} == (
-            {"PreToolUse": blocks} if blocks else {}
-        )
-        assert set(hooks) <= _names(HookEvent)
-
-
-def _names(events: Any) -> set[str]:
-    return {name for literal in get_args(events) for name in (get_args(literal) or (literal,))}
 
 
 def test_a_call_that_waits_for_a_person_is_asked_about_in_the_sdks_own_way() -> None:
@@ -417,33 +367,6 @@ def test_a_person_may_take_an_hour_and_the_call_is_charged_once(parked: bool, cl
     assert (session.progress["calls_used"], _open(session)) == (1, {})
 
 
-def test_a_call_that_another_hook_refuses_is_not_counted() -> None:
-    paid, pay = bank()
-
-    async def never(event: Any, tool_use_id: Any, context: Any) -> Any:
-        said = {"permissionDecision": "deny", "permissionDecisionReason": "never"}
-        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}}
-
-    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
-    options = ClaudeAgentOptions(hooks={"PreToolUse": [HookMatcher(hooks=[never])]})
-    done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=options)
-    assert (paid, done.results) == ([], ["never"])
-    session = guard.session("t")
-    assert (session.progress["calls_used"], _open(session)) == (0, {})
-
-
-def test_a_look_of_the_agent_refuses_no_look_of_a_sub_agent() -> None:
-    ran: list[str] = []
-    guard = GuardrailsHooks(Policy([Duplicates(), Budget(max_calls=9)]))
-    helper = Helper([searching(ran)], in_turn(Say(calls=(search("x"),)), Say("nothing there")))
-    script = in_turn(Say(calls=(search("x"),)), Say(calls=(Call(HELPER, {"task": "look"}),)))
-    done, _ = go(guard, [searching(ran)], script, helper=helper)
-    assert ran == ["x", "x"]
-    assert done.results == ["nothing found", "nothing there"]
-    session = guard.session("t")
-    assert session.progress == {"calls_used": 3, "calls_left": 6}
-
-
 def test_a_sub_agent_that_goes_on_at_its_share_is_stopped_and_its_agent_goes_on() -> None:
     ran: list[str] = []
     guard = GuardrailsHooks(Policy([Budget(max_calls=7)]))
@@ -463,17 +386,6 @@ def test_blocks_of_one_response_are_charged_once_with_the_number_of_its_calls() 
     assert [one["calls"] for one in sink.records if one["event"] == "turn"] == [2, 0]
 
 
-def test_what_only_the_result_tells_is_charged_too() -> None:
-    guard = GuardrailsHooks(Policy([Budget(max_tokens=1_000, max_cost_usd=1)]))
-    script = in_turn(Say(calls=(search("a"),), usage=(10, 1)), Say("Done.", usage=(20, 1)))
-    go(guard, [searching([])], script, cost_usd=0.25, usage={"output_tokens": 98})
-    session = guard.session("t")
-    assert session.progress["tokens_left"] == 870
-    assert session.cost_usd == pytest.approx(0.25)
-    go(guard, [searching([])], in_turn(Say("Done.")), cost_usd=0.35)
-    assert session.cost_usd == pytest.approx(0.6)
-
-
 def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
     guard = GuardrailsHooks(Policy([Budget(max_cost_usd=1)]))
     code = ClaudeCode(Agent(lambda asked: Say("Done."), "tools"), Ran(), session_id="t", cost_usd=0.25)
@@ -491,13 +403,6 @@ def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
 
     asyncio.run(work())
     assert spent == [pytest.approx(0.25), pytest.approx(0.35)]
-
-
-def test_prices_of_the_policys_own_stand_above_what_the_sdk_estimates() -> None:
-    policy = Policy([Budget(max_cost_usd=1)], prices={MODEL: Price(input_mtok=1.0, output_mtok=2.0)})
-    guard = GuardrailsHooks(policy)
-    go(guard, [searching([])], in_turn(Say("Done.", usage=(10, 5))), cost_usd=0.5)
-    assert guard.session("t").cost_usd == pytest.approx(20e-6)
 
 
 def test_a_call_that_the_user_interrupted_does_not_stay_open() -> None:
@@ -544,29 +449,6 @@ def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_cod
     done, _ = go(guard, [searching(ran)], script, prefixed=True)
     assert ran == []
     assert json.loads(done.results[0])["status"] == "validation_error"
-
-
-class Query(TypedDict):
-    """
-    A schema as the SDK takes it.
-    """
-
-    query: str
-    pages: NotRequired[int]
-
-
-@pytest.mark.parametrize("schema", [{"query": str}, Query, sdk_tool(searching([])).input_schema])
-def test_schemas_of_every_form_that_the_sdk_takes_are_read(schema: Any) -> None:
-    tool = SdkMcpTool("search", "", schema, _run, ToolAnnotations(readOnlyHint=True))
-    guard = GuardrailsHooks(Policy.load("default"))
-    guard.declare(tool)
-    session = guard.session("t")
-    assert session.decide("search", {"query": []}).code == "validation.arguments"
-    assert session.decide("search", {"query": "x"}).allowed
-
-
-async def _run(arguments: Any) -> Any:
-    raise AssertionError("it is not run")
 
 
 def _open(session: Any) -> Any:

@@ -19,27 +19,25 @@ pytest.importorskip("langchain")
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware, ModelRetryMiddleware
-from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
-from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException, tool
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field
 
-from guardrails import Budget, MemorySink, MemoryStore, Policy, SqliteStore
+from guardrails import Budget, MemorySink, Policy
 from guardrails.integrations.langchain import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
 
 from .behaviours.base import in_turn, roaming, searching, stuck
 from .behaviours.base import search as call_of
-from .behaviours.ends import Stay
 from .behaviours.pauses import Bank, once
 from .contract import Contract
 from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
@@ -303,6 +301,7 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
 BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
 def test_the_programs_of_the_page_print_what_it_says(
     program: str, printed: str, openai: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -321,6 +320,7 @@ def test_the_programs_of_the_page_print_what_it_says(
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.system
 def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses(openai: Any) -> None:
     policy = Policy([Budget(max_calls=2, max_tokens=100_000)])
     with openai(
@@ -336,31 +336,6 @@ def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses
     assert done["messages"][-1].text == session.digest()
     assert session.progress["tokens_left"] < 100_000
     assert done["messages"][-1].tool_calls == []
-
-
-def test_a_provider_strategy_keeps_its_output_at_the_end(openai: Any) -> None:
-    def model(body: Any, n: int) -> Any:
-        off = body.get("tool_choice") == "none"
-        return Text('{"city": "Kyoto", "nights": 2}') if off else Calls(call("search", {"query": f"q{n}"}))
-
-    with openai(model) as server:
-        client = ChatOpenAI(model="gpt-5-mini", base_url=server.base_url, max_retries=0)
-        guard = GuardrailsMiddleware(Policy([Budget(max_calls=1)]))
-        agent = create_agent(client, [tool(searching([]))], middleware=[guard], response_format=ProviderStrategy(Stay))
-        done = agent.invoke(asked_by())
-    assert done["structured_response"] == Stay(city="Kyoto", nights=2)
-
-
-def test_an_output_that_is_never_valid_does_not_end_in_a_recursion_error() -> None:
-    seen: list[Asked] = []
-    wrong = lambda asked: Say(output={"city": 1})  # noqa: E731
-    guard = GuardrailsMiddleware(Policy.load("default"))
-    agent = agent_of(
-        wrong, [tool(searching([]))], guard, seen=seen, outputs=frozenset({"Stay"}), response_format=ToolStrategy(Stay)
-    )
-    done = agent.invoke(asked_by(), {"recursion_limit": 60})
-    assert len(seen) <= 12
-    assert isinstance(done["messages"][-1], AIMessage)
 
 
 @pytest.mark.parametrize("sync", [True, False])
@@ -406,26 +381,6 @@ def test_what_a_person_is_asked_by_the_middleware_of_langchain_is_charged_once()
     assert policy.session("t").progress["calls_used"] == 1
 
 
-def test_a_person_s_answer_that_does_not_fit_is_asked_for_again() -> None:
-    class Decision(BaseModel):
-        yes: bool
-
-    bank, policy = Bank(), Policy([Budget(max_calls=3)])
-
-    def pay(amount: int) -> str:
-        """Pay an amount."""
-        said = interrupt("ok?", response_schema=Decision)
-        return bank.pay(amount) if said.yes else "no"
-
-    agent = agent_of(once, [tool(pay)], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
-    agent.invoke(asked_by(), in_thread())
-    with pytest.raises(ValidationError):
-        agent.invoke(Command(resume={"yes": "perhaps"}), in_thread())
-    done = agent.invoke(Command(resume={"yes": True}), in_thread())
-    assert (bank.paid, done["messages"][-1].text) == ([5], "Done.")
-    assert policy.session("t").progress["calls_used"] == 1
-
-
 def test_a_user_who_writes_on_instead_of_answering_finds_a_conversation_that_is_whole() -> None:
     bank, policy = Bank(), Policy([Budget(max_calls=3)])
     agent = agent_of(once, [_pausing(bank.pay)], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
@@ -459,29 +414,6 @@ def test_what_only_the_graph_knows_is_no_argument_of_the_model() -> None:
     assert len([one for one in sink.records if one["event"] == "call"]) == 2
 
 
-def test_a_validator_of_the_whole_schema_may_mend_what_the_model_wrote() -> None:
-    class Range(BaseModel):
-        start: int
-        end: int
-
-        @model_validator(mode="before")
-        @classmethod
-        def read(cls, given: Any) -> Any:
-            if isinstance(given.get("start"), str) and "-" in given["start"]:
-                start, end = given["start"].split("-")
-                return {"start": start, "end": end}
-            return given
-
-    @tool(args_schema=Range)
-    def lines(start: int, end: int) -> str:
-        """Read lines."""
-        return f"{start} to {end}"
-
-    script = in_turn(Say(calls=(Call("lines", {"start": "2-5"}),)))
-    done = agent_of(script, [lines], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
-    assert json.loads(results(done)[0].text)["result"] == "2 to 5"
-
-
 def test_images_and_artifacts_are_kept_and_a_limit_is_said_beside_them() -> None:
     picture = {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}
 
@@ -498,19 +430,6 @@ def test_images_and_artifacts_are_kept_and_a_limit_is_said_beside_them() -> None
     assert last.content[:2] == [{"type": "text", "text": "a hill"}, picture]
     assert json.loads(last.content[2]["text"])["limit_reached"] is True
     assert last.artifact == {"raw": 1}
-
-
-def test_pieces_of_one_result_are_no_matches() -> None:
-    pieces = [{"type": "text", "text": "a hill"}, {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}]
-
-    @tool
-    def shoot(n: int) -> list[Any]:
-        """Take a picture."""
-        return pieces
-
-    script = in_turn(Say(calls=(Call("shoot", {"n": 1}),)))
-    done = agent_of(script, [shoot], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
-    assert results(done)[0].content == pieces
 
 
 def test_a_command_of_a_tool_updates_the_graph_and_its_message_is_an_envelope() -> None:
@@ -530,110 +449,6 @@ def test_a_command_of_a_tool_updates_the_graph_and_its_message_is_an_envelope() 
     assert json.loads(results(done)[0].text)["result"] == "noted x"
 
 
-def test_tools_that_another_middleware_brings_along_run_too() -> None:
-    @tool
-    def late(n: int) -> str:
-        """Comes late."""
-        return f"late {n}"
-
-    class Late(AgentMiddleware):
-        def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            return handler(request.override(tools=[*request.tools, late]))
-
-        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
-            return handler(request.override(tool=late) if request.tool is None else request)
-
-    for place in ("before", "after"):
-        script = in_turn(Say(calls=(Call("late", {"n": 1}),)))
-        guard = GuardrailsMiddleware(Policy.load("default"))
-        more: Any = {place: [Late()]}
-        done = agent_of(script, [tool(searching([]))], guard, **more).invoke(asked_by())
-        assert json.loads(results(done)[0].text)["result"] == "late 1"
-
-
-def test_a_failure_that_a_tool_tells_the_host_is_a_failure() -> None:
-    def refuse(error: ToolException) -> str:
-        return f"told: {error}"
-
-    def search(query: str) -> str:
-        """Search."""
-        raise ToolException("401 unauthorized")
-
-    made = StructuredTool.from_function(search, handle_tool_error=refuse)
-    done = agent_of(in_turn(Say(calls=(call_of("x"),))), [made], GuardrailsMiddleware(Policy.load("default"))).invoke(
-        asked_by()
-    )
-    envelope = json.loads(results(done)[0].text)
-    assert (envelope["status"], envelope["error_type"]) == ("error", "auth")
-    assert results(done)[0].status == "error"
-
-
-def test_a_sub_agent_without_a_thread_uses_the_session_of_its_call() -> None:
-    ran: list[str] = []
-    session = Policy([Budget(max_calls=3)]).session("whole")
-    inner = agent_of(roaming, [tool(searching(ran))], GuardrailsMiddleware(Policy.load("default")))
-
-    @tool
-    def ask(task: str) -> str:
-        """Ask a sub-agent."""
-        return str(inner.invoke(asked_by(task))["messages"][-1].text)
-
-    script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
-    agent_of(script, [ask], GuardrailsMiddleware(session)).invoke(asked_by())
-    assert len(ran) == 2
-    assert session.exhausted_by == "budget.max_calls"
-
-
-def test_the_session_of_a_run_without_a_thread_is_forgotten() -> None:
-    store = MemoryStore()
-    guard = GuardrailsMiddleware(Policy([Budget(max_calls=2)]), store=store)
-    agent = agent_of(roaming, [tool(searching([]))], guard)
-    agent.invoke(asked_by())
-    asyncio.run(agent.ainvoke(asked_by()))
-    assert len(store) == 0
-
-
-@pytest.mark.parametrize("mode", ["values", "updates", "messages", "custom", "debug", "tasks", "checkpoints"])
-def test_every_way_of_streaming_ends(mode: Any) -> None:
-    ran: list[str] = []
-    agent = agent_of(stuck, [tool(searching(ran))], GuardrailsMiddleware(Policy.load("default")))
-    list(agent.stream(asked_by(), in_thread(), stream_mode=mode))
-    assert 1 <= len(ran) <= 3
-
-
-def test_events_of_a_run_tell_of_every_model_and_tool() -> None:
-    async def kinds() -> list[str]:
-        agent = agent_of(
-            in_turn(Say(calls=(call_of("x"),))), [tool(searching([]))], GuardrailsMiddleware(Policy.load("default"))
-        )
-        return [event["event"] async for event in agent.astream_events(asked_by(), version="v2")]
-
-    told = asyncio.run(kinds())
-    assert told.count("on_chat_model_end") == 2
-    assert told.count("on_tool_end") == 1
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        AIMessage("", additional_kwargs={"refusal": "I must not."}),
-        AIMessage([{"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}]),
-        AIMessage([{"type": "refusal", "refusal": "I must not."}]),
-    ],
-)
-def test_a_refusal_or_a_picture_is_an_answer(message: AIMessage) -> None:
-    model = GenericFakeChatModel(messages=iter([message]))
-    done = create_agent(model, [], middleware=[GuardrailsMiddleware(Policy.load("default"))]).invoke(asked_by())
-    assert done["messages"][-1].content == message.content
-
-
-def test_an_answer_of_thoughts_alone_is_asked_for_again() -> None:
-    thought = AIMessage([{"type": "thinking", "thinking": "hm", "signature": "s"}])
-    model = GenericFakeChatModel(messages=iter([thought, AIMessage("Done.")]))
-    done = create_agent(model, [], middleware=[GuardrailsMiddleware(Policy.load("default"))]).invoke(asked_by())
-    assert [message.text for message in done["messages"]] == ["go", "Done."]
-
-
 def test_calls_at_once_in_threads_are_held_to_the_cap() -> None:
     ran: list[str] = []
     five = Say(calls=tuple(call_of(f"q{n}") for n in range(5)))
@@ -641,22 +456,6 @@ def test_calls_at_once_in_threads_are_held_to_the_cap() -> None:
     done = agent.invoke(asked_by())
     assert len(ran) == 2
     assert len(results(done)) == 5
-
-
-def test_runs_at_the_same_time_keep_their_budgets_apart() -> None:
-    ran: list[str] = []
-    policy = Policy([Budget(max_calls=3)])
-    guard = GuardrailsMiddleware(policy)
-
-    async def both() -> None:
-        runs = [
-            agent_of(roaming, [tool(searching(ran))], guard).ainvoke(asked_by(), in_thread(name)) for name in "abcd"
-        ]
-        await asyncio.gather(*runs)
-
-    asyncio.run(both())
-    assert len(ran) == 12
-    assert {policy.session(name).progress["calls_used"] for name in "abcd"} == {3}
 
 
 def test_a_sub_agent_gets_its_share_and_gives_back_what_is_left() -> None:
@@ -681,70 +480,12 @@ def test_a_sub_agent_gets_its_share_and_gives_back_what_is_left() -> None:
     assert len(ran) == 3
 
 
-def test_a_sub_agent_whose_model_fails_gives_its_share_back() -> None:
-    def broken(asked: Asked) -> Say:
-        raise ConnectionError("overloaded")
-
-    policy = Policy([Budget(max_calls=4)])
-    inner = agent_of(broken, [tool(searching([]))], GuardrailsMiddleware(policy, share={"max_calls": 3}))
-
-    @tool
-    def ask(task: str) -> str:
-        """Ask a sub-agent."""
-        return str(inner.invoke(asked_by(task)))
-
-    script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
-    done = agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
-    assert json.loads(results(done)[0].text)["error_type"] == "connection"
-    assert policy.session("t").progress["calls_left"] == 3
-
-
 def test_the_hints_of_an_mcp_server_count() -> None:
     sink = MemorySink()
     made = StructuredTool.from_function(searching([]), metadata={"readOnlyHint": True, "title": "Search"})
     guard = GuardrailsMiddleware(Policy.load("default"), records=sink)
     agent_of(in_turn(Say(calls=(call_of("x"),))), [made], guard).invoke(asked_by())
     assert [one["read_only"] for one in sink.records if one["event"] == "call"] == [True]
-
-
-def test_a_schema_of_json_is_checked_too() -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    made = StructuredTool(name="count", description="Count.", args_schema=schema, func=lambda n: f"{n}")
-    script = in_turn(Say(calls=(Call("count", {"n": "x"}),)), Say(calls=(Call("count", {"n": 2}),)))
-    done = agent_of(script, [made], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
-    wrong, right = (json.loads(message.text) for message in results(done))
-    assert (wrong["status"], wrong["errors"][0]["field"]) == ("validation_error", "n")
-    assert right["result"] == "2"
-
-
-def test_a_result_that_goes_straight_to_the_user_stays_as_it_is() -> None:
-    @tool(return_direct=True)
-    def tell(query: str) -> str:
-        """Tell the user."""
-        return "the very text"
-
-    script = in_turn(Say(calls=(Call("tell", {"query": "x"}),)))
-    done = agent_of(script, [tell], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
-    assert done["messages"][-1].text == "the very text"
-
-
-def test_lists_and_nothing_are_results_as_they_are() -> None:
-    @tool
-    def rows(query: str) -> list[dict[str, int]]:
-        """Rows."""
-        return [{"n": 1}]
-
-    @tool
-    def drop(query: str) -> None:
-        """Drop."""
-
-    calls = (Call("rows", {"query": "x"}), Call("drop", {"query": "x"}))
-    done = agent_of(in_turn(Say(calls=calls)), [rows, drop], GuardrailsMiddleware(Policy.load("default"))).invoke(
-        asked_by()
-    )
-    first, second = (json.loads(message.text) for message in results(done))
-    assert first["results"] == [{"n": 1}]
-    assert "result" not in second
 
 
 def test_a_hand_over_to_another_agent_of_the_graph_passes_and_shares_the_session_of_the_thread() -> None:
@@ -785,55 +526,3 @@ def test_a_model_that_is_tried_again_by_a_middleware_is_charged_once(place: str)
     done = agent_of(script, [tool(searching([]))], GuardrailsMiddleware(policy), **more).invoke(asked_by(), in_thread())
     assert (len(tried), done["messages"][-1].text) == (3, "Done.")
     assert policy.session("t").progress["tokens_left"] == 985
-
-
-def test_a_tool_that_asks_twice_is_charged_once() -> None:
-    said: list[Any] = []
-
-    @tool
-    def pay(amount: int) -> str:
-        """Pay an amount."""
-        said.append((interrupt("this much?"), interrupt("to whom?")))
-        return "paid"
-
-    policy = Policy([Budget(max_calls=3)])
-    agent = agent_of(once, [pay], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
-    agent.invoke(asked_by(), in_thread())
-    agent.invoke(Command(resume="yes"), in_thread())
-    agent.invoke(Command(resume="Ann"), in_thread())
-    assert said == [("yes", "Ann")]
-    assert policy.session("t").progress["calls_used"] == 1
-
-
-def test_a_sub_agent_may_ask_a_person() -> None:
-    bank, policy = Bank(), Policy([Budget(max_calls=9)])
-    for n, share in enumerate((None, {"max_calls": 3})):
-        inner = agent_of(once, [_pausing(bank.pay)], GuardrailsMiddleware(policy, share=share))
-
-        @tool
-        def ask(task: str, inner: Annotated[Any, InjectedToolArg] = inner) -> str:
-            """Ask a sub-agent."""
-            return str(inner.invoke(asked_by(task))["messages"][-1].text)
-
-        script: Script = lambda asked: Say("Done.") if asked.results else Say(calls=(Call("ask", {"task": "pay"}),))  # noqa: E731
-        agent = agent_of(script, [ask], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
-        thread = in_thread(f"t{n}")
-        assert agent.invoke(asked_by(), thread)["__interrupt__"]
-        done = agent.invoke(Command(resume=True), thread)
-        assert (bank.paid, done["messages"][-1].text) == ([5] * (n + 1), "Done.")
-        assert policy.session(f"t{n}").progress["calls_left"] == 7
-
-
-def test_a_store_in_a_file_is_fit_for_an_event_loop(tmp_path: Path) -> None:
-    ran: list[str] = []
-    store = SqliteStore(tmp_path / "s.db")
-    guard = GuardrailsMiddleware(Policy([Budget(max_calls=3)]), store=store)
-
-    async def both() -> None:
-        await asyncio.gather(
-            *(agent_of(roaming, [tool(searching(ran))], guard).ainvoke(asked_by(), in_thread(name)) for name in "abc")
-        )
-
-    asyncio.run(both())
-    store.close()
-    assert len(ran) == 9

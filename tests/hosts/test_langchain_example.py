@@ -9,6 +9,9 @@ import pytest
 from tests.release.examples import PRINTED, printed
 
 
+pytestmark = pytest.mark.system
+
+
 pytest.importorskip("langchain")
 
 

@@ -85,6 +85,7 @@ class TestMcpClient(Contract):
     driver = ClientDriver
 
 
+@pytest.mark.system
 def test_the_page_shows_what_its_program_prints() -> None:
     shown, printed = shown_and_printed("mcp.md")
     assert printed == shown

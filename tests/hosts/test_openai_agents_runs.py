@@ -16,15 +16,10 @@ pytest.importorskip("agents")
 
 from agents import (
     Agent,
-    Handoff,
-    ModelRetrySettings,
     ModelSettings,
     RunConfig,
-    Runner,
     RunState,
-    SQLiteSession,
     function_tool,
-    handoff,
 )
 from pydantic import BaseModel
 
@@ -111,30 +106,6 @@ def test_an_agent_that_is_handed_over_to_goes_on_with_the_budget() -> None:
     assert result.last_agent.name == "other"
 
 
-def test_a_handoff_object_is_followed() -> None:
-    ran: list[str] = []
-    runner(CAP).run_sync(handed_over(handoff(other(ran)), ran), "go")
-    assert ran == ["mine", "q0"]
-
-
-def test_an_agent_that_is_known_at_the_hand_over_only_is_guarded_too() -> None:
-    ran: list[str] = []
-
-    async def choose(context: Any, text: str) -> Any:
-        return other(ran)
-
-    made = Handoff(
-        tool_name="transfer_to_other",
-        tool_description="",
-        input_json_schema={},
-        on_invoke_handoff=choose,
-        agent_name="other",
-    )
-    result = runner(CAP).run_sync(handed_over(made, ran), "go")
-    assert ran == ["mine", "q0"]
-    assert result.final_output == "the other's answer"
-
-
 def test_a_choice_that_forces_a_tool_holds_for_the_first_request_of_each_agent() -> None:
     forced = ModelSettings(tool_choice="required")
     last = agent(
@@ -168,50 +139,7 @@ def tools_of(sub: Agent[Any]) -> Any:
     return sub.as_tool("other", "Ask the other.")
 
 
-def test_an_agent_that_is_a_tool_is_asked_by_calls_of_one_id_in_two_runs() -> None:
-    guarded, group = runner(), RunConfig(group_id="t")
-    sub = agent(in_turn(Say("one"), Say("two")), name="other")
-    told = []
-    for task in ("look", "look again"):
-        main = agent(in_turn(Say(calls=(Call("other", {"input": task}, "call_0"),))), tools_of(sub))
-        told += outputs(guarded.run_sync(main, "go", run_config=group))
-    assert [envelope(each)["result"] for each in told] == ["one", "two"]
-
-
-def test_an_agent_that_is_a_tool_and_fails_is_data() -> None:
-    async def down(asked: Asked) -> Say:
-        raise ConnectionError("the model is down")
-
-    def fails(asked: Asked) -> Say:
-        raise ConnectionError("the model is down")
-
-    main = agent(in_turn(Say(calls=(Call("other", {"input": "look"}),))), tools_of(agent(fails, name="other")))
-    result = runner().run_sync(main, "go")
-    assert envelope(outputs(result)[0])["error_type"] == "connection"
-    assert result.final_output == "Done."
-
-
 # The names of sessions
-
-
-def test_a_run_without_a_name_is_forgotten_when_it_ends() -> None:
-    store = MemoryStore()
-    guarded = runner(store=store)
-    guarded.run_sync(agent(in_turn(Say(calls=(search("x"),))), searching([])), "go")
-    assert not list(guarded._sessions._kept)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"run_config": RunConfig(group_id="t")}, {"run_config": {"group_id": "t"}}, {"session": SQLiteSession("t")}],
-    ids=["group", "group of a mapping", "session"],
-)
-def test_the_group_or_the_session_names_the_session(options: dict[str, Any]) -> None:
-    sink = MemorySink()
-    guarded = runner(records=sink)
-    for _ in range(2):
-        guarded.run_sync(agent(in_turn(Say(calls=(search("x"),))), searching([])), "go", **options)
-    assert {record["session_id"] for record in sink.records} == {"t"}
 
 
 def test_runs_at_once_of_one_agent_have_sessions_of_their_own() -> None:
@@ -224,23 +152,6 @@ def test_runs_at_once_of_one_agent_have_sessions_of_their_own() -> None:
 
     assert {result.final_output for result in asyncio.run(all_of_them())} == {"Done."}
     assert len({record["session_id"] for record in sink.records}) == 8
-
-
-def test_a_plain_run_of_an_agent_that_was_guarded_is_as_before() -> None:
-    made = agent(in_turn(Say(calls=(search("x"),)), Say("Done."), Say(calls=(search("x"),))), searching([]))
-    guarded = runner()
-    guarded.run_sync(made, "go")
-    tools = list(made.tools)
-    guarded.run_sync(made, "go")
-    assert made.tools == tools
-    assert outputs(Runner.run_sync(agent_of(made), "go")) == ["nothing found"]
-
-
-def agent_of(made: Agent[Any]) -> Agent[Any]:
-    """
-    The same agent with a model that begins anew.
-    """
-    return made.clone(model=ScriptedModel(in_turn(Say(calls=(search("x"),))), []))
 
 
 # Approvals
@@ -283,26 +194,6 @@ def test_a_run_without_a_name_goes_on_in_its_session_after_a_person_said_yes() -
     assert not guarded._parked
 
 
-def test_a_streamed_run_without_a_name_goes_on_in_its_session_too() -> None:
-    paid: list[int] = []
-    guarded, made = runner(Budget(max_calls=1)), payer(paid)
-
-    async def both() -> Any:
-        result = guarded.run_streamed(made, "go")
-        async for _ in result.stream_events():
-            pass
-        state = result.to_state()
-        for item in result.interruptions:
-            state.approve(item)
-        result = guarded.run_streamed(made, state)
-        async for _ in result.stream_events():
-            pass
-        return result
-
-    assert asyncio.run(both()).final_output == "Done."
-    assert paid == [5]
-
-
 def test_a_run_with_a_name_goes_on_in_another_process() -> None:
     paid: list[int] = []
     store, options = MemoryStore(), {"run_config": RunConfig(group_id="t")}
@@ -331,55 +222,6 @@ def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None
     result = guarded.run_sync(main, state)
     assert (result.final_output, paid) == ("Done.", [7])
     assert envelope(outputs(result)[0])["progress"]["calls_used"] == 2
-
-
-def test_an_approval_that_depends_on_arguments_is_asked_as_the_host_asks() -> None:
-    async def needs(context: Any, arguments: Any, call: str) -> bool:
-        return False
-
-    def look(query: str, limit: int = 3) -> str:
-        """Look something up."""
-        return query
-
-    calls = Say(calls=(Call("look", {"query": "a"}), Call("look", {"query": "b", "limit": 1})))
-    asked = [
-        [
-            item.arguments
-            for item in each.run_sync(
-                agent(in_turn(calls), function_tool(look, needs_approval=needs)), "go"
-            ).interruptions
-        ]
-        for each in (Runner, runner())
-    ]
-    assert asked[0] == asked[1] == ['{"query": "a"}']
-
-
-def test_a_run_in_a_tool_has_a_share_of_the_budget() -> None:
-    ran: list[str] = []
-    guarded = runner(Budget(max_calls=9))
-
-    async def look(task: str) -> str:
-        """Let another agent look."""
-        return str((await guarded.run(other(ran), task)).final_output)
-
-    main = agent(in_turn(Say(calls=(Call("look", {"task": "x"}),))), look)
-    result = guarded.run_sync(main, "go")
-    assert len(ran) == 7
-    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 8
-
-
-def test_a_request_that_is_made_anew_keeps_its_forced_choice() -> None:
-    failures = iter([ConnectionError("try again")])
-
-    def script(asked: Asked) -> Say:
-        for failure in failures:
-            raise failure
-        return restless(asked) if asked.choice == "required" else Say("Done.")
-
-    retry = ModelRetrySettings(max_retries=1, policy=lambda _: True, backoff={"initial_delay": 0.0})
-    made = agent(script, searching([]), model_settings=ModelSettings(tool_choice="required", retry=retry))
-    runner().run_sync(made, "go")
-    assert [asked.choice for asked in seen(made)] == ["required", "required", None]
 
 
 def said_after(says: list[Say], asked: Asked) -> Say:

@@ -26,6 +26,7 @@ from .test_openai_agents import own_loop  # noqa: F401
 PAGE = Path(__file__).parents[2] / "docs/hosts/openai-agents.md"
 
 
+@pytest.mark.system
 def test_the_program_of_the_page_prints_what_it_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -49,7 +50,8 @@ def wire(request: pytest.FixtureRequest) -> Any:
     return OpenAIResponsesModel if request.param == "responses" else OpenAIChatCompletionsModel
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.system
+@pytest.mark.parametrize("streamed", [False, True])
 def test_a_model_that_calls_on_sends_nothing_that_the_api_refuses(wire: Any, streamed: bool) -> None:
     ran: list[str] = []
 

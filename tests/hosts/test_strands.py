@@ -27,19 +27,17 @@ import strands.models
 
 from mcp import StdioServerParameters, stdio_client
 from strands import Agent, ToolContext, tool
-from strands.hooks import AfterInvocationEvent, AfterToolCallEvent, AgentInitializedEvent, BeforeToolCallEvent
+from strands.hooks import AgentInitializedEvent
 from strands.middleware import ExecuteToolContext, ExecuteToolStage, InvokeModelStage
 from strands.models import BedrockModel, Model
-from strands.multiagent import GraphBuilder, Swarm
+from strands.multiagent import Swarm
 from strands.session.file_session_manager import FileSessionManager
-from strands.tools.executors import SequentialToolExecutor
 from strands.tools.mcp import MCPClient
-from strands.types.exceptions import EventLoopException, StructuredOutputException
 
-from guardrails import Budget, Duplicates, MemorySink, Policy, SqliteStore
+from guardrails import Budget, MemorySink, Policy
 from guardrails.integrations.strands import GuardrailsHooks
 
-from .behaviours.base import in_turn, roaming, searching, stuck
+from .behaviours.base import in_turn, roaming, searching
 from .behaviours.base import search as call_of
 from .behaviours.ends import Stay
 from .behaviours.pauses import Bank, once
@@ -304,44 +302,6 @@ def shallow() -> Iterator[None]:
     sys.setrecursionlimit(limit)
 
 
-@pytest.mark.usefixtures("shallow")
-def test_the_figures_of_the_page_hold() -> None:
-    bare: list[str] = []
-    with pytest.raises(EventLoopException, match="recursion"):
-        agent_of(stuck, [tool(searching(bare))])("go")
-    ran: list[str] = []
-    seen: list[Asked] = []
-    agent_of(stuck, [tool(searching(ran))], GuardrailsHooks(Policy.load("default")), seen=seen)("go")
-    assert len(bare) > 100
-    assert (len(ran), len(seen)) == (2, 7)
-
-
-def test_hooks_that_are_added_to_an_agent_that_is_there_guard_it_too() -> None:
-    ran: list[str] = []
-    agent = agent_of(stuck, [tool(searching(ran))])
-    agent.hooks.add_hook(GuardrailsHooks(Policy.load("default")))
-    assert str(agent("go")).strip() == "I know nothing of it."
-    assert 1 <= len(ran) <= 3
-
-
-def test_two_guards_of_one_agent_do_not_meet() -> None:
-    ran: list[str] = []
-    wide, narrow = Policy([Budget(max_calls=9)]), Policy([Budget(max_calls=2)])
-    agent = agent_of(roaming, [tool(searching(ran))], GuardrailsHooks(wide), GuardrailsHooks(narrow))
-    agent("go", invocation_state={"session_id": "t"})
-    assert len(ran) == 2
-    assert [policy.session("t").progress["calls_used"] for policy in (wide, narrow)] == [2, 2]
-
-
-@pytest.mark.parametrize("made", ["c1", None])
-def test_ids_that_a_model_repeats_change_nothing(made: str | None) -> None:
-    ran: list[str] = []
-    script: Script = lambda asked: Say("Done.") if asked.off else Say(calls=(call_of("x", made),))  # noqa: E731
-    agent = agent_of(script, [tool(searching(ran))], GuardrailsHooks(Policy.load("default")))
-    assert str(agent("go")).strip() == "Done."
-    assert 1 <= len(ran) <= 3
-
-
 def test_a_checkpoint_goes_on_with_the_same_budget() -> None:
     ran: list[str] = []
     agent = agent_of(
@@ -364,22 +324,6 @@ def test_a_run_that_gets_deep_comes_to_a_final_answer_before_python_ends_it() ->
     assert 100 < len(ran) < 200
 
 
-def test_an_agent_that_a_hook_makes_go_on_has_no_more_than_its_budget() -> None:
-    ran: list[str] = []
-    passes: list[str] = []
-
-    def more(event: AfterInvocationEvent) -> None:
-        passes.append(event.result.stop_reason if event.result else "")
-        event.resume = "go on" if len(passes) < 4 else None
-
-    sink = MemorySink()
-    agent = agent_of(roaming, [tool(searching(ran))], GuardrailsHooks(Policy([Budget(max_calls=2)]), records=sink))
-    agent.add_hook(more)
-    assert str(agent("go")).strip() == "I know nothing of it."
-    assert (len(passes), ran) == (4, ["q0", "q1"])
-    assert len({one["session_id"] for one in sink.records}) == 1
-
-
 @pytest.mark.parametrize("waits", [True, False])
 def test_tools_in_the_background_have_the_budget_of_who_calls_them(waits: bool) -> None:
     ran: list[str] = []
@@ -394,24 +338,6 @@ def test_tools_in_the_background_have_the_budget_of_who_calls_them(waits: bool) 
     agent("go", invocation_state={} if waits else {"session_id": "t"})
     agent.shutdown()
     assert len(ran) <= 3
-
-
-def test_a_person_whom_a_hook_asks_is_asked_before_the_call_is_decided() -> None:
-    def ask(event: BeforeToolCallEvent) -> None:
-        if not event.interrupt("ok?"):
-            event.cancel_tool = "the user said no"
-
-    bank, sink = Bank(), MemorySink()
-    guard = GuardrailsHooks(Policy([Budget(max_calls=2)]), records=sink)
-    agent = agent_of(once, [tool(bank.pay)], guard)
-    agent.add_hook(ask)
-    held = agent("go")
-    assert (held.stop_reason, bank.paid) == ("interrupt", [])
-    assert str(agent(answers(held))).strip() == "Done."
-    assert bank.paid == [5]
-    # Without a session manager it is the agent that goes on with its session.
-    assert len({one["session_id"] for one in sink.records}) == 1
-    assert [one["event"] for one in sink.records if one["event"] in ("call", "settle")] == ["call", "settle"]
 
 
 @pytest.mark.parametrize("within", [True, False])
@@ -433,24 +359,6 @@ def test_an_interrupt_of_a_middleware_is_charged_once(within: bool) -> None:
     assert (bank.paid, policy.session("t").progress["calls_used"]) == ([5], 1)
 
 
-def test_a_tool_that_asks_twice_is_charged_once() -> None:
-    said: list[Any] = []
-
-    @tool(context=True)
-    def pay(amount: int, tool_context: ToolContext) -> str:
-        """Pay an amount."""
-        said.append((tool_context.interrupt("this much?"), tool_context.interrupt("to whom?")))
-        return "paid"
-
-    policy, state = Policy([Budget(max_calls=3)]), {"session_id": "t"}
-    agent = agent_of(once, [pay], GuardrailsHooks(policy))
-    first = agent("go", invocation_state=state)
-    second = agent(answers(first, "yes"), invocation_state=state)
-    agent(answers(second, "Ann"), invocation_state=state)
-    assert said == [("yes", "Ann")]
-    assert policy.session("t").progress["calls_used"] == 1
-
-
 def test_a_look_of_the_agent_does_not_refuse_that_of_an_agent_it_asks() -> None:
     ran: list[str] = []
     guard = GuardrailsHooks(policy := Policy.load("default"))
@@ -464,50 +372,6 @@ def test_a_look_of_the_agent_does_not_refuse_that_of_an_agent_it_asks() -> None:
     assert policy.session("t").progress["calls_used"] == 3
 
 
-def test_an_agent_that_a_tool_of_ones_own_asks_twice_has_a_share_each_time() -> None:
-    ran: list[str] = []
-    guard = GuardrailsHooks(policy := Policy([Budget(max_calls=9)]))
-
-    @tool
-    def ask(task: str) -> str:
-        """Ask a sub-agent."""
-        made = [agent_of(one_call("search", query="x"), [tool(searching(ran))], guard) for _ in range(2)]
-        return " ".join(str(agent(task)).strip() for agent in made)
-
-    outer = agent_of(one_call("ask", task="look"), [ask], guard)
-    outer("go", invocation_state={"session_id": "t"})
-    assert texts(outer)[0]["result"] == "Done. Done."
-    assert ran == ["x", "x"]
-    assert policy.session("t").progress == {"calls_used": 3, "calls_left": 6}
-
-
-def test_an_agent_that_takes_over_answers_in_its_own_words() -> None:
-    guard = GuardrailsHooks(Policy.load("default"))
-    inner = agent_of(in_turn(Say("The very answer.")), [], guard, name="inner")
-    outer = agent_of(one_call("inner", input="look"), [inner.as_tool(delegate=True)], guard)
-    assert str(outer("go")).strip() == "The very answer."
-
-
-@pytest.mark.parametrize("restart", [False, True])
-def test_an_agent_that_is_asked_may_ask_a_person_and_goes_on_with_its_share(restart: bool, tmp_path: Path) -> None:
-    bank, policy = Bank(), Policy([Budget(max_calls=9)])
-
-    def made() -> Agent:
-        guard = GuardrailsHooks(policy)
-        inner = agent_of(once, [_pausing(bank.pay)], guard, name="inner")
-        manager = FileSessionManager("t", storage_dir=str(tmp_path))
-        script: Script = lambda asked: Say("Done.") if asked.results else Say(calls=(Call("inner", {"input": "pay"}),))  # noqa: E731
-        return agent_of(script, [inner.as_tool()], guard, session_manager=manager)
-
-    agent = made()
-    held = agent("go")
-    assert (held.stop_reason, bank.paid) == ("interrupt", [])
-    agent = made() if restart else agent
-    assert str(agent(answers(held))).strip() == "Done."
-    assert bank.paid == [5]
-    assert policy.session("t").progress == {"calls_used": 2, "calls_left": 7}
-
-
 def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     ran: list[str] = []
     policy = Policy([Budget(max_calls=9)])
@@ -519,61 +383,6 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     assert [node.node_id for node in done.node_history] == ["one", "two"]
     assert ran == ["x", "x"]
     assert policy.session("t").progress == {"calls_used": 3, "calls_left": 6}
-
-
-def test_the_agents_of_a_graph_that_run_at_once_have_shares_of_one_budget() -> None:
-    ran: list[str] = []
-    policy = Policy([Budget(max_calls=4)])
-    guard = GuardrailsHooks(policy)
-    builder = GraphBuilder()
-    for name in ("one", "two"):
-        builder.add_node(agent_of(roaming, [tool(searching(ran))], guard, name=name), name)
-    builder.set_hook_providers([guard])
-    builder.set_execution_timeout(60)
-    done = builder.build()("go", invocation_state={"session_id": "t"})
-    assert {str(node.result).strip() for node in done.results.values()} == {"I know nothing of it."}
-    assert len(ran) <= 4
-    assert policy.session("t").progress["calls_used"] == len(ran)
-
-
-def test_a_swarm_within_a_graph_has_the_session_of_the_graph() -> None:
-    ran: list[str] = []
-    heard: set[str] = set()
-    guard = GuardrailsHooks(Policy([Budget(max_calls=9)]), on_decision=lambda made: heard.add(made.session))
-
-    def made(name: str) -> Agent:
-        return agent_of(one_call("search", query=name), [tool(searching(ran))], guard, name=name)
-
-    builder = GraphBuilder()
-    builder.add_node(made("first"), "first")
-    builder.add_node(Swarm([made("within")], hooks=[guard]), "group")
-    builder.add_node(made("last"), "last")
-    builder.add_edge("first", "group")
-    builder.add_edge("group", "last")
-    builder.set_hook_providers([guard])
-    builder.set_execution_timeout(60)
-    builder.build()("go")
-    assert ran == ["first", "within", "last"]
-    assert len({name.partition("/")[0] for name in heard}) == 1
-
-
-def test_what_a_tool_streams_arrives_before_its_result() -> None:
-    @tool
-    async def look(query: str) -> AsyncIterator[str]:
-        """Look."""
-        yield "half"
-        yield "whole"
-
-    async def heard(agent: Agent) -> list[Any]:
-        return [
-            event["tool_stream_event"]["data"]
-            async for event in agent.stream_async("go")
-            if "tool_stream_event" in event
-        ]
-
-    agent = agent_of(one_call("look", query="x"), [look], GuardrailsHooks(Policy.load("default")))
-    assert asyncio.run(heard(agent)) == ["half", "whole"]
-    assert texts(agent)[0]["result"] == "whole"
 
 
 @pytest.mark.parametrize(
@@ -625,114 +434,7 @@ def test_a_stream_that_nobody_reads_to_its_end_settles_its_call() -> None:
     assert session.progress["calls_used"] == 1
 
 
-def test_an_image_keeps_its_form_and_a_failure_does_not() -> None:
-    image = {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}
-
-    @tool
-    def draw(fails: bool) -> dict[str, Any]:
-        """Draw."""
-        return {"status": "error" if fails else "success", "content": [{"text": "here"}, image]}
-
-    calls = (Call("draw", {"fails": False}), Call("draw", {"fails": True}))
-    sink = MemorySink()
-    guard = GuardrailsHooks(Policy([Budget(max_calls=3)]), records=sink)
-    agent = agent_of(in_turn(Say(calls=calls)), [draw], guard)
-    agent("go")
-    right, wrong = results(agent)
-    assert (right["status"], right["content"][:2]) == ("success", [{"text": "here"}, image])
-    assert (wrong["status"], json.loads(wrong["content"][0]["text"])["error_message"]) == ("error", "here")
-    assert "PNG" not in str(sink.records)
-
-
-def test_an_output_that_is_never_valid_comes_to_an_end_and_keeps_the_conversation() -> None:
-    seen: list[Asked] = []
-    wrong: Script = lambda asked: Say(output={"city": 1})  # noqa: E731
-    guard = GuardrailsHooks(Policy.load("default"))
-    agent = agent_of(wrong, [tool(searching([]))], guard, seen=seen, outputs=frozenset({"Stay"}))
-    with pytest.raises(StructuredOutputException):
-        agent("go", structured_output_model=Stay)
-    assert len(seen) <= 10
-    assert agent.messages[-1]["role"] == "assistant"
-
-
-def test_a_call_beside_an_output_is_not_run_once_tools_are_off() -> None:
-    ran: list[str] = []
-
-    def script(asked: Asked) -> Say:
-        return Say(calls=(call_of(f"q{asked.n}"),), output={"city": "Kyoto", "nights": 2} if asked.off else None)
-
-    guard = GuardrailsHooks(Policy([Budget(max_calls=1)]))
-    agent = agent_of(script, [tool(searching(ran))], guard, outputs=frozenset({"Stay"}))
-    assert agent("go", structured_output_model=Stay).structured_output == Stay(city="Kyoto", nights=2)
-    assert ran == ["q0"]
-    assert len(results(agent)) == 2
-
-
-def test_calls_of_the_program_are_its_own() -> None:
-    ran: list[str] = []
-    agent = agent_of(in_turn(), [tool(searching(ran))], GuardrailsHooks(Policy([Budget(max_calls=1)])))
-    for _ in range(3):
-        agent.tool.search(query="x")
-    assert ran == ["x"] * 3
-
-
-def test_a_call_that_a_hook_wants_again_is_decided_about_again() -> None:
-    ran: list[int] = []
-
-    @tool
-    def look(query: str) -> str:
-        """Look."""
-        ran.append(1)
-        raise ConnectionError("down")
-
-    def again(event: AfterToolCallEvent) -> None:
-        event.retry = event.exception is not None
-
-    agent = agent_of(one_call("look", query="x"), [look], GuardrailsHooks(Policy([Budget(max_calls=4)])))
-    agent.add_hook(again)
-    agent("go")
-    assert len(ran) == 4
-    assert texts(agent)[0]["status"] == "limit_reached"
-
-
-def test_a_cancelled_agent_says_so_and_runs_nothing_more() -> None:
-    ran: list[str] = []
-    made: list[Agent] = []
-
-    @tool
-    def look(query: str) -> str:
-        """Look."""
-        ran.append(query)
-        made[0].cancel()
-        return "found"
-
-    script: Script = lambda asked: Say(calls=(Call("look", {"query": f"q{asked.n}"}),))  # noqa: E731
-    made.append(agent_of(script, [look], GuardrailsHooks(Policy([Budget(max_calls=4)]))))
-    assert made[0]("go").stop_reason == "cancelled"
-    assert ran == ["q0"]
-
-
-def test_the_digest_is_streamed_too_and_all_responses_are_in_the_metrics_of_the_host() -> None:
-    async def heard(agent: Agent) -> Any:
-        events = [event async for event in agent.stream_async("go")]
-        return "".join(event["data"] for event in events if "data" in event), events[-1]["result"]
-
-    script: Script = lambda asked: Say(calls=(call_of(f"q{asked.n}"),))  # noqa: E731
-    agent = agent_of(script, [tool(searching([]))], GuardrailsHooks(Policy([Budget(max_calls=1)])))
-    said, result = asyncio.run(heard(agent))
-    assert said == result.message["content"][0]["text"] != ""
-    assert result.metrics.accumulated_usage["totalTokens"] == 45
-
-
-def test_one_after_the_other_runs_as_well() -> None:
-    ran: list[str] = []
-    six = Say(calls=tuple(call_of("x") for _ in range(6)))
-    guard = GuardrailsHooks(Policy([Duplicates()]))
-    agent = agent_of(in_turn(six), [tool(searching(ran))], guard, tool_executor=SequentialToolExecutor())
-    agent("go")
-    assert (ran, len(results(agent))) == (["x"], 6)
-
-
+@pytest.mark.system
 def test_the_hints_and_the_structured_content_of_an_mcp_server_count(tmp_path: Path) -> None:
     server = tmp_path / "server.py"
     server.write_text(SERVER)
@@ -762,22 +464,6 @@ def look_up(city: str) -> dict[str, int]:
 
 server.run()
 '''
-
-
-def test_a_store_in_a_file_is_fit_for_an_event_loop(tmp_path: Path) -> None:
-    ran: list[str] = []
-    store = SqliteStore(tmp_path / "s.db")
-    guard = GuardrailsHooks(Policy([Budget(max_calls=3)]), store=store)
-
-    async def all_of_them() -> None:
-        agents = [agent_of(roaming, [tool(searching(ran))], guard) for _ in range(3)]
-        await asyncio.gather(
-            *(agent.invoke_async("go", invocation_state={"session_id": f"t{n}"}) for n, agent in enumerate(agents))
-        )
-
-    asyncio.run(all_of_them())
-    store.close()
-    assert len(ran) == 9
 
 
 def test_an_agent_without_middleware_is_refused() -> None:

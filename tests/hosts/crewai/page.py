@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from crewai.tools.tool_failure import ToolExecutionFailedError
+from tests.hosts.behaviours.base import stuck
 
-from tests.hosts.behaviours.base import searching, stuck
-
-from .driver import Model, agent, tools_of
+from .driver import Model
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "hosts" / "crewai.md").read_text(encoding="utf-8")
@@ -34,9 +32,3 @@ class Page:
         lines = [line for line in capsys.readouterr().out.splitlines() if line and line[0] not in "╭│╰"]
         assert lines == printed.splitlines()
         assert f"| behind `default` | {len(ran)} times | {len(model.asked)} |" in PAGE
-
-    def test_the_bare_host_does_as_the_page_says(self) -> None:
-        model, ran = Model(stuck), list[str]()
-        with pytest.raises(ToolExecutionFailedError):
-            agent(model, tools_of([searching(ran)])).kickoff("go")
-        assert f"| bare | {len(ran)} times | {len(model.asked)} | `ToolExecutionFailedError`" in PAGE

@@ -12,14 +12,14 @@ import pytest
 from google.adk.apps import App
 from google.adk.apps.app import ResumabilityConfig
 from google.adk.runners import Runner
-from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
+from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.genai import types
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.integrations.google_adk import GuardrailsPlugin
 from tests.conftest import FakeClock
 from tests.hosts.behaviours.base import in_turn, search, searching
-from tests.hosts.driver import Asked, Call, Ran, Say
+from tests.hosts.driver import Call, Ran, Say
 
 from .driver import USER, Driver, agent_of, told
 
@@ -71,43 +71,6 @@ class Later:
         session = policy.session("t", clock=clock)
         assert (session.progress["calls_used"], open_calls(policy)) == (1, {})
 
-    def test_a_long_running_call_that_says_how_far_it_is_reads_as_any_and_the_later_result_as_it_is(self) -> None:
-        def ship(order: int) -> dict[str, str]:
-            """Ship an order."""
-            return {"status": "pending"}
-
-        policy, driver = Policy([Budget(max_calls=3)]), Driver()
-        agent = agent_of(in_turn(SHIP, Say("Soon.")), [LongRunningFunctionTool(ship)])
-        plugin = GuardrailsPlugin(policy)
-        first = driver.ran(agent, plugin, [], thread="t")
-        assert json.loads(first.results[0])["result"] == {"status": "pending"}
-        done = brings(driver, agent, plugin, result("ship", "c-ship", {"status": "sent"}))
-        assert json.loads(done.results[-1]) == {"status": "sent"}
-        assert policy.session("t").progress["calls_used"] == 1
-
-    def test_a_call_that_asks_a_person_itself_is_charged_once(self) -> None:
-        begun: list[bool] = []
-
-        def ship(order: int, tool_context: ToolContext) -> Any:
-            """Ship an order."""
-            begun.append(tool_context.tool_confirmation is not None)
-            if tool_context.tool_confirmation is None:
-                tool_context.request_confirmation(hint="sure?")
-                return {"error": "waits for a person"}
-            return "sent"
-
-        policy, driver = Policy([Budget(max_calls=3), Duplicates()]), Driver()
-        plugin = GuardrailsPlugin(policy)
-        seen: list[Asked] = []
-        agent = agent_of(lambda asked: SHIP if asked.n == 0 else Say("Done."), [ship], seen=seen)
-        first = driver.ran(agent, plugin, seen, thread="t")
-        assert (first.error, first.paused, begun) == (None, ["ship"], [False])
-        assert len(open_calls(policy)) == 1
-        done = driver.ran(agent, plugin, seen, thread="t", resume=True)
-        assert (done.error, done.paused, begun) == (None, [], [False, True])
-        assert json.loads(done.results[-1])["result"] == "sent"
-        assert (policy.session("t").progress["calls_used"], open_calls(policy)) == (1, {})
-
     def test_a_call_that_a_person_refuses_is_not_counted(self) -> None:
         paid: list[int] = []
 
@@ -142,20 +105,6 @@ class Later:
         assert ran == ["x"]
         assert json.loads(done.results[0])["status"] == "limit_reached"
 
-    def test_a_confirmed_call_that_raises_is_data(self) -> None:
-        def ship(order: int) -> str:
-            """Ship an order."""
-            raise ConnectionError("no road")
-
-        policy, driver = Policy([Budget(max_calls=3)]), Driver()
-        agent = agent_of(in_turn(SHIP), [FunctionTool(ship, require_confirmation=True)])
-        plugin = GuardrailsPlugin(policy)
-        driver.ran(agent, plugin, [], thread="t")
-        done = driver.ran(agent, plugin, [], thread="t", resume=True)
-        assert json.loads(done.results[-1])["error_type"] == "connection"
-        assert done.answer == "Done."
-        assert open_calls(policy) == {}
-
     @pytest.mark.filterwarnings("ignore:.*EXPERIMENTAL.*:UserWarning")
     def test_a_resumable_app_goes_on_where_it_waited(self) -> None:
         begun: list[int] = []
@@ -179,11 +128,3 @@ class Later:
         done = told(Ran(), events, asyncio.run(driver._session("t")))
         assert (begun, json.loads(done.results[-1])["status"]) == ([7], "success")
         assert policy.session("t").progress["calls_used"] == 1
-
-    def test_a_result_of_a_call_that_nobody_made_is_left_to_the_host(self) -> None:
-        policy, driver = Policy([Budget(max_calls=3)]), Driver()
-        agent, plugin = agent_of(in_turn(Say("Hello.")), [searching([])]), GuardrailsPlugin(policy)
-        driver.ran(agent, plugin, [], thread="t")
-        with pytest.raises(ValueError, match="unction"):
-            brings(driver, agent, plugin, result("ship", "c-none", {"result": "sent"}))
-        assert policy.session("t").progress["calls_used"] == 0

@@ -53,6 +53,7 @@ def gemini() -> Iterator[tuple[str, list[Any]]]:
 
 
 class Page:
+    @pytest.mark.system
     def test_the_program_of_the_page_prints_what_it_says(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:

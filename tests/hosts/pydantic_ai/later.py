@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, Tool
-from pydantic_ai.capabilities import HandleDeferredToolCalls
-from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
 from pydantic_ai.messages import ModelMessagesTypeAdapter
-from pydantic_ai.tools import ToolApproved, ToolDefinition, ToolDenied
+from pydantic_ai.tools import ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import ExternalToolset
 
 from guardrails import Budget, Policy, SqliteStore
@@ -108,88 +106,6 @@ class Later:
         assert (told(done), done.output, ran) == (["not today"], "Done.", [])
         assert cap.session(waits.conversation_id).progress["calls_used"] == 0
 
-    @pytest.mark.parametrize(
-        ("given", "used"),
-        [
-            (DeferredToolResults(approvals={"c1": ToolDenied("not today")}), 1),
-            (DeferredToolResults(calls={"c1": "deployed"}), 2),
-        ],
-    )
-    def test_a_call_beside_others_of_its_response_is_settled_by_what_came_later(self, given: Any, used: int) -> None:
-        cap, ran = GuardrailsCapability(FIVE), list[str]()
-        both = Say(calls=(Call("deploy", {"v": "1"}, "c1"), Call("search", {"query": "x"}, "c2")))
-
-        def deploy(v: str) -> str:
-            return "deployed"
-
-        one = agent(
-            in_turn(both, Say("Done.")),
-            Tool(deploy, requires_approval=True),
-            searching(ran),
-            guarded=cap,
-            output_type=[str, DeferredToolRequests],
-        )
-        waits = run(one)
-        done = run(one, None, message_history=waits.all_messages(), deferred_tool_results=given)
-        session = cap.session(waits.conversation_id)
-        assert (done.output, session.progress["calls_used"]) == ("Done.", used)
-        assert not session._read(lambda state, _: state.pending)
-        if given.calls:
-            assert envelope(told(done)[-1])["result"] == "deployed"
-
-    @pytest.mark.parametrize("later", [CallDeferred, ApprovalRequired])
-    def test_a_tool_that_defers_its_own_call_is_charged_once(self, later: Any) -> None:
-        cap, ran = GuardrailsCapability(FIVE), []
-
-        def deploy(ctx: RunContext[None], v: str) -> str:
-            if not ctx.tool_call_approved:
-                raise later
-            ran.append(v)
-            return "deployed"
-
-        one = agent(deployed_once, deploy, guarded=cap, output_type=[str, DeferredToolRequests])
-        waits = run(one)
-        given = (
-            DeferredToolResults(calls={"c1": "deployed"})
-            if later is CallDeferred
-            else DeferredToolResults(approvals={"c1": True})
-        )
-        done = run(one, None, message_history=waits.all_messages(), deferred_tool_results=given)
-        assert envelope(told(done)[0])["result"] == "deployed"
-        assert ran == ([] if later is CallDeferred else ["1"])
-        assert cap.session(waits.conversation_id).progress["calls_used"] == 1
-
-    def test_a_call_that_is_approved_with_other_arguments_is_charged_once(self) -> None:
-        cap = GuardrailsCapability(FIVE)
-        tool = Tool(lambda v: f"deployed {v}", name="deploy", requires_approval=True)
-        one = agent(deployed_once, tool, guarded=cap, output_type=[str, DeferredToolRequests])
-        waits = run(one)
-        given = DeferredToolResults(approvals={"c1": ToolApproved(override_args={"v": "2"})})
-        done = run(one, None, message_history=waits.all_messages(), deferred_tool_results=given)
-        assert envelope(told(done)[0])["result"] == "deployed 2"
-        session = cap.session(waits.conversation_id)
-        assert session.progress["calls_used"] == 1
-        assert session._read(lambda state, _: dict(state.pending)) == {}
-
-    def test_a_call_that_its_validator_defers_keeps_its_result(self) -> None:
-        def later(ctx: RunContext[Any], v: str) -> None:
-            raise CallDeferred
-
-        tool = Tool(lambda v: v, name="deploy", args_validator=later)
-        one = agent(deployed_once, tool, output_type=[str, DeferredToolRequests])
-        waits = run(one)
-        given = DeferredToolResults(calls={"c1": "deployed"})
-        assert told(run(one, None, message_history=waits.all_messages(), deferred_tool_results=given)) == ["deployed"]
-
-    def test_a_result_that_another_capability_gives_at_once_is_settled(self) -> None:
-        cap = GuardrailsCapability(FIVE)
-        at_once = HandleDeferredToolCalls(lambda ctx, requests: DeferredToolResults(calls={"c1": "deployed"}))
-        done = run(agent(deployed_once, guarded=cap, also=[at_once], toolsets=[ExternalToolset([DEPLOY])]))
-        assert envelope(told(done)[0])["result"] == "deployed"
-        session = cap.session(done.conversation_id)
-        assert session.progress["calls_used"] == 1
-        assert session._read(lambda state, _: dict(state.pending)) == {}
-
     def test_a_deferred_call_that_is_refused_asks_nobody(self) -> None:
         policy = Policy([Budget(max_calls=1)])
         script = in_turn(Say(calls=(search("x"),)), deployed)
@@ -204,6 +120,7 @@ class Later:
         assert done.output == "Done."
         assert envelope(told(done)[1])["code"] == "budget.max_calls"
 
+    @pytest.mark.system
     def test_an_approved_call_runs_in_another_process_and_is_charged_once(self, tmp_path: Path) -> None:
         one, cap = over_sqlite(str(tmp_path / "state.db"))
         waits = run(one, conversation_id="t")

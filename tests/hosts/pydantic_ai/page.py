@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from pydantic_ai import Agent
-from pydantic_ai.exceptions import UsageLimitExceeded
+from tests.hosts.behaviours.base import stuck
 
-from tests.hosts.behaviours.base import searching, stuck
-
-from .driver import Scripted, looped, run
+from .driver import Scripted, looped
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "hosts" / "pydantic-ai.md").read_text(encoding="utf-8")
@@ -36,9 +33,3 @@ class Page:
             exec(compile(program, "pydantic-ai.md", "exec"), names)  # noqa: S102
         assert capsys.readouterr().out == printed
         assert f"| behind `default` | {len(ran)} times | {len(scripted.asked)} |" in PAGE
-
-    def test_the_bare_host_does_as_the_page_says(self) -> None:
-        scripted, ran = Scripted(stuck), list[str]()
-        with pytest.raises(UsageLimitExceeded):
-            run(Agent(scripted.model, tools=[searching(ran)]))
-        assert f"| bare | {len(ran)} times | {len(scripted.asked)} | `UsageLimitExceeded`" in PAGE
