@@ -11,7 +11,6 @@ from typing import Any
 
 from guardrails.core.tools.tool import Tool
 from guardrails.policy.registry import Registry
-from guardrails.processes.sandbox.confinement import Name
 
 from .settings import AgentError
 
@@ -42,12 +41,9 @@ class _Waiting(Registry):
 
 
 @contextmanager
-def mcp_tools(
-    file: str | None, say: Callable[[str], object], sandbox: Name | None = None
-) -> Iterator[tuple[Registry, ...]]:
+def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[tuple[Registry, ...]]:
     """
-    The tools of the MCP servers that *file* (TOML or JSON) configures, while the block runs; none without a file. *sandbox* as
-    `McpTools` takes it.
+    The tools of the MCP servers that *file* (TOML or JSON) configures, while the block runs; none without a file.
 
     A server that cannot be reached is told to *say*, and tried again when it is called. Raises AgentError if the file
     cannot be read, MissingExtra without the extra, PolicyError for mistakes in it.
@@ -68,7 +64,7 @@ def mcp_tools(
     thread = threading.Thread(target=loop.run_forever, name="guardrails mcp", daemon=True)
     thread.start()
     try:
-        connected = McpTools(servers, _Waiting(loop), pins=pins_file(), sandbox=sandbox)
+        connected = McpTools(servers, _Waiting(loop), pins=pins_file())
         asyncio.run_coroutine_threadsafe(connected.__aenter__(), loop).result()
         try:
             for name, problem in connected.problems.items():

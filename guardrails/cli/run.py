@@ -58,7 +58,7 @@ def run(
     sandbox: Annotated[
         str | None,
         typer.Option(
-            metavar="auto|bwrap|landlock|none",
+            metavar="auto|bwrap|none",
             autocompletion=sandboxes,
             help="The sandbox of commands (`auto`); see `guardrails doctor`.",
         ),
@@ -154,7 +154,7 @@ def _check(given: dict[str, Any], *, task: str | None, resume: str | None, raise
     if given["wire"] not in (None, *WIRES):
         raise typer.BadParameter(f"`--wire` is chat or responses, not `{given['wire']}`")
     if given["sandbox"] not in (None, *SANDBOXES):
-        raise typer.BadParameter(f"`--sandbox` is auto, bwrap, landlock or none, not `{given['sandbox']}`")
+        raise typer.BadParameter(f"`--sandbox` is auto, bwrap or none, not `{given['sandbox']}`")
     if given["workspace"] is not None and not Path(given["workspace"]).is_dir():
         raise typer.BadParameter(f"`--workspace`: there is no folder `{given['workspace']}`")
     if resume is None and (task is None or not task.strip()):
@@ -207,7 +207,7 @@ def _agent(
         prepared = prepare(settings)
         client = opened.enter_context(client_of(settings.base_url))
         opened.enter_context(working_in(settings.workspace))
-        servers = opened.enter_context(mcp_tools(settings.mcp, view.say, settings.sandbox))
+        servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
         prepared = prepared._replace(tools=(*servers, *prepared.tools))
         if chat is not None and kept is not None:
             yield Agent(kept, chat, prepared, view, client=client, records=records)

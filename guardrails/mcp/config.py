@@ -17,11 +17,11 @@ from guardrails.core.values.units import duration_ms
 
 
 if TYPE_CHECKING:
-    from guardrails.processes.sandbox.confinement import Name
+    from guardrails.processes.sandbox import Name
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 MAX_FILE_BYTES: Final = 1_048_576
-SANDBOXES: Final = ("auto", "bwrap", "landlock", "none")
+SANDBOXES: Final = ("auto", "bwrap", "none")
 _KEYS: Final = frozenset(
     {"command", "args", "env", "cwd", "url", "headers", "connect_timeout", "timeout", "type", "transport", "pins"}
     | {"network", "sandbox"}
@@ -44,8 +44,8 @@ class McpServer:
     network: bool = True
     """False: one that is started here is cut off the network, by a sandbox."""
     sandbox: "Name | None" = None
-    """`auto`, `bwrap` or `landlock`: only its folder and a private /tmp can be written, no home is seen; `none`: not even
-    limits, also if all others have them; None: files stay as they are."""
+    """`auto`, `bwrap`: only its folder and a private /tmp can be written, no home is seen; `none`, None: files stay as they
+    are."""
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.logs import log
-from guardrails.processes.sandbox.confinement import Name
 
 from .config import McpServer
 from .stdio import stdio_server
@@ -64,14 +63,8 @@ class Connection:
     Keeps one server reachable. `start` it, `call` its tools from any task of the same loop, `close` it.
     """
 
-    def __init__(
-        self,
-        server: McpServer,
-        changed: Callable[["Connection", list[McpTool]], None],
-        sandbox: Name | None = None,
-    ) -> None:
+    def __init__(self, server: McpServer, changed: Callable[["Connection", list[McpTool]], None]) -> None:
         self.server = server
-        self._sandbox = sandbox
         self.problem: str | None = None
         """Why it cannot be reached now."""
         self._changed = changed
@@ -135,7 +128,7 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.connect_timeout):
-                    transport = _transport(self.server, life.lost, self._sandbox)
+                    transport = _transport(self.server, life.lost)
                     client = await stack.enter_async_context(
                         Client(transport, message_handler=lambda message: _heard(message, life.news))
                     )
@@ -207,9 +200,9 @@ async def _heard(message: object, news: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _transport(server: McpServer, lost: asyncio.Event, sandbox: Name | None) -> AsyncIterator[Any]:
+async def _transport(server: McpServer, lost: asyncio.Event) -> AsyncIterator[Any]:
     if server.command is not None:
-        async with stdio_server(server, lost, sandbox) as streams:
+        async with stdio_server(server, lost) as streams:
             yield streams
     else:
         async with (

@@ -8,7 +8,6 @@ end of the output, ends the connection. All who wait for an answer are then told
 import asyncio
 import errno
 import os
-import secrets
 import shutil
 import signal
 
@@ -19,12 +18,9 @@ from typing import Final
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
-from guardrails.processes.launch import MARK
 from guardrails.processes.needs import confinement_for
-from guardrails.processes.run import end_strays
-from guardrails.processes.sandbox import Confinement, Limits, choose
-from guardrails.processes.sandbox.confinement import GIB, Name
-from guardrails.processes.started import Started
+from guardrails.processes.run import Started, end_group
+from guardrails.processes.sandbox import Confinement, started
 
 from .config import McpServer
 
@@ -44,27 +40,24 @@ MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 GRACE_S: Final = 2.0
 """How long a server may take to end once its input is closed, and again once it is asked to (SIGTERM)."""
 SHOWN: Final = 200
-LIMITS: Final = Limits(memory_bytes=8 * GIB, cpu_s=None, processes=1_024, file_bytes=16 * GIB)
-"""Wide: a server lives as long as its agent, and may be a browser. They stop one that runs away."""
 
 
 @asynccontextmanager
-async def stdio_server(server: McpServer, lost: asyncio.Event, sandbox: Name | None = None) -> AsyncIterator[Transport]:
+async def stdio_server(server: McpServer, lost: asyncio.Event) -> AsyncIterator[Transport]:
     """
     Start *server* in a process group of its own, which is ended with everything in it at the end of the block. The
-    event *lost* is set once the server says nothing more. The *sandbox* is as `McpTools` takes it.
+    event *lost* is set once the server says nothing more.
 
     Raises OSError if it cannot be started, SandboxUnavailable if it cannot be confined as its entry asks.
     """
     # What it is confined by may be tried first, which takes a while.
-    started = await asyncio.to_thread(started_of, server, environment(server.env), sandbox)
-    mark = {} if sandbox in (None, "none") else {MARK: secrets.token_hex(16)}
+    program = await asyncio.to_thread(started_of, server, environment(server.env))
     process = await asyncio.create_subprocess_exec(
-        *started.arguments,
+        *program.arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env={**started.environment, **mark},
-        cwd=started.folder,
+        env=program.environment,
+        cwd=program.folder,
         limit=MAX_LINE_BYTES,
         start_new_session=True,
     )
@@ -79,38 +72,31 @@ async def stdio_server(server: McpServer, lost: asyncio.Event, sandbox: Name | N
         for stream in (from_server, to_server):
             stream.close()
         await asyncio.shield(_end(process, pumps))
-        for name, text in mark.items():
-            await asyncio.shield(asyncio.to_thread(end_strays, f"{name}={text}".encode()))
 
 
-def started_of(server: McpServer, environment: dict[str, str], sandbox: Name | None) -> Started:
+def started_of(server: McpServer, environment: dict[str, str]) -> Started:
     """
-    Returns *server*, which sees all of *environment*, ready to be started. The *sandbox* is that of an agent's
-    commands. None is a server that code starts; unless its entry asks, it has not even limits.
+    Returns *server*, which sees all of *environment*, ready to be started.
 
     Raises OSError if there is no such program, SandboxUnavailable if what its entry asks for does not work here.
     """
     command = server.command or ""
     folder = str(Path.cwd() if server.cwd is None else Path(server.cwd).absolute())
     program = (command, *server.args)
-    if server.sandbox == "none" or (server.sandbox is None and server.network and sandbox in (None, "none")):
-        return Started(arguments=program, environment=environment, folder=folder, backend="none", whole=False)
+    if server.sandbox == "none" or (server.sandbox is None and server.network):
+        return Started(arguments=program, environment=environment, folder=folder)
     named = command if Path(command).name == command else str(Path(folder, command))
     found = shutil.which(named, path=environment.get("PATH"))
     if found is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command)
     if server.sandbox is None:
         # What honest servers keep in a home, caches of npx and uvx say, stays theirs.
-        confinement = Confinement(
-            workspace=folder, files="all", network=server.network, environment=environment, limits=LIMITS
-        )
-        return choose("none" if server.network else "auto").started(confinement, program)
+        confinement = Confinement(workspace=folder, files="all", environment=environment)
+        return started("bwrap", confinement, program, folder)
     # By the folder that it really lies in: a link to that is not there.
     program = (str(Path(os.path.realpath(Path(found).parent), Path(found).name)), *server.args)
-    confinement = confinement_for(
-        folder, network=server.network, environment=environment, limits=LIMITS, program=program
-    )
-    return choose(server.sandbox).started(confinement, program)
+    confinement = confinement_for(folder, network=server.network, environment=environment, program=program)
+    return started(server.sandbox, confinement, program, folder)
 
 
 def environment(added: Mapping[str, str]) -> dict[str, str]:
@@ -176,14 +162,12 @@ async def _end(process: asyncio.subprocess.Process, pumps: "list[asyncio.Task[No
             process.stdin.close()
     for signal_ in (None, signal.SIGTERM, signal.SIGKILL):
         if signal_ is not None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal_)
+            end_group(process.pid, signal_)
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_S):
                 await process.wait()
                 break
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+    end_group(process.pid)
     for pump in pumps:
         pump.cancel()
     await asyncio.gather(*pumps, return_exceptions=True)

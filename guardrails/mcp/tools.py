@@ -11,7 +11,6 @@ from typing import Any, Literal, Self
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 from guardrails.policy.registry import Registry
-from guardrails.processes.sandbox.confinement import Name
 
 from .config import McpServer
 from .connection import Connection
@@ -38,8 +37,7 @@ class McpTools:
     refuse its calls until `allow`. The file of first descriptions is *pins* (`pins_file()` is this user's). None keeps
     them in this process, and False holds no tool.
 
-    With a *sandbox* but `none`, servers that are started here have limits. A server's own `network` and `sandbox`
-    entries hold without it too. A server that cannot be confined so is not started, and `problems` says why.
+    A server that cannot be confined as its entries `network` and `sandbox` ask is not started, and `problems` says why.
     """
 
     def __init__(
@@ -48,12 +46,11 @@ class McpTools:
         registry: Registry | None = None,
         *,
         pins: str | Literal[False] | None = None,
-        sandbox: Name | None = None,
     ) -> None:
         self.registry = Registry() if registry is None else registry
         self._pins = None if pins is False else Pins(pins)
         self._offered: dict[Connection, list[McpTool]] = {}
-        self._connections = [Connection(server, self._changed, sandbox) for server in servers]
+        self._connections = [Connection(server, self._changed) for server in servers]
         self._mine: dict[str, Connection] = {}
 
     @property

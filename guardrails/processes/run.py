@@ -1,30 +1,48 @@
 """
-Running a command to its end or to its time limit: its process group with it, its output bounded.
+Running commands to their end or to a time limit: each in a process group that ends with it, their output bounded.
 """
 
+import atexit
+import errno
 import os
-import secrets
-import selectors
 import signal
 import subprocess
+import threading
 import time
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
-
-from .launch import MARK
-from .living import lives
-from .started import Started
 
 
 GRACE_S: Final = 1.0
 """Between SIGTERM and SIGKILL."""
-MAX_ROUNDS: Final = 5
-_POLL_S: Final = 0.05
+NOT_RUN: Final = 126
+NOT_FOUND: Final = 127
+"""Exit codes: it is no program; there is no such program."""
 _CHUNK: Final = 1 << 16
+_groups: set[int] = set()
+"""Those that run now."""
+
+Step = tuple[str, Sequence[Sequence[str]]]
+"""`;`, `&&` or `||`, and behind it the words of commands that are piped into each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """
+    A program, ready to be started with these arguments, environment and folder.
+    """
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    """All of it: nothing else of this process's own may be added."""
+    folder: str
+
+
+Start = Callable[[Sequence[str], str], Started]
+"""`start(words, folder)` is the program of *words* in its sandbox, if there is one."""
 
 
 @dataclass(slots=True)
@@ -53,7 +71,7 @@ class Bounded:
 
     def text(self) -> str:
         """
-        Returns the kept output, with a line that says how much is missing.
+        Returns the output, with a line that says how much is missing.
         """
         tail = self.tail[-(self.limit // 2) :]
         left_out = self.total - len(self.head) - len(tail)
@@ -78,183 +96,150 @@ class Ended:
     """Processes it had started still ran and were killed."""
 
 
-def run_started(started: Started, *, timeout: float, limit: int) -> Ended:
+def run(steps: Iterable[Step], start: Start, folder: str, *, timeout: float, limit: int) -> Ended:
     """
-    Run what a sandbox *started*, as `run_to_end` does. Raises OSError if it cannot be started.
-    """
-    return run_to_end(
-        started.arguments,
-        folder=started.folder,
-        environment=started.environment,
-        timeout=timeout,
-        limit=limit,
-        whole=started.whole,
-    )
+    Run *steps*, which begin in *folder*, for at most *timeout* seconds. Of their output *limit* bytes are held, however
+    much there is. The process group of each program ends with it.
 
-
-def run_to_end(
-    arguments: Sequence[str],
-    *,
-    folder: str,
-    environment: Mapping[str, str],
-    timeout: float,
-    limit: int,
-    whole: bool = False,
-) -> Ended:
+    `cd` is the one command of a shell that is known here. Raises OSError if a command is too long to be started.
     """
-    Run *arguments* in *folder*, for at most *timeout* seconds; of its output at most *limit* bytes are kept, however
-    much there is. All processes of its group end with it, on Linux also those that left the group, unless they cleared
-    their environment. With *whole* its first process ends all others once its own children are killed. Raises OSError
-    if it cannot be started.
-    """
-    started = time.monotonic()
+    began = time.monotonic()
     output = Bounded(limit)
-    mark = f"{MARK}={secrets.token_hex(16)}"
-    process = subprocess.Popen(  # noqa: S603  what is run is for the guards to judge
-        list(arguments),
-        cwd=folder,
-        env={**environment, MARK: mark.partition("=")[2]},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    reading, writing = os.pipe()
+    # Who left its group may hold the pipe for ever: the thread closes it when that ends, and nobody waits.
+    reader = threading.Thread(target=_drain, args=(reading, output), daemon=True)
+    reader.start()
+    code: int | None = 0
     left_behind = False
     try:
-        with lives(lambda: _end_now(process.pid, mark.encode(), whole=whole)):
-            finished = _read_until_exit(process, output, started + timeout)
-            if not finished:
-                end_children(process.pid) if whole else _signal(process.pid, signal.SIGTERM)
-                _read_until_exit(process, output, time.monotonic() + GRACE_S)
-            left_behind = _signal(process.pid, 0, others=True)
+        for sign, stages in steps:
+            if code is None:
+                break
+            if sign != ";" and (sign == "&&") is not (code == 0):
+                continue
+            if len(stages) == 1 and stages[0][0] == "cd":
+                folder, code = _changed(folder, stages[0], writing)
+                continue
+            pipeline = _Pipeline(writing)
+            try:
+                pipeline.begin([start(words, folder) for words in stages])
+                code = pipeline.wait(began + timeout)
+            finally:
+                left_behind = pipeline.end() or left_behind
     finally:
-        # Its exit is not collected yet, so that no other group can have taken its number.
-        _signal(process.pid, signal.SIGKILL)
-        code = process.wait()
-        left_behind = end_strays(mark.encode()) or left_behind
-        if process.stdout is not None:
-            process.stdout.close()
-    seconds = round(time.monotonic() - started, 3)
-    return Ended(output.text(), output.total <= limit, code if finished else None, seconds, left_behind and finished)
+        os.close(writing)
+        reader.join(GRACE_S)
+    seconds = round(time.monotonic() - began, 3)
+    return Ended(output.text(), output.total <= limit, code, seconds, left_behind and code is not None)
 
 
-def _end_now(pid: int, mark: bytes, *, whole: bool) -> None:
+def end_group(group: int, number: int = signal.SIGKILL) -> bool:
     """
-    End the command *pid*, since this process ends and nobody will wait for it.
+    Send a signal to the process *group*; whether there was one.
     """
-    # The first process of one that is whole ends all others when it is asked to, and only then.
-    _signal(pid, signal.SIGTERM if whole else signal.SIGKILL)
-    if not whole:
-        end_strays(mark)
-
-
-def end_children(pid: int) -> None:
-    """
-    Kill the children of *pid*: of a `Started` that is whole, so all of it ends, and its first process last.
-    """
-    for child in _pids():
-        with suppress(OSError, ValueError, IndexError):
-            if int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1]) == pid:
-                os.kill(child, signal.SIGKILL)
-
-
-def _read_until_exit(process: "subprocess.Popen[bytes]", output: Bounded, deadline: float) -> bool:
-    """
-    Read on until the process has ended; False if it has not by *deadline* (monotonic seconds).
-    """
-    pipe = process.stdout
-    if pipe is None:
-        raise ValueError("its output is not piped")
-    os.set_blocking(pipe.fileno(), False)
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        reading = True
-        while True:
-            ended = _has_ended(process.pid)
-            left = deadline - time.monotonic()
-            if left <= 0 and not ended:
-                return False
-            if not reading:
-                time.sleep(min(_POLL_S, max(0.0, left))) if not ended else None
-            elif ended or selector.select(min(_POLL_S, left)):
-                # What is left in the pipe once it has ended is read too, but nobody is waited for who still holds it.
-                reading = _drain(pipe.fileno(), output, most=256 if ended else 16)
-            if ended:
-                return True
-
-
-def _drain(handle: int, output: Bounded, most: int) -> bool:
-    """
-    Read what is there, *most* chunks of it; False at the end of the pipe.
-    """
-    for _ in range(most):
-        try:
-            data = os.read(handle, _CHUNK)
-        except BlockingIOError:
-            return True
-        if not data:
-            return False
-        output.add(data)
-    return True
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return True
-
-
-def _signal(group: int, number: int, *, others: bool = False) -> bool:
-    """
-    Send a signal to the *group*; whether there is one, with *others* whether any but its ended leader is in it.
-    """
-    if others:
-        return any(_group_of(pid) == group and pid != group for pid in _pids())
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
         return True
     return False
 
 
-def end_strays(mark: bytes) -> bool:
+@atexit.register
+def _end_all() -> None:
+    # A command runs in a thread of its own if its tool has a time limit; Ctrl-C does not reach that thread.
+    for group in tuple(_groups):
+        end_group(group)
+
+
+class _Pipeline:
     """
-    Kill what left the group (`setsid`, a daemon) but still has *mark* in its environment; whether there was any. Linux only.
+    Commands that are piped into each other. Each has a session of its own, so that no terminal is asked anything.
     """
-    found = False
-    for _ in range(MAX_ROUNDS):
-        strays = [pid for pid in _pids() if _is_marked(pid, mark)]
-        for pid in strays:
-            with suppress(OSError):
-                handle = os.pidfd_open(pid)
-                try:
-                    # By its handle, so that no other process that got its number since is hit.
-                    if _is_marked(pid, mark):
-                        signal.pidfd_send_signal(handle, signal.SIGKILL)
-                        found = True
-                finally:
-                    os.close(handle)
-        if not strays:
-            break
-    return found
+
+    def __init__(self, writing: int) -> None:
+        self._writing = writing
+        self._left: list[subprocess.Popen[bytes]] = []
+        self._code = 0
+        self._left_behind = False
+
+    def begin(self, programs: Sequence[Started]) -> None:
+        """
+        Start *programs*. One that cannot be started has an exit code, as a shell gives it.
+        """
+        stdin: int = subprocess.DEVNULL
+        before: subprocess.Popen[bytes] | None = None
+        for place, program in enumerate(programs):
+            last = place == len(programs) - 1
+            try:
+                process = subprocess.Popen(  # noqa: S603  what is run is for the guards to judge
+                    program.arguments,
+                    cwd=program.folder,
+                    env=program.environment,
+                    stdin=stdin if before is None or before.stdout is None else before.stdout,
+                    stdout=self._writing if last else subprocess.PIPE,
+                    stderr=self._writing,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                if error.errno == errno.E2BIG:
+                    raise
+                _say(self._writing, f"{program.arguments[0]}: {error.strerror}")
+                self._code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUN
+                process = None
+            finally:
+                if before is not None and before.stdout is not None:
+                    before.stdout.close()
+            if process is not None:
+                _groups.add(process.pid)
+                self._left.append(process)
+                self._code = 0
+            before = process
+
+    def wait(self, deadline: float) -> int | None:
+        """
+        Returns the exit code of the last command, once all have ended. Returns None if they have not by *deadline*.
+        """
+        try:
+            while self._left:
+                code = self._left[0].wait(max(0, deadline - time.monotonic()))
+                self._over(self._left.pop(0))
+                self._code = self._code or (code if not self._left else 0)
+        except subprocess.TimeoutExpired:
+            return None
+        return self._code
+
+    def end(self) -> bool:
+        """
+        End what is left; whether a command that ended by itself had left something behind.
+        """
+        for process in self._left:
+            end_group(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + GRACE_S
+        for process in self._left:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(0, deadline - time.monotonic()))
+            end_group(process.pid)
+            process.wait()
+            _groups.discard(process.pid)
+        return self._left_behind
+
+    def _over(self, process: "subprocess.Popen[bytes]") -> None:
+        self._left_behind = end_group(process.pid) or self._left_behind
+        _groups.discard(process.pid)
 
 
-def _is_marked(pid: int, mark: bytes) -> bool:
-    try:
-        return mark in Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False
+def _changed(folder: str, words: Sequence[str], writing: int) -> tuple[str, int]:
+    target = os.path.join(folder, *words[1:2])
+    if os.path.isdir(target):
+        return os.path.normpath(target), 0
+    _say(writing, f"cd: {' '.join(words[1:])}: there is no such folder")
+    return folder, 1
 
 
-def _pids() -> list[int]:
-    try:
-        return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
-    except OSError:
-        return []
+def _say(writing: int, text: str) -> None:
+    os.write(writing, f"{text}\n".encode(errors="replace"))
 
 
-def _group_of(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except OSError:
-        return None
+def _drain(reading: int, output: Bounded) -> None:
+    while data := os.read(reading, _CHUNK):
+        output.add(data)
+    os.close(reading)

@@ -33,4 +33,4 @@ def test_the_entries_of_servers_are_read(tmp_path: Path) -> None:
     [entries] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "agent.toml").write_text(entries)
     found = {server.name: (server.network, server.sandbox) for server in read_servers(tmp_path / "agent.toml")}
-    assert found == {"notes": (False, None), "files": (True, "auto"), "browser": (True, "none")}
+    assert found == {"notes": (False, None), "files": (True, "auto")}

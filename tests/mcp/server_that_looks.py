@@ -3,9 +3,7 @@ A real MCP server over stdio that looks around: what it may use, see, reach and 
 """
 
 import os
-import resource
 import socket
-import subprocess
 
 from pathlib import Path
 
@@ -13,15 +11,6 @@ from mcp.server import MCPServer
 
 
 server = MCPServer("looking")
-
-
-@server.tool()
-def limits() -> dict[str, int]:
-    """
-    The limits of this process, -1 for none.
-    """
-    names = ("RLIMIT_DATA", "RLIMIT_CPU", "RLIMIT_NPROC", "RLIMIT_FSIZE")
-    return {name: resource.getrlimit(getattr(resource, name))[0] for name in names}
 
 
 @server.tool()
@@ -65,15 +54,6 @@ def read(path: str) -> str:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         return type(error).__name__
-
-
-@server.tool()
-def leave() -> str:
-    """
-    Start a process that leaves this one's group.
-    """
-    left = subprocess.Popen(["sleep", "300.5"], start_new_session=True)  # noqa: S607
-    return str(left.pid)
 
 
 if __name__ == "__main__":

@@ -87,14 +87,14 @@ def test_an_entry_says_what_its_server_is_confined_to() -> None:
     entries = {
         "plain": {"command": "x"},
         "off": {"command": "x", "network": False},
-        "held": {"command": "x", "sandbox": "landlock", "network": True},
+        "held": {"command": "x", "sandbox": "bwrap", "network": True},
         "free": {"command": "x", "sandbox": "none"},
     }
     found = {one.name: (one.network, one.sandbox, dict(one.switches)) for one in servers_of({"mcpServers": entries})}
     assert found == {
         "plain": (True, None, {}),
         "off": (False, None, {}),
-        "held": (True, "landlock", {}),
+        "held": (True, "bwrap", {}),
         "free": (True, "none", {}),
     }
 

@@ -20,7 +20,7 @@ from .web import SearchEndpoint, Web
 
 
 if TYPE_CHECKING:
-    from guardrails.processes.sandbox.confinement import Name
+    from guardrails.processes.sandbox import Name
 
 __all__ = [
     "DECLARED",
@@ -42,7 +42,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "edit_file": {"idempotent": False, "paths": ("path",), "timeout": 60},
     "list_directory": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
     # Longer than any time limit of its own, which kills the command; this one only gives up waiting.
-    "exec_shell": {"idempotent": False, "commands": ("command",), "by_argv": True, "timeout": 630},
+    "exec_shell": {"idempotent": False, "commands": ("command",), "timeout": 630},
     "memory_read": {"read_only": True, "idempotent": True, "timeout": 30},
     "memory_write": {"idempotent": True, "timeout": 30},
     "web_fetch": {"read_only": True, "idempotent": True, "timeout": 60},
@@ -50,7 +50,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "spawn": {"idempotent": False},
     "message": {"idempotent": False, "timeout": 30},
 }
-"""What is declared of each tool; `policies/agent.yaml` says the same, but for `by_argv`, which is true of no other tool."""
+"""What is declared of each tool; `policies/agent.yaml` says the same."""
 
 
 def builtin_tools(
@@ -70,7 +70,7 @@ def builtin_tools(
     *memory* is the file of its notes; without one it has none. A `Shell` or `Web` of one's own has other time limits,
     addresses or a search endpoint; False leaves it out. Tools for *spawn* and *message* are there if they are given.
 
-    *sandbox* (`auto`, `bwrap`, `landlock`, `none`) confines commands, which reach the *network* only if they are let; see
+    *sandbox* (`auto`, `bwrap`, `none`) confines commands, which reach the *network* only if they are let; see
     `Shell`. Without it they may do what this process may, and the log says so once.
 
     Put guards before them: `Policy.load("agent")` has those for commands, paths and budgets. Raises OSError if there is

@@ -13,10 +13,9 @@ from typing import Annotated, Any, BinaryIO, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.processes.rooted import Place, check_writable
 
 from .failure import ToolFailure, ToolSet, no_path
-from .rooted import Root
+from .rooted import Place, Root
 
 
 MAX_READ_BYTES: Final = 40_960
@@ -66,7 +65,7 @@ class Files(ToolSet):
         Write a text file of the workspace, with the folders it needs; what is there is replaced as a whole.
         """
         data = _encoded(content)
-        with self._root.find(path, make=True) as place:
+        with self._root.find(path, make=True, write=True) as place:
             before = _present(place)
             _replace(place, data, before)
         return {"path": path, "bytes": len(data), "created": before is None}
@@ -77,7 +76,7 @@ class Files(ToolSet):
         """
         if not old_text or old_text == new_text:
             raise _precondition("`old_text` must be some text, and another than `new_text`", "fix_arguments")
-        with self._root.find(path) as place:
+        with self._root.find(path, write=True) as place:
             before = _present(place)
             with _reading(self._root, place) as file:
                 long = os.fstat(file.fileno()).st_size > MAX_WRITE_BYTES
@@ -205,7 +204,6 @@ def _encoded(text: str) -> bytes:
 
 
 def _present(place: Place) -> os.stat_result | None:
-    check_writable(place)
     try:
         found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:

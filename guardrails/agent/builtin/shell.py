@@ -1,5 +1,5 @@
 """
-The tool that runs shell commands in a workspace: exec_shell.
+The tool that runs commands in a workspace: exec_shell.
 """
 
 import errno
@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,9 +17,8 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
 from guardrails.processes.environment import harmless
-from guardrails.processes.run import Ended, run_started
-from guardrails.processes.started import Started
-from guardrails.session.calls.current import current_list
+from guardrails.processes.run import Ended, Started, Step, run
+from guardrails.session.calls.current import has_allow_list
 from guardrails.session.calls.running import seconds_left
 
 from .failure import ToolFailure, ToolSet
@@ -27,8 +26,7 @@ from .rooted import Root
 
 
 if TYPE_CHECKING:
-    from guardrails.processes.sandbox import Backend, Confinement, Limits
-    from guardrails.processes.sandbox.confinement import Name, Program
+    from guardrails.processes.sandbox import Confinement, Name
 
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
@@ -43,6 +41,13 @@ NOT_CHOSEN: Final = (
     'exec_shell runs commands with all rights of this process, since no sandbox was chosen: say `sandbox="auto"`, or '
     '`sandbox="none"` if that is meant'
 )
+LIMITED: Final = (
+    "/bin/sh",
+    "-c",
+    '{ ulimit -c 0; ulimit -d 4194304; ulimit -f 8388608; ulimit -t 3600; } 2>/dev/null; exec "$@"',
+    "sh",
+)
+"""The start of each program in a sandbox: it may have 4 GiB of memory, files of 4 GiB and an hour of CPU time."""
 
 
 class Refused(ToolFailure):
@@ -75,14 +80,14 @@ class Shell(ToolSet):
     """
     Runs commands in the workspace *root*, each for *timeout* seconds at most unless the call says otherwise.
 
-    They are confined by *sandbox*: `auto` takes the best there is here, `bwrap` or `landlock` that one. A command that
-    cannot be confined so is refused (`sandbox.unavailable`). In it they reach the *network* only if they are let, and
-    see what is listed of the process's own environment. With `none` a command may do what the process may, and sees all
-    variables but those named like a secret. None says nothing, which is `none` and a line in the log. *environment*
-    replaces what they see.
+    They are confined by *sandbox*: `auto` and `bwrap` are bubblewrap. A command that cannot be confined so is refused
+    (`sandbox.unavailable`). In it they reach the *network* only if they are let, write into the workspace unless it is
+    *read_only*, and see what is listed of the process's own environment. With `none` a command may do what the process
+    may, and sees all variables but those named like a secret. None says nothing, which is `none` and a line in the log.
+    *environment* replaces what they see.
 
-    In a session whose guard `shell` has an allow list, and with *by_argv* always, no shell is started. The command is
-    read in the small language that the guard judges, and its programs are started one by one. Other text is refused.
+    In a session whose guard `shell` has an allow list no shell is started: plain commands run program by program, and
+    other text is refused.
     """
 
     names = ("exec_shell",)
@@ -95,16 +100,14 @@ class Shell(ToolSet):
         environment: Mapping[str, str] | None = None,
         sandbox: "Name | None" = None,
         network: bool = False,
-        limits: "Limits | None" = None,
-        by_argv: bool = False,
+        read_only: bool = False,
     ) -> None:
         self._root = root
-        self._by_argv = by_argv
         self._timeout = timeout
         self._environment = environment
         self._sandbox = sandbox
         self._network = network
-        self._limits = limits
+        self._read_only = read_only
         self._bash = shutil.which("bash") or "/bin/sh"
         if sandbox is None:
             warn_once("exec_shell without a sandbox", NOT_CHOSEN)
@@ -112,54 +115,13 @@ class Shell(ToolSet):
     @property
     def sandbox(self) -> str:
         """
-        The sandbox that confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was
-        asked for does not work, or not in this workspace.
+        The sandbox that confines commands here: `bwrap` or `none`. Raises SandboxUnavailable if what was asked for does
+        not work, or not in this workspace.
         """
         if self._sandbox in (None, "none"):
             return "none"
-        backend, confinement = self._confined
-        return backend.started(confinement, (self._bash, "-c", "true")).backend
-
-    @cached_property
-    def _confined(self) -> "tuple[Backend, Confinement]":
-        """
-        Returns the confinement of commands. Found once: later on they could change what it is told by.
-        """
-        from guardrails.processes.needs import confinement_for
-        from guardrails.processes.sandbox import choose
-
-        confinement = confinement_for(
-            self._root.path, network=self._network, environment=self._environment, limits=self._limits
-        )
-        return choose(self._sandbox or "none"), confinement
-
-    def _program(self, command: str) -> "Program":
-        """
-        Returns the program that is started for *command*, with its arguments. Raises ToolFailure if it may be run
-        without a shell only, and cannot be.
-        """
-        listed = current_list(self.names[0])
-        if listed is None and not self._by_argv:
-            return (self._bash, "-c", command)
-        return tree_of(command, self._root, safe=() if listed is None else listed.safe)
-
-    def _started(self, command: str) -> Started:
-        program = self._program(command)
-        if self._sandbox in (None, "none"):
-            environment = harmless(os.environ) if self._environment is None else self._environment
-            if isinstance(program, Mapping):
-                from guardrails.processes.sandbox import Confinement, Limits, choose
-
-                free = Limits(memory_bytes=None, cpu_s=None, processes=None, file_bytes=None, temporary_bytes=None)
-                confinement = Confinement(
-                    workspace=self._root.path, environment=environment, limits=self._limits or free
-                )
-                return choose("none").started(confinement, program)
-            return Started(
-                arguments=tuple(program), environment=environment, folder=self._root.path, backend="none", whole=False
-            )
-        backend, confinement = self._confined
-        return backend.started(confinement, program)
+        self._start(("true",), self._root.path)
+        return "bwrap"
 
     def exec_shell(self, command: str, timeout: Annotated[int, Ge(1), Le(MAX_TIMEOUT_S)] | None = None) -> Envelope:
         """
@@ -171,8 +133,8 @@ class Shell(ToolSet):
         # What the session has no time for ends with it.
         seconds = seconds if left is None else min(seconds, round(left, 3))
         try:
-            started = self._started(command)
-            ended = run_started(started, timeout=seconds, limit=MAX_OUTPUT_BYTES)
+            steps = self._steps(command)
+            ended = run(steps, self._start, self._root.path, timeout=seconds, limit=MAX_OUTPUT_BYTES)
         except SandboxUnavailable as error:
             raise Refused(error) from None
         except OSError as error:
@@ -183,43 +145,49 @@ class Shell(ToolSet):
             ) from error
         except ValueError:
             raise ToolFailure("validation", "the command is not valid Unicode", retryable=False) from None
-        if started.backend == "none":
+        if self._sandbox in (None, "none"):
             return _told(ended, seconds, None)
-        return _told(ended, seconds, started.backend, _advice(ended.output, network=self._network))
+        return _told(ended, seconds, "bwrap", _advice(ended.output, network=self._network))
 
+    def _steps(self, command: str) -> Sequence[Step]:
+        """
+        Returns what *command* runs. Raises ToolFailure if it may be run without a shell only, and cannot be.
+        """
+        if not has_allow_list(self.names[0]):
+            return [(";", [[self._bash, "-c", command]])]
+        from guardrails.core.commands import UnreadableError, steps
 
-def tree_of(command: str, root: Root, *, safe: Collection[str] = ()) -> dict[str, Any]:
-    """
-    *command* as `guardrails.processes.tree` runs it in the workspace *root*; programs of *safe* that only read get the options
-    that keep them to it. Raises ToolFailure if it is not in the language, or leads out of the workspace.
-    """
-    from guardrails.core.commands import UnreadableError
-    from guardrails.core.commands.language import judged, prepared, read, to_data
-
-    try:
-        script = read(command)
-        found = judged(script)
-    except UnreadableError as error:
-        advice = error.advice
-        raise ToolFailure(
-            "validation",
-            f"the command was not run, since no shell is started here: {error}",
-            retryable=False,
-            retryable_after_correction=True,
-            next_action="fix_arguments",
-            next_action_hint=None if advice is None else f"{advice[0].upper()}{advice[1:]}.",
-        ) from None
-    for path in found.absolute:
-        if root.below.relative(path) is None:
+        try:
+            return steps(command)
+        except UnreadableError as error:
+            advice = error.advice
             raise ToolFailure(
-                "invalid_path",
-                f"the command was not run: `{path[:200]}` is outside the workspace",
+                "validation",
+                f"the command was not run, since no shell is started here: {error}",
                 retryable=False,
                 retryable_after_correction=True,
                 next_action="fix_arguments",
-                next_action_hint="Name a file or folder of the workspace, from where you are.",
-            )
-    return to_data(prepared(script, safe))
+                next_action_hint=None if advice is None else f"{advice[0].upper()}{advice[1:]}.",
+            ) from None
+
+    def _start(self, words: Sequence[str], folder: str) -> Started:
+        if self._sandbox in (None, "none"):
+            environment = harmless(os.environ) if self._environment is None else self._environment
+            return Started(arguments=tuple(words), environment=environment, folder=folder)
+        from guardrails.processes.sandbox import started
+
+        return started(self._sandbox, self._confinement, (*LIMITED, *words), folder)
+
+    @cached_property
+    def _confinement(self) -> "Confinement":
+        """
+        Returns the confinement of commands. Found once: later on they could change what it is told by.
+        """
+        from guardrails.processes.needs import confinement_for
+
+        return confinement_for(
+            self._root.path, network=self._network, read_only=self._read_only, environment=self._environment
+        )
 
 
 def _told(ended: Ended, timeout: float, sandbox: str | None, advice: str | None = None) -> Envelope:

@@ -6,7 +6,7 @@ import os
 import platform
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -16,12 +16,9 @@ from guardrails.cli.text.printing import FOUND, paragraph, print_json
 from .shown import installation_lines
 
 
-if TYPE_CHECKING:
-    from guardrails.processes.sandbox import Offer
-
 NEXT: Final = (
-    "Commands of `guardrails run` are refused here (sandbox.unavailable), all else of it works. Make one of these work, or go "
-    "without: `guardrails run --sandbox none`."
+    "Commands of `guardrails run` are refused here (sandbox.unavailable), all else of it works. Make it work, or go without: "
+    "`guardrails run --sandbox none`."
 )
 
 
@@ -38,19 +35,16 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """
-    Show what works here: versions, extras, sandboxes, stores, and whether guardrails-ai stands in the way.
+    Show what works here: versions, extras, the sandbox, stores, and whether guardrails-ai stands in the way.
 
-    Each sandbox is tried: it runs a command that has to work, and one that must not write, read a key or connect. Exit
-    code 1: something is broken, and the next step is said. A missing sandbox counts as broken, a missing extra does not.
+    The sandbox runs a command. Exit code 1: something is broken, and the next step is said. A missing sandbox counts as
+    broken, a missing extra does not.
     """
-    from guardrails.processes.sandbox import offers
-
     from .packages import UNINSTALL, clash, wanted_packages, wrong_packages
     from .stores import look
     from .versions import versions, wrong_version
 
-    found = offers()
-    auto = next((one.name for one in found if one.blocked is None), None)
+    blocked = _blocked()
     said, packages = versions(), wanted_packages()
     kept = [look(place, namespace) for place in stores or ()]
     in_the_way = clash(Path(said["folder"]))
@@ -61,7 +55,7 @@ def doctor(
     if as_json:
         print_json(
             {
-                **_data(found, auto),
+                **_data(blocked),
                 "versions": said,
                 "packages": [one.to_dict() for one in packages.get("", ())],
                 "extras": [
@@ -81,36 +75,49 @@ def doctor(
         )
     else:
         typer.echo("\n".join(installation_lines(said, packages, kept)) + "\n")
-        typer.echo(_text(found, auto))
+        typer.echo(_text(blocked))
         for problem, step in broken:
             typer.echo(
                 "\n" + paragraph(f"broken: {problem}", hanging="  ") + "\n" + paragraph(f"next: {step}", hanging="  ")
             )
-    if auto is None or broken:
+    if blocked is not None or broken:
         raise typer.Exit(FOUND)
 
 
-def _data(found: "tuple[Offer, ...]", auto: str | None) -> dict[str, Any]:
+def _blocked() -> str | None:
+    """
+    Returns why the sandbox does not work here; None: it does.
+    """
+    from guardrails.core.values.errors import SandboxUnavailable
+    from guardrails.processes.sandbox import choose
+
+    try:
+        choose("auto")
+    except SandboxUnavailable as error:
+        return str(error)
+    return None
+
+
+def _data(blocked: str | None) -> dict[str, Any]:
+    from guardrails.processes.sandbox import CANNOT
+
+    works = blocked is None
     return {
         "system": _system(),
         "root": _is_root(),
-        "auto": auto,
-        "sandboxes": [
-            {"name": one.name, "works": one.blocked is None, "blocked": one.blocked, "cannot": list(one.cannot)}
-            for one in found
-        ],
+        "auto": "bwrap" if works else None,
+        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": list(CANNOT) if works else []}],
     }
 
 
-def _text(found: "tuple[Offer, ...]", auto: str | None) -> str:
-    said = [f"{_system()}, as {'root' if _is_root() else 'a user'}"]
-    for one in found:
-        if one.blocked is not None:
-            said += ["", paragraph(f"{one.name}: does not work: {one.blocked}", hanging="  ")]
-            continue
-        said += ["", f"{one.name}: works{', `auto` takes it' if one.name == auto else ''}; what it cannot do:"]
-        said += [paragraph(f"- {cannot}", indent="  ", hanging="    ") for cannot in one.cannot]
-    return "\n".join(said if auto is not None else [*said, "", paragraph(NEXT)])
+def _text(blocked: str | None) -> str:
+    from guardrails.processes.sandbox import CANNOT
+
+    said = [f"{_system()}, as {'root' if _is_root() else 'a user'}", ""]
+    if blocked is not None:
+        return "\n".join([*said, paragraph(f"does not work: {blocked}", hanging="  "), "", paragraph(NEXT)])
+    said += ["bwrap: works; what it cannot do:"]
+    return "\n".join([*said, *(paragraph(f"- {cannot}", indent="  ", hanging="    ") for cannot in CANNOT)])
 
 
 def _system() -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from .group import Command
 
 
-SANDBOXES: Final = ("auto", "bwrap", "landlock", "none")
+SANDBOXES: Final = ("auto", "bwrap", "none")
 WIRES: Final = ("chat", "responses")
 
 

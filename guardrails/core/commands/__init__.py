@@ -2,8 +2,8 @@
 The commands that a shell command would run, found by reading it. No command is run and no file is touched.
 """
 
-from guardrails.core.commands.grammar.syntax import NoParserError, NotListedError, UnreadableError
-from guardrails.core.commands.plain.form import NotPlainError
+from guardrails.core.commands.grammar.syntax import NoParserError, UnreadableError
+from guardrails.core.commands.plain.form import NotPlainError, steps
 from guardrails.core.commands.plain.run import plainly
 from guardrails.core.commands.plain.unmatched import unmatched
 
@@ -17,7 +17,6 @@ __all__ = [
     "Command",
     "Found",
     "NoParserError",
-    "NotListedError",
     "NotPlainError",
     "Rule",
     "UnreadableError",
@@ -26,6 +25,7 @@ __all__ = [
     "plainly",
     "rule",
     "rules",
+    "steps",
     "unmatched",
     "walk",
 ]

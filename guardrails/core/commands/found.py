@@ -27,8 +27,6 @@ class Command:
     """Where it may run; see `Scope`."""
     previous: "Command | None" = None
     """The text that is piped into it."""
-    globs: frozenset[int] = frozenset()
-    """Places of words that are patterns: each stands for any number of words, and none of them begins with `-`."""
     program: str = field(init=False)
     """The first word as far as it is known."""
     base: str = field(init=False)

@@ -149,7 +149,7 @@ class Content:
         self.total_matches: int | None = None
         self.is_complete: bool | None = None
         self.sandbox: str | None = None
-        """The sandbox of a call of a tool of ours: `bwrap`, `landlock`; None without one."""
+        """The sandbox of a call of a tool of ours: `bwrap`; None without one."""
         self.error_type: ErrorType | None = None
         self.error_message: str | None = None
         self.http_status: int | None = None

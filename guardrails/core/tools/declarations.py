@@ -29,6 +29,5 @@ class Declarations(TypedDict, total=False):
     ask_user: tuple[str, ...]
     paths: tuple[str, ...]
     commands: tuple[str, ...]
-    by_argv: bool
     labels: tuple[str, ...]
     held: str

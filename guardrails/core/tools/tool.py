@@ -67,11 +67,6 @@ class Tool:
     Arguments that are shell commands, text or lists of words; for the guard `shell`. `command+args`: the words of one
     command, from several arguments.
     """
-    by_argv: bool = False
-    """
-    The tool runs commands program by program, without a shell, in the library's own small language. An allow list of the
-    guard `shell` is then held against each program. For other tools it is held against plain text.
-    """
     labels: tuple[str, ...] = ()
     """Arguments that only tell a person what the call is for, in other words each time: no part of what makes calls the same."""
     held: str = ""

@@ -18,7 +18,6 @@ The exceptions of the library.
 The two that carry an envelope are in `core/envelope/errors.py`.
 """
 
-from collections.abc import Mapping
 from types import TracebackType
 from typing import Final
 
@@ -78,15 +77,9 @@ class StateUnreadable(StoreError, SessionError):  # noqa: N818
 class SandboxUnavailable(GuardrailsError):  # noqa: N818
     """
     A program cannot be confined as it was asked, so it is not started; the message says what blocked it.
-
-    *blocked* has that by the name of each sandbox that was tried.
     """
 
     code = "sandbox.unavailable"
-
-    def __init__(self, message: str, blocked: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.blocked = dict(blocked or {})
 
 
 class LoopLimitExceeded(GuardrailsError):  # noqa: N818

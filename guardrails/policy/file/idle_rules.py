@@ -6,7 +6,6 @@ author meant.
 from collections.abc import Iterator
 
 from guardrails.core.commands import unmatched
-from guardrails.core.commands.language import speaks
 
 from .extends import Document, rules
 from .yaml_position import Entry, Mistake, Node, numbered, quoted
@@ -14,8 +13,7 @@ from .yaml_position import Entry, Mistake, Node, numbered, quoted
 
 def idle_rules(document: Document) -> list[Mistake]:
     """
-    Returns the rules in `shell.allow` of the valid *document* that match no command. A rule is idle if it matches
-    neither a command in the plain form nor one that a script may run by argv.
+    Returns the rules in `shell.allow` of the valid *document* that match no command in the plain form.
     """
     if document.root is None:
         return []
@@ -25,7 +23,7 @@ def idle_rules(document: Document) -> list[Mistake]:
     return [
         Mistake(node.position, f"{where}: {quoted(node.value)} matches no command: {reason}")
         for where, node in found
-        if isinstance(node.value, str) and (reason := unmatched(node.value)) is not None and not speaks(node.value)
+        if isinstance(node.value, str) and (reason := unmatched(node.value)) is not None
     ]
 
 

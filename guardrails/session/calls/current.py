@@ -8,7 +8,6 @@ from .running import CALLER
 
 
 if TYPE_CHECKING:
-    from guardrails.core.guards.access.shell import Shell
     from guardrails.session.session import Session
 
 
@@ -21,20 +20,18 @@ def current_session() -> "Session | None":
     return session
 
 
-def current_list(tool: str) -> "Shell | None":
+def has_allow_list(tool: str) -> bool:
     """
-    Returns the guard that holds the commands of *tool* to an allow list, in the session whose call runs here. Returns
-    None if there is none, so that any command may have been let pass.
+    Returns whether the commands of *tool* are held to an allow list in the session whose call runs here. If not it may
+    be called by another name: then any tool that is held to one counts.
     """
     from guardrails.core.guards.access.shell import Shell
 
     session = current_session()
     if session is None:
-        return None
+        return False
     chain = session._chain  # noqa: SLF001  of this room
-    plans = [chain.plans.get(tool) or chain.plan(tool)]
-    if not plans[0].tool.commands:
-        # It may be called by another name.
-        plans = [plan for plan in list(chain.plans.values()) if plan.tool.by_argv]
-    guards = (guard for plan in plans for guard in plan.guards if isinstance(guard, Shell) and plan.tool.commands)
-    return next((guard for guard in guards if guard.is_list and guard.mode == "enforce"), None)
+    plan = chain.plans.get(tool) or chain.plan(tool)
+    plans = [plan] if plan.tool.commands else list(chain.plans.values())
+    guards = (guard for plan in plans if plan.tool.commands for guard in plan.guards)
+    return any(isinstance(guard, Shell) and guard.allow and guard.mode == "enforce" for guard in guards)

@@ -68,13 +68,6 @@ def test_a_workspace_on_a_link_takes_paths_by_either_name(folder: Path, tmp_path
     )
 
 
-def test_a_workspace_that_is_renamed_stays_the_same_folder(folder: Path, tmp_path: Path) -> None:
-    root = Root(folder)
-    folder.rename(tmp_path / "moved")
-    folder.symlink_to(tmp_path)
-    assert text(root, "a/b/f") == "inside"
-
-
 def test_swapping_a_folder_for_a_link_never_leads_out(folder: Path, tmp_path: Path) -> None:
     root, seen, stop = Root(folder), set[str](), threading.Event()
 
@@ -135,8 +128,6 @@ def test_no_handle_stays_open(folder: Path) -> None:
         with pytest.raises(ToolFailure) if path != "a/b/f" else root.find(path):
             text(root, path)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    root.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before - 1
 
 
 def test_a_workspace_must_be_a_folder(folder: Path) -> None:

@@ -30,7 +30,7 @@ def completed(line: str) -> list[str]:
         ("guardrails replay st", ["strict"]),
         ("guardrails replay default --compare ob", ["observe"]),
         ("guardrails explain budget.max_c", ["budget.max_calls", "budget.max_cost_usd"]),
-        ("guardrails run --sandbox ", ["auto", "bwrap", "landlock", "none"]),
+        ("guardrails run --sandbox ", ["auto", "bwrap", "none"]),
         ("guardrails run --wire ch", ["chat"]),
         ("guardrails hook ", ["install", "uninstall", "status"]),
         ("guardrails hook install ", ["claude", "codex", "gemini"]),

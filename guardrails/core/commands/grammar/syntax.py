@@ -38,12 +38,6 @@ class UnreadableError(Exception):
         self.advice = advice
 
 
-class NotListedError(UnreadableError):
-    """
-    A command that no rule of an allow list could speak of.
-    """
-
-
 class NoParserError(Exception):
     """
     The parser is not installed.

@@ -9,12 +9,12 @@ import re
 
 from typing import Final
 
-from guardrails.core.commands.grammar.syntax import MAX_PARSED_BYTES, NotListedError, UnreadableError
+from guardrails.core.commands.grammar.syntax import MAX_PARSED_BYTES, UnreadableError
 from guardrails.core.values.late_pattern import pattern
 
 
-Pipeline = list[list[str]]
-"""Commands that are piped into each other, each as its words."""
+Step = tuple[str, list[list[str]]]
+"""`;`, `&&` or `||`, and behind it commands that are piped into each other, each as its words."""
 
 _TOKEN: Final = pattern(
     r"""(?P<blank>[ ]+)
@@ -89,7 +89,7 @@ _LONGER: Final = {
 }
 
 
-class NotPlainError(NotListedError):
+class NotPlainError(UnreadableError):
     """
     Text that is not in the plain form: which *kind* of thing stands at which *place*, and what to write instead.
     """
@@ -103,7 +103,7 @@ class NotPlainError(NotListedError):
         self.place = place
 
 
-def pipelines(text: str) -> list[Pipeline]:
+def steps(text: str) -> list[Step]:
     """
     Returns the commands of *text*, with their words as any shell splits them.
 
@@ -111,7 +111,7 @@ def pipelines(text: str) -> list[Pipeline]:
     """
     if len(text) > MAX_PARSED_BYTES:
         raise UnreadableError(f"it has {len(text):,} characters (limit {MAX_PARSED_BYTES:,})")
-    found: list[Pipeline] = []
+    found: list[Step] = []
     words: list[str] = []
     word: str | None = None
     sign, begin, place = ";", 0, 0
@@ -153,13 +153,13 @@ def _ended(word: str | None, words: list[str], begin: int) -> None:
     words.append(word)
 
 
-def _keep(words: list[str], sign: str, found: list[Pipeline], place: int) -> None:
+def _keep(words: list[str], sign: str, found: list[Step], place: int) -> None:
     if not words:
         raise NotPlainError("a missing command", place)
     if sign == "|":
-        found[-1].append(words)
+        found[-1][1].append(words)
     else:
-        found.append([words])
+        found.append((sign, [words]))
 
 
 def _seen(quoted: str, start: int) -> None:

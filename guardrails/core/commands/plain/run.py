@@ -14,7 +14,7 @@ from guardrails.core.commands.grammar.syntax import MAX_BYTES, UnreadableError
 from guardrails.core.commands.run import MAX_COMMANDS, MAX_NESTED
 from guardrails.core.values.late_pattern import pattern
 
-from .form import NotPlainError, pipelines
+from .form import NotPlainError, steps
 from .started import started
 
 
@@ -82,10 +82,10 @@ def _script(found: Found, text: str, stdin: str | None, depth: int) -> None:
             "give what is found to the program as words of its own, or to a script in a file",
         )
     try:
-        read = pipelines(text)
+        read = steps(text)
     except NotPlainError as error:
         raise NotPlainError(error.kind, error.place, f"`{text[:80]}`") if depth else error from None
-    for pipeline in read:
+    for _, pipeline in read:
         for number, words in enumerate(pipeline):
             _run(found, words, UNKNOWN if number else stdin, depth, by_shell=True)
 

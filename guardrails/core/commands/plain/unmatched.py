@@ -10,7 +10,7 @@ from typing import Final
 from guardrails.core.commands.grammar.syntax import UnreadableError
 from guardrails.core.values.late_pattern import pattern
 
-from .form import NotPlainError, pipelines
+from .form import NotPlainError, steps
 from .run import ARITHMETIC
 
 
@@ -30,13 +30,13 @@ def unmatched(text: str) -> str | None:
     """
     # As it is written, but for those signs, a rule is such a command itself.
     try:
-        found = pipelines(_LITERAL.sub("x", text))
+        found = steps(_LITERAL.sub("x", text))
     except NotPlainError as error:
         return f"it needs {error.kind}, and such a command is never allowed: {error.advice}"
     except UnreadableError as error:
         return str(error)
-    if len(found) != 1 or len(found[0]) != 1:
+    if len(found) != 1 or len(found[0][1]) != 1:
         return "it speaks of several commands, and each is judged by itself: write one rule for each"
-    if found[0][0][0] in ARITHMETIC:
-        return f"`{found[0][0][0]}` works out what its words are, and is never allowed: leave the rule out"
+    if found[0][1][0][0] in ARITHMETIC:
+        return f"`{found[0][1][0][0]}` works out what its words are, and is never allowed: leave the rule out"
     return None

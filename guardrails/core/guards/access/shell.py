@@ -15,12 +15,9 @@ from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import FromText
 
-from .listed import NOT_LISTED, allowed_are, refused
-
 
 if TYPE_CHECKING:
     from guardrails.core.commands import Command, Found, UnreadableError
-    from guardrails.core.commands.language import Judged
 
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
 
@@ -36,21 +33,10 @@ def command_rule(text: object) -> object:
     return text
 
 
-def safe_program(text: object) -> object:
-    """
-    Returns *text* if it is no text, or a program that there are rules for. Raises ValueError for other text.
-    """
-    from guardrails.core.commands.programs import NAMES
-
-    if isinstance(text, str) and text not in NAMES:
-        raise ValueError(f"there are no rules for `{text[:_SHOWN]}`, only for {', '.join(NAMES)}")
-    return text
-
-
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
-SafeProgram = Annotated[str, FromText(safe_program, {"type": "string", "minLength": 1})]
 
 _SHOWN = 80
+_NAMED = 20
 _NAME = pattern(r"[A-Za-z0-9_./+-]+")
 
 
@@ -64,8 +50,8 @@ class Shell(Guard):
     command that cannot be read, and a fork bomb, are always denied. A denylist stops accidents, not an attacker: see
     docs/guards/shell.md.
 
-    If *allow* or *safe* is given, anything that they do not speak of is denied. So is any text but plain commands:
-    words and quotes with no expansion, and `|`, `&&`, `||`, `;` between commands.
+    If *allow* is given, anything that it does not speak of is denied. So is any text but plain commands: words and quotes
+    with no expansion, and `|`, `&&`, `||`, `;` between commands.
     """
 
     codes: ClassVar[Codes] = {
@@ -81,9 +67,7 @@ class Shell(Guard):
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *allow*. Blind to case."""
     allow: tuple[CommandRule, ...] = ()
-    """Rules; empty allows every command that is not denied, if *safe* is empty as well."""
-    safe: tuple[SafeProgram, ...] = ()
-    """Programs whose commands are allowed as far as they only read and start nothing: `git`, `rg`, `ls`, ..."""
+    """Rules; empty allows every command that is not denied."""
     undecidable: Literal["deny", "allow"] = "deny"
     """The answer if the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
 
@@ -95,21 +79,21 @@ class Shell(Guard):
 
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
         with suppress(commands.UnreadableError, TooManyError, commands.NoParserError):
-            for value in _values(call, tool, plain=self.is_list):
+            for value in _values(call, tool, plain=bool(self.allow)):
                 with suppress(commands.UnreadableError):
-                    self._read(_command(value), tool)
+                    self._read(_command(value))
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         from guardrails.core import commands
 
         try:
-            for value in _values(call, facts.tool, plain=self.is_list):
+            for value in _values(call, facts.tool, plain=bool(self.allow)):
                 command = _command(value)
-                denial = self._judged(command, facts.tool)
+                denial = self._judged(command)
                 if denial is not None:
                     return denial
-        except commands.NotListedError as error:
+        except commands.NotPlainError as error:
             return _not_plain(error, command)
         except (commands.UnreadableError, TooManyError) as error:
             return _refusal(
@@ -127,26 +111,20 @@ class Shell(Guard):
             )
         return None
 
-    def _read(self, command: str | list[str], tool: Tool) -> "tuple[Found | Judged | None, Found | None]":
+    def _read(self, command: str | list[str]) -> "tuple[Found | None, Found | None]":
         """
         Returns the commands that *command* would run, as *allow* and as *deny* are held against them. Returns None if
         there is none of them.
         """
         from guardrails.core import commands
 
-        listed: Found | Judged | None = None
-        if self.is_list and tool.by_argv and isinstance(command, str):
-            from guardrails.core.commands.language import judged, read
+        listed = commands.plainly(command) if self.allow else None
+        return listed, None if self.allow and not self.deny else commands.walk(command)
 
-            listed = judged(read(command))
-        elif self.is_list:
-            listed = commands.plainly(command)
-        return listed, None if self.is_list and not self.deny else commands.walk(command)
-
-    def _judged(self, command: str | list[str], tool: Tool) -> Denial | None:
+    def _judged(self, command: str | list[str]) -> Denial | None:
         from guardrails.core import commands
 
-        listed, found = self._read(command, tool)
+        listed, found = self._read(command)
         broken = None if found is None else commands.rules(self.deny).broken(found.commands)
         if broken is not None:
             return _denied(broken[0], broken[1].text)
@@ -156,47 +134,19 @@ class Shell(Guard):
                 f"The command starts processes without end: {found.fork_bomb}.",
                 "Start a fixed number of processes, and wait for them.",
             )
-        allowed = None if listed is None else self._allowed(listed)
-        return allowed or self._decided(
-            [doubt for each in (listed, found) if each is not None for doubt in each.doubts]
-        )
+        for each in () if listed is None else listed.commands:
+            if not any(commands.allows(commands.rule(said), each) for said in self.allow):
+                return _not_allowed(" ".join(each.words), self._allowed_are(each.words[0]))
+        return self._decided([doubt for each in (listed, found) if each is not None for doubt in each.doubts])
 
-    @property
-    def is_list(self) -> bool:
+    def _allowed_are(self, program: str) -> str:
         """
-        Whether only what it lists may run.
+        Returns the rules that are nearest to a command of *program*: those for it, else all.
         """
-        return bool(self.allow or self.safe)
-
-    def _allowed(self, found: "Found | Judged") -> Denial | None:
-        from guardrails.core import commands
-
-        if not isinstance(found, commands.Found):
-            refusal = refused(found, self.allow, self.safe, self._unsafe)
-            return None if refusal is None else _not_allowed(*refusal)
-        for command in found.commands:
-            if not any(commands.allows(commands.rule(said), command) for said in self.allow):
-                reason, advice = self._unsafe(command)
-                if reason is not None:
-                    hint = advice or allowed_are(self.allow, self.safe, command.words[0])
-                    return _not_allowed(" ".join(command.words), reason or NOT_LISTED, hint)
-        return None
-
-    def _unsafe(self, command: "Command") -> tuple[str | None, str]:
-        """
-        Returns the reason why *command* does more than read by a program of *safe*, and the text to write in its place.
-        The reason is None if it only reads, "" if it is of another program.
-        """
-        if not self.safe:
-            return "", ""
-        from guardrails.core.commands import programs
-
-        if programs.program_of(command.words) not in self.safe:
-            return "", ""
-        refused = programs.reads_only(command.words, command.globs, among=self.safe)
-        if refused is None:
-            return None, ""
-        return refused.reason, f"{refused.advice[:1].upper()}{refused.advice[1:]}." if refused.advice else ""
+        own = [f"`{said}`" for said in self.allow if said.split(" ")[0] == program]
+        if own:
+            return f"Of `{program}` these are allowed: {', '.join(own[:_NAMED])}."
+        return f"Allowed are: {', '.join(f'`{said}`' for said in self.allow[:_NAMED])}."
 
     def _decided(self, doubts: list[str]) -> Denial | None:
         if not doubts or self.undecidable == "allow":
@@ -255,22 +205,16 @@ def _denied(command: "Command", said: str) -> Denial:
     )
 
 
-def _not_allowed(command: str, reason: str, hint: str) -> Denial:
+def _not_allowed(command: str, hint: str) -> Denial:
     shown = _shown(command)
-    return _refusal("shell.allow", f"`{shown}` is not allowed here: {reason}.", hint, command=shown)
+    said = f"`{shown}` is not allowed here: it is not among the allowed commands."
+    return _refusal("shell.allow", said, hint, command=shown)
 
 
 def _not_plain(error: "UnreadableError", command: str | list[str]) -> Denial:
     shown = _shown(command if isinstance(command, str) else " ".join(command))
-    from guardrails.core.commands import NotPlainError
-
-    plain = "is no plain command, and only plain ones are allowed here"
-    return _refusal(
-        "shell.allow",
-        f"`{shown}` {plain if isinstance(error, NotPlainError) else 'cannot be run here'}: {error}.",
-        _advice(error),
-        command=shown,
-    )
+    said = f"`{shown}` is no plain command, and only plain ones are allowed here: {error}."
+    return _refusal("shell.allow", said, _advice(error), command=shown)
 
 
 def _advice(error: "UnreadableError | TooManyError") -> str:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.core.commands import NotPlainError, UnreadableError, plainly
-from guardrails.core.commands.plain.form import pipelines
+from guardrails.core.commands.plain.form import steps
 from guardrails.core.commands.plain.run import _NAMES
 
 
@@ -48,13 +48,13 @@ def test_plain_text_is_read_as_its_commands(text: str, commands: list[list[str]]
 
 def test_a_refusal_names_the_first_character_that_is_not_plain() -> None:
     with pytest.raises(NotPlainError, match="character 13 of it is an expansion") as raised:
-        pipelines('ls "a b" "c $x"; id > y')
+        steps('ls "a b" "c $x"; id > y')
     assert raised.value.place == 12
 
 
 def test_size_is_checked_before_anything_is_read() -> None:
     with pytest.raises(UnreadableError, match=r"16,385 characters \(limit 16,384\)"):
-        pipelines("'" * 16_385)
+        steps("'" * 16_385)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ WORDS = st.lists(st.lists(PLAIN | QUOTED | DOUBLE, min_size=1, max_size=3).map("
 @given(WORDS)
 def test_plain_words_are_those_of_posix(words: list[str]) -> None:
     text = " ".join(["ls", *words])
-    assert pipelines(text) == [[shlex.split(text, posix=True)]]
+    assert steps(text) == [(";", [shlex.split(text, posix=True)])]
 
 
 PIECES = st.sampled_from(
@@ -180,7 +180,7 @@ MOSTLY_PLAIN = st.tuples(
 @given(MOSTLY_PLAIN)
 def test_what_is_accepted_can_mean_nothing_else(text: str) -> None:
     with suppress(UnreadableError):
-        found = pipelines(text)
+        found = steps(text)
         # Written in another way than the scanner: take quotes out by hand, then look at what is left.
         bare, quote = "", ""
         for char in text:
@@ -199,9 +199,9 @@ def test_what_is_accepted_can_mean_nothing_else(text: str) -> None:
         assert not re.search(r"(?<!&)&(?!&)|&&&|\|\|\||;\s*;|\|&|(?:^|[^A-Za-z0-9@~^])[~^]", bare)
         commands = [command.strip() for command in re.split(r"&&|\|\||[|;]", bare)]
         kept = [command.split() for command in commands if command]
-        assert len(kept) == sum(map(len, found))
+        assert len(kept) == sum(len(pipeline) for _, pipeline in found)
         assert all(commands[:-1])
-        for words, command in zip(kept, [words for pipeline in found for words in pipeline], strict=True):
+        for words, command in zip(kept, [words for _, pipeline in found for words in pipeline], strict=True):
             assert len(words) == len(command)
             assert "=" not in words[0]
             assert command[0] not in ("", "if", "for", "coproc", "!", "{", "[[", "[")
