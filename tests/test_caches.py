@@ -49,6 +49,7 @@ BOUNDED: Final = {
     "offline.readers.text.leading.leading_values": "one, of the head of a file",
     "hooks.install.scanner.parse": "of a user's own settings",
     "core.commands.patterns.rule": "of a policy's own rules",
+    "processes.sandbox._tried": "of one path",
     "core.commands.plain.unmatched.unmatched": "of a policy's own rules",
     "core.text.linear_pattern.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",

@@ -23,6 +23,7 @@ from guardrails.processes.run import Ended, run
 from guardrails.processes.sandbox import Confinement, bubblewrap, choose, started
 
 
+pytestmark = pytest.mark.system
 PREFACE = """
 import json, os, socket, sys
 told = json.loads(sys.argv[1])

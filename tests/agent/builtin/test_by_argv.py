@@ -13,6 +13,7 @@ from guardrails.agent.builtin import Root, Shell, builtin_tools
 from guardrails.session.calls.current import has_allow_list
 
 
+pytestmark = pytest.mark.system
 LIST = Guard(
     allow=("cat *", "cd *", "echo *", "false", "ls *", "no-such-program *", "printf *", "python3 *", "sleep *", "true")
 )
