@@ -252,7 +252,6 @@ class Agent:
         return last.get("role") == "assistant" and not any(self._wire.calls_of(last))
 
 
-@contextmanager
 def started(
     kept: Conversations,
     prepared: Prepared,
@@ -262,15 +261,15 @@ def started(
     client: "OpenAI",
     records: str | None = None,
     id: str | None = None,
-) -> Iterator[Agent]:
+) -> Agent:
     """
     An agent with a new conversation.
     """
     settings = prepared.settings
-    with kept.start(
+    chat = kept.start(
         id, wire=settings.wire, messages=opening(settings, task), settings={**settings.to_dict(), "task": task[:200]}
-    ) as chat:
-        yield Agent(kept, chat, prepared, view, client=client, records=records)
+    )
+    return Agent(kept, chat, prepared, view, client=client, records=records)
 
 
 def opening(settings: Settings, task: str) -> list[dict[str, Any]]:

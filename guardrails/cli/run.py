@@ -200,7 +200,7 @@ def _agent(
         if resume is not None:
             _must_exist(file)
             kept = opened.enter_context(Conversations(file))
-            chat = opened.enter_context(kept.resume(resume))
+            chat = kept.resume(resume)
         settings = Settings.kept({} if chat is None else chat.settings, given).anywhere()
         if settings.mcp is not None:
             from guardrails.mcp import McpTools  # noqa: F401
@@ -213,7 +213,7 @@ def _agent(
             yield Agent(kept, chat, prepared, view, client=client, records=records)
             return
         kept = opened.enter_context(Conversations(file))
-        yield opened.enter_context(started(kept, prepared, task or "", view, client=client, records=records))
+        yield started(kept, prepared, task or "", view, client=client, records=records)
 
 
 def _work(

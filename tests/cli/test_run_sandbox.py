@@ -209,7 +209,8 @@ def test_a_conversation_of_before_there_were_sandboxes_goes_on_in_one(works: Non
         shown = run("task", *options(server, workspace, "--json"))
         name = json.loads(shown.stdout)["id"]
         path = workspace.parent / "state" / "guardrails" / "conversations.db"
-        with Conversations(path) as kept, kept.resume(name) as chat:
+        with Conversations(path) as kept:
+            chat = kept.resume(name)
             assert (chat.settings["sandbox"], chat.settings["network"]) == ("auto", False)
             old = {key: value for key, value in chat.settings.items() if key not in ("sandbox", "network")}
         assert Settings.kept(old, {}).sandbox == "auto"

@@ -70,8 +70,8 @@ def test_the_code_of_a_page_runs_with_the_openai_client(
     monkeypatch.setattr(openai, "OpenAI", Client)
     (tmp_path / page).mkdir()
     monkeypatch.chdir(tmp_path / page)
-    with Conversations("agent.db") as kept, kept.start("trip-42", messages=[{"role": "user", "content": "a hotel"}]):
-        pass
+    with Conversations("agent.db") as kept:
+        kept.start("trip-42", messages=[{"role": "user", "content": "a hotel"}])
     with ScriptedOpenAI(lambda request, n: Text("In Kyoto.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")

@@ -67,7 +67,7 @@ def test_a_conversation_that_was_resumed_here_can_be_taken_back_by_the_version_b
     """
     path = Path(shutil.copy(KEPT / "agent.db", tmp_path))
     with Conversations(path) as kept:
-        with kept.resume("trip-42") as chat:
-            chat.append({"role": "user", "content": "go on"})
+        chat = kept.resume("trip-42")
+        chat.append({"role": "user", "content": "go on"})
         assert kept._file.read("SELECT version FROM conversation_tables") == [(conversations.VERSION,)] == [(1,)]
         assert kept._file.read("PRAGMA user_version") == [(1,)]

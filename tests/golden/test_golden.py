@@ -68,7 +68,8 @@ def test_a_conversation_is_resumed_and_its_session_goes_on_where_it_stopped(fold
     """
     assert {one.packed[0] for one in kept.store.entries()} == {VERSION}
     policy = Policy.load(folder / "policy.yaml")
-    with kept.resume("trip-42") as chat, JsonLines(folder / "later.jsonl") as sink:
+    chat = kept.resume("trip-42")
+    with JsonLines(folder / "later.jsonl") as sink:
         assert len(chat) == 15
         assert chat.settings == {"policy": "policy.yaml", "model": "own-model"}
         session = policy.session(

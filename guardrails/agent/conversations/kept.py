@@ -5,7 +5,6 @@ One kept conversation: a list of its messages that only grows, each on the disk 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
-from .claims import Claim
 from .file import ConversationError, File
 from .items import parsed, text_of
 
@@ -24,10 +23,12 @@ class Conversation(list[dict[str, Any]]):
 
     `append` and `extend` write before they return, and `extend` adds all items or none. So a killed process loses no
     message that the list had. Messages stay as they were said: each method that would change them raises
-    ConversationError. To be changed by one thread. `with` gives it back for other processes to go on with.
+    ConversationError. To be changed by one thread of one process: `append` refuses what another has gone on with.
     """
 
-    def __init__(self, file: File, row: int, name: str, wire: Wire, settings: Mapping[str, Any], claim: Claim) -> None:
+    def __init__(
+        self, file: File, row: int, name: str, wire: Wire, settings: Mapping[str, Any], clock: Callable[[], float]
+    ) -> None:
         self.id = name
         self.wire: Wire = wire
         self.settings = dict(settings)
@@ -36,8 +37,7 @@ class Conversation(list[dict[str, Any]]):
         """Told of each message once it is kept."""
         self._file = file
         self._row = row
-        self._claim = claim
-        self._clock = claim.clock
+        self._clock = clock
         super().__init__(map(parsed, self.texts()))
 
     def texts(self) -> list[str]:
@@ -63,8 +63,6 @@ class Conversation(list[dict[str, Any]]):
         texts = [text_of(item) for item in items]
         if not texts:
             return
-        if not self._claim.held:
-            raise ConversationError(f"the conversation `{self.id}` was closed: resume it to go on")
         self._file.append(self._row, len(self), round(self._clock() * 1000), texts)
         kept = [parsed(text) for text in texts]
         super().extend(kept)
@@ -95,18 +93,6 @@ class Conversation(list[dict[str, Any]]):
         from .repair import repair
 
         return repair(self, WIRES[self.wire], session)
-
-    def close(self) -> None:
-        """
-        Let other processes go on with it.
-        """
-        self._claim.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Conversation({self.id!r}, {len(self)} messages)"

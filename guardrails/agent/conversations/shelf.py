@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple, Self, get_args
 from guardrails.core.values.session_id import checked_id
 from guardrails.stores.sqlite import SqliteStore
 
-from .claims import Claim
 from .file import ADD, ConversationError, File
 from .items import parsed, text_of
 from .kept import Conversation, Wire
@@ -47,7 +46,7 @@ class Conversations:
     The conversations in the file *path*, which is made if it is missing; only its owner can read it.
 
     `store` keeps the state of their sessions in the same file, so that budgets go on where they stopped. Safe in any number
-    of threads and processes; one process at a time goes on with a conversation. Waits up to *timeout* seconds for others
+    of threads and processes. Waits up to *timeout* seconds for others
     that write. *clock*: seconds since 1970.
 
     Raises StoreError if the file cannot be opened, read or written, or is another program's; the methods raise it too.
@@ -95,31 +94,25 @@ class Conversations:
             ).fetchall()
             for n, text in enumerate(texts, 1):
                 execute(ADD, (row, n, at_ms, text))
-        claim = Claim(self.path, row, name, self._clock)
-        return Conversation(self._file, row, name, wire, settings or {}, claim)
+        return Conversation(self._file, row, name, wire, settings or {}, self._clock)
 
     def resume(self, id: str) -> Conversation:
         """
         The conversation *id*, to go on with. Half a turn may be open in it: see `Conversation.repair`.
 
-        Raises ConversationError if there is no conversation *id*, or another process goes on with it.
+        Raises ConversationError if there is no conversation *id*, or it is damaged.
         """
         checked_id(id)
         found = self._file.read("SELECT id, wire, settings FROM conversations WHERE name = ?", id)
         if not found:
             raise ConversationError(self._unknown(id))
         row, wire, settings = found[0]
-        claim = Claim(self.path, row, id, self._clock)
         try:
             if wire not in WIRES:
                 raise ConversationError(f"its wire `{wire}` is unknown")  # noqa: TRY301
-            return Conversation(self._file, row, id, wire, parsed(settings), claim)
+            return Conversation(self._file, row, id, wire, parsed(settings), self._clock)
         except ConversationError as error:
-            claim.release()
             raise ConversationError(f"the conversation `{id}` in `{self.path}` is damaged: {error}") from error
-        except BaseException:
-            claim.release()
-            raise
 
     def listed(self) -> list[Summary]:
         """
@@ -137,14 +130,12 @@ class Conversations:
 
         Raises as `resume` does.
         """
-        with self.resume(id):
-            with self._file.writing() as execute:
-                execute(
-                    "DELETE FROM messages WHERE conversation = (SELECT id FROM conversations WHERE name = ?)", (id,)
-                )
-                execute("DELETE FROM conversations WHERE name = ?", (id,))
-            self.store.forget(id)
-            self._file.read("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.resume(id)
+        with self._file.writing() as execute:
+            execute("DELETE FROM messages WHERE conversation = (SELECT id FROM conversations WHERE name = ?)", (id,))
+            execute("DELETE FROM conversations WHERE name = ?", (id,))
+        self.store.forget(id)
+        self._file.read("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
         """

@@ -128,7 +128,8 @@ def book(hotel: str) -> str:
 
 policy = Policy([Budget(max_calls=4)])
 client = OpenAI(base_url=url, api_key="-", max_retries=0, http_client=DefaultHttpxClient(trust_env=False, verify=False))
-with Conversations(path) as kept, kept.start("s", messages=[{"role": "user", "content": "book"}]) as chat:
+with Conversations(path) as kept:
+    chat = kept.start("s", messages=[{"role": "user", "content": "book"}])
     session = policy.session("s", store=kept.store)
     run(client, session, model="m", messages=chat, tools=[book], wire="{wire}")
 """
@@ -157,7 +158,8 @@ def test_b4_a_process_killed_in_mid_turn_is_taken_up_by_another_and_nothing_runs
             assert agent.stdout.readline() == "running\n"
             agent.send_signal(signal.SIGKILL)
 
-        with Conversations(path) as kept, kept.resume("s") as chat:
+        with Conversations(path) as kept:
+            chat = kept.resume("s")
             session = policy.session("s", store=kept.store)
             assert session.progress["calls_used"] == 2
             assert repair(chat, WIRES[wire], session) == [

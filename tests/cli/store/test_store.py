@@ -102,7 +102,7 @@ def test_what_no_key_can_be_is_no_key(path: Path) -> None:
 def test_a_conversation_without_a_session_is_forgotten_too(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with Conversations(path) as kept:
-        kept.start("talk", messages=[{"role": "user", "content": "hello"}]).close()
+        kept.start("talk", messages=[{"role": "user", "content": "hello"}])
     assert run("forget", str(path), "talk", "--yes").exit_code == 0
     with Conversations(path) as kept:
         assert kept.listed() == []
