@@ -25,7 +25,6 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import scope_key
 from guardrails.core.values.types import NO_TIME
 
-from .interrupts import Step, recovered, tell_rest
 from .recorder import Recorder, life
 from .terms import Lay, Terms, laid_on
 
@@ -92,8 +91,6 @@ class Ledger:
         self._blocks = bool(getattr(store, "blocks", False)) or bool(getattr(sink, "blocks", False))
         self._clock = clock
         self._records = None if sink is None else Recorder(id, sink)
-        self._untold: list[Callable[[], object]] = []
-        """What is still to be recorded of steps that were interrupted."""
         named = None if sink is None else life
         child = root is not None
         self._engine = Engine(laid_on(chain, laid), id, scopes=scopes, child=child, life=named)
@@ -177,7 +174,6 @@ class Ledger:
                 self._event("policy", Adopt(self._time()), {"before": before, "after": after})
             except Exception as error:  # noqa: BLE001  what a store raises, the next step hears of
                 log.error("store failed: %s", error, extra={"session": self.id})
-            # Last: what a signal breaks off before is done again by the next step.
             self._digest, self._base = after, chain
 
     def _now(self) -> int:
@@ -242,22 +238,18 @@ class Ledger:
         *,
         needed: bool,
     ) -> Happened | None:
-        made: Happened | None = None
-        hand = partial(_hand, engine, name, values)
         try:
             made = self._store.update(keys, partial(engine.apply, event))
-            if self._records is not None:
-                hand(self._records, made)
-        except BaseException as error:
-            step = Step(engine, keys, event)
-            if recovered(self, step, error, hand, made) or needed or not isinstance(error, Exception):
+        except Exception as error:
+            if needed:
                 raise
             self._without_store(error)
+            return None
+        if self._records is not None:
+            _hand(engine, name, values, self._records, made)
         return made
 
     def _flush(self) -> None:
-        if self._untold:
-            tell_rest(self)
         if self._records is not None:
             self._records.flush(10)
 

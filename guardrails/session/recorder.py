@@ -31,7 +31,6 @@ from guardrails.core.values.types import Outcome
 
 if TYPE_CHECKING:
     from guardrails.sinks import Sink
-    from guardrails.sinks.base import RecordName
 
 
 CALL_BYTES: Final = 1_700
@@ -59,13 +58,6 @@ class Recorder:
         self.sink = sink
         self.lost = 0
         """Records that the sink would not take."""
-
-    def once(self) -> "Recorder":
-        """
-        Returns the same for a record whose hand-over was interrupted. If it waits in the sink already it is not handed
-        over again.
-        """
-        return Recorder(self._session_id, _Once(self.sink))
 
     def decided(self, decision: Decision, plan: Plan) -> None:
         """
@@ -153,26 +145,6 @@ class Recorder:
     def _lose(self, error: Exception) -> None:
         self.lost += 1
         warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
-
-
-class _Once:
-    """
-    A *sink* to which only those records go that it does not have yet. If a sink cannot say so, a reader of its records
-    leaves out the second of two that are equal.
-    """
-
-    def __init__(self, sink: "Sink") -> None:
-        self._sink = sink
-        self._known: set[RecordName] = getattr(sink, "latest", set)()
-
-    def put(self, record: "dict[str, Any] | Callable[[], dict[str, Any]]", size_hint: int) -> None:
-        from guardrails.sinks.base import name_of
-
-        if name_of(record() if callable(record) else record) not in self._known:
-            self._sink.put(record, size_hint)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._sink, name)
 
 
 _numbers = itertools.count(1)

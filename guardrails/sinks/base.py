@@ -16,16 +16,6 @@ Record = dict[str, Any]
 Entry = Record | Callable[[], Record]
 """A record, or a function without parameters that makes it off the hot path."""
 
-RecordName = tuple[Any, Any, Any]
-"""(session id, life of its name, number of the event)"""
-
-
-def name_of(record: Record) -> RecordName:
-    """
-    Returns the name that tells *record* from every other one.
-    """
-    return record.get("session_id"), record.get("run"), record.get("n")
-
 
 @runtime_checkable
 class Sink(Protocol):

@@ -14,14 +14,14 @@ from typing import Final, Literal, Self
 
 from guardrails.core.values.units import duration_ms
 
-from .base import Entry, RecordName, name_of, say
+from .base import Entry, say
 from .emptying import Emptying
 from .erase import Arguments, Results, parse_path, withheld
 from .exits import keep_track
 from .line import to_line
 from .pressure import Pressure
 from .rotate import Rotation
-from .writer import LATEST, Writer
+from .writer import Writer
 
 
 MAX_QUEUED_BYTES: Final = 64 * 2**20
@@ -188,13 +188,6 @@ class JsonLines(Emptying):
             return False
         self._ring()
         return self._thread is not threading.current_thread()
-
-    def latest(self) -> set[RecordName]:
-        """
-        Which records came last, as far as they are not written yet or were in the latest batch.
-        """
-        waiting = [entry for entry, _ in list(self._queue)[-LATEST:]]
-        return {name_of(each() if callable(each) else each) for each in waiting} | set(self._writer.latest)
 
     def close(self) -> None:
         """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from .append import append, open_to_append
-from .base import Entry, Record, RecordName, name_of, say
+from .base import Entry, Record, say
 from .rotate import Moved, Rotation
 
 
@@ -21,8 +21,6 @@ BATCH_BYTES: Final = 64 * 2**10
 
 REOPENED: Final = 100
 """How often a file is opened again that other processes rename meanwhile."""
-LATEST: Final = 256
-"""Records that are known for a while."""
 
 
 class Writer:
@@ -43,8 +41,6 @@ class Writer:
         durable: bool = False,
     ) -> None:
         self.written = self.failed = 0
-        self.latest: deque[RecordName] = deque(maxlen=LATEST)
-        """The records of the latest batches."""
         self.faults = 0
         """Attempts in a row that failed."""
         self.fd = -1
@@ -97,9 +93,7 @@ class Writer:
         while taken < most and size < BATCH_BYTES:
             record, size_hint = queue[0]
             try:
-                made = record() if callable(record) else record
-                self.latest.append(name_of(made))
-                line = self._to_line(made)
+                line = self._to_line(record() if callable(record) else record)
             except Exception as error:  # noqa: BLE001  such as a MemoryError: the thread must live
                 if not self.failed:
                     say(logging.WARNING, "a record for `%s` could not be made: `%s`", self._path, type(error).__name__)

@@ -15,23 +15,6 @@ NESTED: Final = (
 )
 
 
-_KEPT: Final = "_guardrails_kept"
-
-
-def note_kept(error: BaseException) -> None:
-    """
-    Note on *error*, which interrupted a step, that the changes of the step are kept all the same.
-    """
-    setattr(error, _KEPT, True)
-
-
-def was_kept(error: BaseException) -> bool:
-    """
-    Returns whether `note_kept` was told of *error*, which came out of `update`.
-    """
-    return getattr(error, _KEPT, False)
-
-
 class Stored(NamedTuple):
     """
     A state as a store keeps it.
@@ -58,9 +41,8 @@ class Store(Protocol):
         result.
 
         *step* changes nothing but the states it is given and may be run again. A key that is not there is a new state.
-        If *step* raises, nothing is kept. An exception that a signal's handler raises once the states are kept is
-        raised on with `note_kept`. Their event is recorded all the same. Raises RuntimeError if it is called from
-        inside of a step, StoreError if the states cannot be reached.
+        If *step* raises, nothing is kept. Raises RuntimeError if it is called from inside of a step, StoreError if the
+        states cannot be reached.
         """
         ...
 

@@ -15,7 +15,7 @@ from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.logs import log
 
-from .base import NESTED, Stored, note_kept
+from .base import NESTED, Stored
 
 
 T = TypeVar("T")
@@ -27,8 +27,7 @@ class MemoryStore:
     """
     States behind one lock. A crash of the process loses all of them.
 
-    A change that a step has made stays, even if the step raises. A step of this library that Ctrl-C, or any handler of
-    a signal, interrupts in the middle leaves whole states behind. More may be charged then than was used, never less.
+    A change that a step has made stays, even if the step raises.
 
     A step must not ask the store: a guard or a signal handler that does so from inside one gets a RuntimeError. A
     state that cannot be packed stays an object, which the log says once.
@@ -52,27 +51,23 @@ class MemoryStore:
         """
         See `Store.update`.
         """
-        try:
-            with self._lock:
-                if self._in_step:
-                    raise RuntimeError(NESTED)  # noqa: TRY301
-                self._in_step = True
+        with self._lock:
+            if self._in_step:
+                raise RuntimeError(NESTED)
+            self._in_step = True
+            try:
+                live = self._live
+                if len(keys) == 1 and (first := live.get(keys[0])) is not None:
+                    live.move_to_end(keys[0])
+                    return step([first])
+                states = [self._state(key) for key in keys]
                 try:
-                    live = self._live
-                    if len(keys) == 1 and (first := live.get(keys[0])) is not None:
-                        live.move_to_end(keys[0])
-                        return step([first])
-                    states = [self._state(key) for key in keys]
-                    try:
-                        return step(states)
-                    finally:
-                        if len(live) - len(self._stuck) > self._max_live:
-                            self._pack_idle(keys)
+                    return step(states)
                 finally:
-                    self._in_step = False
-        except BaseException as error:
-            note_kept(error)
-            raise
+                    if len(live) - len(self._stuck) > self._max_live:
+                        self._pack_idle(keys)
+            finally:
+                self._in_step = False
 
     def forget(self, key: str) -> None:
         """

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.errors import StoreError
 
-from .base import NESTED, note_kept
+from .base import NESTED
 from .live import LIVE, Held, Live, unpacked
 from .sqlite_file import Synchronous, connect, explained
 from .sqlite_forks import keep_track
@@ -89,26 +89,19 @@ class SqliteStore(Rows):
         """
         See `Store.update`. Nothing is kept if *step* raises, or is interrupted.
         """
-        made: tuple[T] | None = None
         try:
             with self._lock:
                 if self._in_step:
                     raise RuntimeError(NESTED)  # noqa: TRY301
                 self._in_step = True
                 try:
-                    made = self._transact(keys, step)
+                    return self._transact(keys, step)
                 finally:
                     self._in_step = False
-            return made[0]
-        except BaseException as error:
-            if made is not None:
-                note_kept(error)
-            if isinstance(error, sqlite3.Error):
-                raise explained(error, self.path, self._timeout) from error
-            raise
+        except sqlite3.Error as error:
+            raise explained(error, self.path, self._timeout) from error
 
-    def _transact(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> tuple[T]:
-        commits = False
+    def _transact(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         if self._database is None:
             self._open()
         elif self._database.in_transaction:
@@ -127,23 +120,12 @@ class SqliteStore(Rows):
                 elif packed != held.packed:
                     execute(_UPDATE, (packed, self._now(), held.mark))
                 held.packed = packed
-            made = (result,)
-            commits = True
             execute("COMMIT")
             self._live.keep(keys, taken)
-        except BaseException as error:
-            # A signal that came while it was committed is heard of here, once it is.
-            if (
-                commits
-                and not isinstance(error, sqlite3.Error)
-                and self._database
-                and not self._database.in_transaction
-            ):
-                note_kept(error)
-            else:
-                self._roll_back()
+        except BaseException:
+            self._roll_back()
             raise
-        return made
+        return result
 
     def _take(self, key: str) -> Held:
         held = self._live.take(key)

@@ -2,7 +2,6 @@
 Model files are loaded, and loaded again when they change, never in part.
 """
 
-import itertools
 import logging
 import os
 import threading
@@ -17,7 +16,6 @@ from guardrails.core.retries.model_format import MAX_BYTES
 from guardrails.offline.learning.train import write
 from guardrails.policy.model_files import CHECK_MS, ModelFiles, cold_model, read_model
 from tests.core.retries.conftest import text
-from tests.interrupting import at
 
 
 def names(files: ModelFiles) -> list[str]:
@@ -66,21 +64,6 @@ def test_a_clock_that_goes_back_does_not_stop_the_looking(path: Path) -> None:
     path.write_bytes(text())
     files.refresh(5)
     assert names(files) == [read_model(path).name]
-
-
-# A file that a signal leaves between `open` and `with` is closed by its last reference.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-def test_a_look_that_a_signal_breaks_off_anywhere_is_made_up_for(path: Path) -> None:
-    path.write_bytes(text())
-    for place in itertools.count():
-        files = ModelFiles([str(path)])
-        write(path, text(training={"days": [1, 2 + place]}))
-        reached = at(place, lambda files=files: files.refresh(CHECK_MS))  # type: ignore[misc]
-        files.refresh(2 * CHECK_MS)
-        assert names(files) == [read_model(path).name], place
-        if not reached:
-            break
-    assert place > 20
 
 
 @pytest.mark.parametrize(

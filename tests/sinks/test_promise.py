@@ -3,7 +3,6 @@ What a kill may take of the records, what waits for the disk, and files that are
 """
 
 import gc
-import itertools
 import json
 import os
 import re
@@ -12,7 +11,6 @@ import sys
 import threading
 import time
 
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,7 +19,6 @@ import pytest
 
 from guardrails.sinks import JsonLines, Record, read
 from guardrails.sinks.rotate import rotated
-from tests.interrupting import at
 from tests.sinks.conftest import NEVER_MS, Heard, numbers, python, run, together
 
 
@@ -265,25 +262,6 @@ def test_a_thread_that_waits_for_room_is_let_go_when_the_sink_is_closed(path: Pa
     thread.join(10)
     assert not thread.is_alive()
     assert sink.written + sink.dropped == 2_000
-
-
-@pytest.mark.parametrize("step", ["put", "flush"])
-def test_a_start_of_the_thread_that_a_signal_breaks_off_anywhere_is_made_up_for(tmp_path: Path, step: str) -> None:
-    for place in itertools.count():
-        path = tmp_path / f"{step} {place}.jsonl"
-        with JsonLines(path, flush_interval_ms=1) as sink:
-            if step == "flush":
-                sink._queue.append(({"n": 1}, 10))  # as the put before left it, if a signal broke that off
-            work = partial(sink.put, {"n": 1}, 10) if step == "put" else partial(sink.flush, 5)
-            reached = at(place, work, within="")
-            sink.put({"n": 2}, 10)
-            begun = time.monotonic()
-            assert sink.flush(5), place
-            assert time.monotonic() - begun < 4, place
-            assert numbers(path)[-1] == 2, place
-        if not reached:
-            break
-    assert place > 20
 
 
 def test_a_wait_for_the_disk_that_a_signal_breaks_off_anywhere_holds_up_nobody(tmp_path: Path) -> None:

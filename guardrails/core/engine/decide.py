@@ -9,7 +9,7 @@ from typing import Any
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
 from guardrails.core.guards.repeats.duplicates import in_flight
-from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up, use_approval, withdraw
+from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up, use_approval
 from guardrails.core.state.holds import NOTHING, average, lapse
 from guardrails.core.state.parking import approved, fits, forget_expired, park, waits
 from guardrails.core.state.scope_state import claim as claim_held
@@ -21,7 +21,7 @@ from guardrails.core.values.types import Denial, RetrySource, ToolCall
 from .chain import Chain
 from .decision import Decision
 from .engine import Engine, Event
-from .exhaustion import reopen, tell_turn, turn_cause, undo, used_up
+from .exhaustion import tell_turn, turn_cause, undo, used_up
 from .plan import Plan
 from .refusals import Found, over
 from .scopes import Scope, hold_all, time_left
@@ -140,15 +140,6 @@ class Ask(Event[Decision]):
         where = engine.id, state.run, marks, expired, left_ms
         made = Decision.admitted(call, pending, found, source, where)
         return made.parked(found.parking[0], park_n, chain.left_out) if found is not None and parks else made
-
-    def broken_off(self, engine: Engine, state: SessionState) -> None:
-        call = self.call
-        # The latest number is that of what broke off; a parked call has one more.
-        for pending in list(state.pending.values()):
-            if pending.id == call.id and pending.sig == call.sig and pending.n >= state.n - 2:
-                withdraw(state, pending)
-                undo(engine.chain, state, pending)
-                reopen(engine.chain, state)
 
     def _again(
         self,

@@ -12,8 +12,7 @@ from guardrails.core.state.family import join, part
 from guardrails.core.state.holds import NOTHING
 from guardrails.core.state.scope_state import open_step
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import begin_life, mend, number, time_of
-from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.state.totals import begin_life, number, time_of
 
 from .chain import Chain
 from .scopes import Scope, marks, seen
@@ -27,13 +26,9 @@ class Event(Generic[T]):
     Something that happens in a session when its clock says `now_ms`. A value; its result is a T.
     """
 
-    __slots__ = ("made", "torn")
+    __slots__ = ()
 
     now_ms: int
-    made: T
-    """Its result, once all of it has happened; not there before."""
-    torn: bool
-    """There if it was interrupted: its states are mended, and its result is not known."""
 
     @property
     def shared(self) -> bool:
@@ -47,11 +42,6 @@ class Event(Generic[T]):
         Change the states. Returns the result of the event.
         """
         raise NotImplementedError
-
-    def broken_off(self, engine: "Engine", state: SessionState) -> None:
-        """
-        Let nothing stay open in *state*, which is mended, that nobody will ever end.
-        """
 
 
 class Happened(NamedTuple):
@@ -124,27 +114,14 @@ class Engine:
 
         *clocks* are the times of the scopes, if each has its own.
         """
-        try:
-            state = states[0]
-            if self.life is not None and not state.run:
-                begin_life(state, self.life)
-            if len(states) == 1:
-                event.made = event.happen(self, state, ())
-            elif self.child:
-                event.made = self._in_family(event, states, clocks)
-            else:
-                event.made = event.happen(self, state, self._opened(event, states[1:], clocks))
-        except GuardrailsError:
-            # Said on purpose, before anything was changed.
-            raise
-        except BaseException:
-            # A signal's handler may raise anywhere, and so may a stack or a memory that is full.
-            if not hasattr(event, "made"):
-                event.torn = True
-                mend(states, child=self.child)
-                event.broken_off(self, states[0])
-            raise
-        return event.made
+        state = states[0]
+        if self.life is not None and not state.run:
+            begin_life(state, self.life)
+        if len(states) == 1:
+            return event.happen(self, state, ())
+        if self.child:
+            return self._in_family(event, states, clocks)
+        return event.happen(self, state, self._opened(event, states[1:], clocks))
 
     def _in_family(self, event: Event[T], states: Sequence[SessionState], clocks: Sequence[int] | None) -> T:
         state, root = states[0], states[-1]

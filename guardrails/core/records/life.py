@@ -2,7 +2,6 @@
 One life of a session, lived again from its records.
 """
 
-from binascii import a2b_base64
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,11 +15,9 @@ from guardrails.core.engine.events.admissions import Adopt, Expire, Note, Suspen
 from guardrails.core.engine.refusals import stopped
 from guardrails.core.guards.limits.amounts import settings_of
 from guardrails.core.state.holds import NOTHING
-from guardrails.core.state.packing import unpack
 from guardrails.core.state.parking import parked
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import put
-from guardrails.core.values.errors import SessionError, StateUnreadable
+from guardrails.core.values.errors import SessionError
 
 from .record import newer_told, newer_version
 from .recorded import WRONG, Record, advised_of, call_of, event_of, no_good, prepared_of
@@ -108,34 +105,6 @@ class Life:
         self._chain = chain
         self._ways = Ways(chain)
         self._decisions: dict[int, tuple[Decision, Way]] = {}
-        self._unseen: dict[int, Record] = {}
-        """Calls of which it is not known how they changed the state, by number."""
-
-    def misses(self, record: Record) -> bool:
-        """
-        Returns whether a number before that of *record* is missing. Raises SessionError for what is no record.
-        """
-        try:
-            after = self.state.n + 1 + len(_overdue(self.state, record["ts_ms"]))
-            return bool(record["event"] != "expire" and record["n"] > after)
-        except WRONG as error:
-            raise no_good(error, record) from error
-
-    def pass_by(self, record: Record) -> None:
-        """
-        Let *record* be of an event that cannot happen again, since what came before it is not known.
-        """
-        if record["event"] == "call":
-            self._unseen[record["n"]] = record
-
-    def stand(self, record: Record, packed: str) -> None:
-        """
-        Go on from the state *packed*, base64, that *record* says was there after an interruption.
-        """
-        try:
-            put(self.state, unpack(a2b_base64(packed)))
-        except (*WRONG, StateUnreadable) as error:
-            raise no_good(error, record) from error
 
     def live(self, record: Record, beside: Beside = ALONE) -> Replayed | None:
         """
@@ -157,7 +126,7 @@ class Life:
         if name == "expire":
             self._apply(Expire(now, record["seq"]), self._chain, beside)
             return None
-        if self.misses(record):
+        if n > self.state.n + 1 + len(_overdue(self.state, now)):
             raise SessionError(f"the records of `{self._id}` have a gap before event {n}")
         if name == "open" and "limits" in record:
             self._limits = settings_of(dict(record["limits"]))
@@ -217,7 +186,7 @@ class Life:
         return engine.apply(event, states, beside.clocks)
 
     def _settle(self, record: Record, now: int, beside: Beside) -> None:
-        settled = self._decisions.get(record["call_n"]) or self._admitted_unseen(record["call_n"])
+        settled = self._decisions.get(record["call_n"])
         if settled is not None:
             decision, way = settled
             event = Settle(
@@ -234,13 +203,6 @@ class Life:
             self._apply(Note(now), self._chain, beside)
         else:
             raise SessionError(f"event {record['n']} settles a call that is not in the records")
-
-    def _admitted_unseen(self, call_n: int) -> tuple[Decision, "Way"] | None:
-        record = self._unseen.pop(call_n, None)
-        pending = next((one for one in self.state.pending.values() if one.n == call_n), None)
-        if record is None or pending is None:
-            return None
-        return Decision.again(call_of(record), pending), self._ways.of(record)
 
 
 def _as_told(decision: Decision, record: Record) -> Decision:

@@ -8,14 +8,13 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import begin_again
 
-from .gaps import Gap, bridged, distinct
 from .life import NO_OTHERS, Life, Replayed, Rules
 from .order import kin, shares
 from .recorded import WRONG, Record, no_good
 from .together import replay_together
 
 
-__all__ = ["Gap", "Record", "Replayed", "kin", "replay", "replay_together", "shares"]
+__all__ = ["Record", "Replayed", "kin", "replay", "replay_together", "shares"]
 
 
 def replay(
@@ -24,7 +23,6 @@ def replay(
     state: SessionState | None = None,
     *,
     others: Mapping[str, Rules] = NO_OTHERS,
-    gaps: list[Gap] | None = None,
 ) -> Iterator[Replayed]:
     """
     Decides the calls of one session again from its records, in the order of their numbers.
@@ -33,8 +31,7 @@ def replay(
     child's limits are in its records, and so are the declarations of its tools. The replay starts at *state*, which holds the
     state at the end. The policies in *others* are those that the session went over to when its own files changed, by
     the names in their records. Without them, that session cannot be replayed. Raises SessionError if a number is
-    missing, since the events there are not known, and for a value that is no record. If a later record says where the
-    session stood after an interruption, it goes on from there, and *gaps* is told.
+    missing, since the events there are not known, and for a value that is no record.
 
     The records of a session alone do not tell what it shares with others: scopes, the counters and the work of its
     family. See `replay_together`.
@@ -52,4 +49,7 @@ def replay(
         if index:
             begin_again(state)
         again = Life(str(life[0].get("session_id")), chain, state, others)
-        yield from bridged(again, distinct(life), [] if gaps is None else gaps)
+        for record in life:
+            made = again.live(record)
+            if made is not None:
+                yield made

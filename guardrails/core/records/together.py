@@ -2,18 +2,14 @@
 Sessions that share something, decided again together.
 """
 
-from binascii import a2b_base64
 from collections.abc import Iterable, Iterator, Mapping
 
 from guardrails.core.engine.chain import Chain
-from guardrails.core.state.packing import unpack
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import put
 from guardrails.core.values.errors import SessionError
 
-from .gaps import INTERRUPTED, Gap, distinct
 from .life import ALONE, NO_OTHERS, Beside, Life, Replayed, Rules
-from .order import LifeKey, Stream, in_order, life_key, places_of, root_of
+from .order import LifeKey, Stream, in_order, life_key, root_of
 from .recorded import WRONG, Record, no_good
 
 
@@ -23,7 +19,6 @@ def replay_together(
     *,
     scopes: Mapping[str, Chain] | None = None,
     others: Mapping[str, Rules] = NO_OTHERS,
-    gaps: list[Gap] | None = None,
 ) -> Iterator[Replayed]:
     """
     Decides the calls of sessions that share something again, from the records of all of them, in their order. They are
@@ -31,48 +26,16 @@ def replay_together(
     *others* as `replay` takes them.
 
     Raises SessionError if a number of a session, a scope or a family is missing, since the events there are not known.
-    A value that is no record raises it too. The list *gaps* is as for `replay`. Sessions that share anything with an
-    event in a gap are in the gap too, until a record says where they stood.
+    A value that is no record raises it too.
     """
+    states = _States(chain, scopes or {}, others)
     try:
-        yield from _together(_States(chain, scopes or {}, others), records, [] if gaps is None else gaps)
+        for record in in_order(sorted(records, key=lambda record: (*life_key(record), record["n"]))):
+            made = states.life(*life_key(record)).live(record, states.beside(record))
+            if made is not None:
+                yield made
     except WRONG as error:
         raise no_good(error) from error
-
-
-def _together(states: "_States", records: Iterable[Record], gaps: list[Gap]) -> Iterator[Replayed]:
-    ordered = list(in_order(distinct(sorted(records, key=lambda record: (*life_key(record), record["n"])))))
-    # Where each of what orders events is last said to have stood.
-    stands = {
-        stream: index
-        for index, record in enumerate(ordered)
-        if record["event"] == INTERRUPTED
-        for stream in places_of(record)
-    }
-    unknown: set[Stream] = set()
-    passed: dict[LifeKey, list[int]] = {}
-    for index, record in enumerate(ordered):
-        key, streams = life_key(record), places_of(record)
-        life = states.life(*key)
-        if record["event"] == INTERRUPTED:
-            first, _ = passed.pop(key, (life.state.n + 1, 0))
-            gaps.append(Gap(key[0], first, record["n"] - 1))
-            unknown -= streams.keys()
-            states.stand(record)
-            continue
-        missing = states.missed(record) if stands else set()
-        if missing and all(stands.get(stream, -1) > index for stream in missing):
-            unknown |= missing
-        if not unknown.isdisjoint(streams):
-            # Whatever shares anything with what is not known is not known any more.
-            unknown |= streams.keys()
-            life.pass_by(record)
-            passed.setdefault(key, [record["n"], 0])[1] = record["n"]
-            continue
-        made = life.live(record, states.beside(record))
-        if made is not None:
-            yield made
-    gaps.extend(Gap(session_id, first, last) for (session_id, _), (first, last) in passed.items())
 
 
 class _States:
@@ -129,32 +92,6 @@ class _States:
             states.append(state)
             clocks.append(now_ms)
         return Beside(tuple(present), tuple(states), tuple(clocks))
-
-    def missed(self, record: Record) -> set[Stream]:
-        """
-        Returns the streams that lack an event before that of *record*: its life, a scope, its family.
-        """
-        missing: set[Stream] = set()
-        key, given = life_key(record), record.get("scopes", {})
-        if self.life(*key).misses(record):
-            missing.add(("life", *key))
-        for name, (own, run, n, _) in given.items():
-            if n != self.scope(name, own, run).n + 1:
-                missing.add(("scope", name, own, run))
-        if "family" in record and record["family"][2] != self._root(record).state.shared + 1:
-            missing.add(("family", root_of(record), record["family"][0]))
-        return missing
-
-    def stand(self, record: Record) -> None:
-        """
-        Go on from the states that *record* says were there after an interruption.
-        """
-        packed: list[str] = record["states"]
-        self.life(*life_key(record)).stand(record, packed[0])
-        if "family" in record:
-            self._root(record).stand(record, packed[-1])
-        for (name, (own, run, _, _)), state in zip(record.get("scopes", {}).items(), packed[1:], strict=False):
-            put(self.scope(name, own, run), unpack(a2b_base64(state)))
 
     def _root(self, record: Record) -> Life:
         return self.life(root_of(record), record["family"][0])

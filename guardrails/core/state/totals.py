@@ -2,14 +2,12 @@
 The transitions that every event may make: time, numbers, counters, money, limits, and whether the session goes on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 
 from guardrails.core.values.session_time import read
 from guardrails.core.values.types import Denial
 
-from .entries import LAPSED
-from .family import part
 from .state import METERS, OVERFLOW, SessionState
 
 
@@ -26,36 +24,6 @@ def begin_again(state: SessionState) -> None:
     Let a state be as new.
     """
     put(state, SessionState())
-
-
-def mend(states: Sequence[SessionState], *, child: bool = False) -> None:
-    """
-    Let *states* be whole after a step that broke off in the middle of them; that of a *child* has its root's last.
-
-    A hold without an owner is charged: the sum is then more than the true use, never less. A call whose admission is
-    gone has an unknown end. Each state draws a number that no record has, so that a replay finds the gap.
-    """
-    own = states[:-1] if child else states
-    for state in own:
-        state.n += 1
-        holds = [held for held in state.holds.values() if held.said and held.ends_ms != LAPSED]
-        open_ = list(state.pending.values())
-        cost = sum(one.cost for one in open_) + sum(one.cost for one in holds)
-        tokens = sum(one.tokens for one in open_) + sum(one.tokens for one in holds)
-        over_cost, over_tokens = max(0, state.held_cost - cost), max(0, state.held_tokens - tokens)
-        state.cost, state.held_cost = state.cost + over_cost, cost
-        state.tokens, state.held_tokens = state.tokens + over_tokens, tokens
-        state.parked = sum(one.parked is not None for one in open_)
-        known = {one.seq for one in open_}
-        for entry in state.window:
-            if entry.status == "running" and entry.seq not in known:
-                entry.status = "expired"
-        state.latest = {entry.sig: entry.seq for entry in state.window}
-        state.results = {entry.result_hash: entry.seq for entry in state.window if entry.status in ("ok", "error")}
-    if child:
-        if own[0].family is not None:
-            part(own[0], states[-1], "", event=False)
-        states[-1].shared += 1
 
 
 def put(state: SessionState, other: SessionState) -> None:

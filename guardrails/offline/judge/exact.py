@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from guardrails.core.records.life import Rules
 from guardrails.core.records.record import newer_told, newer_version
-from guardrails.core.records.replay import Gap, Record, Replayed, kin, replay, replay_together, shares
+from guardrails.core.records.replay import Record, Replayed, kin, replay, replay_together, shares
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.readers import Report, open_calls, open_lines
 from guardrails.offline.readers.base import MAX_NAMED
@@ -61,8 +61,6 @@ class Exactness:
     calls: int = 0
     differing: int = 0
     """Calls that are decided otherwise, and sessions that cannot be replayed."""
-    gaps: int = 0
-    """Interruptions that the records tell of: the events in them are not decided again, those after them are."""
     broken_lines: int = 0
     notices: list[str] = field(default_factory=list)
     """What was met on the way: files that are cut off, lines that are too long."""
@@ -117,8 +115,7 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
         if any(map(shares, records)):
             sharing.append(records)
         else:
-            gaps: list[Gap] = []
-            _replay(session_id, replay(policy.chain, records, others=known, gaps=gaps), found, gaps)
+            _replay(session_id, replay(policy.chain, records, others=known), found)
     _replay_sharing(policy, sharing, known, found)
     if not found.calls and found.same:
         raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
@@ -137,12 +134,11 @@ def _replay_sharing(policy: Policy, lives: list[list[Record]], known: Mapping[st
         found.differs(Difference(first, None, None, str(error), "cannot be replayed"))
         return
     for group in groups:
-        gaps: list[Gap] = []
-        again = replay_together(policy.chain, group, scopes=policy.scopes, others=known, gaps=gaps)
-        _replay(group[0]["session_id"], again, found, gaps)
+        again = replay_together(policy.chain, group, scopes=policy.scopes, others=known)
+        _replay(group[0]["session_id"], again, found)
 
 
-def _replay(session_id: str, again: Iterator[Replayed], found: Exactness, gaps: list[Gap]) -> None:
+def _replay(session_id: str, again: Iterator[Replayed], found: Exactness) -> None:
     try:
         for one in again:
             found.calls += 1
@@ -150,13 +146,6 @@ def _replay(session_id: str, again: Iterator[Replayed], found: Exactness, gaps: 
                 found.differs(_difference(one.record["session_id"], one))
     except GuardrailsError as error:
         found.differs(Difference(session_id, None, None, str(error), "cannot be replayed"))
-    for gap in gaps:
-        found.gaps += 1
-        if found.gaps <= MAX_NAMED:
-            events = f"event {gap.first}" if gap.first == gap.last else f"events {gap.first} to {gap.last}"
-            found.notices.append(
-                f"`{gap.session_id}` was interrupted: {events} cannot be decided again, what follows is"
-            )
 
 
 def _difference(session_id: str, one: Replayed) -> Difference:

@@ -14,7 +14,6 @@ from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.plan import Plan
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.logs import log
-from guardrails.session.interrupts import end, let_go
 from guardrails.session.off_loop import later
 from guardrails.session.retrying import aretried
 
@@ -46,54 +45,46 @@ class AwaitedCalls(Adapted):
         decision, plan = (
             await self._adecide(tool, arguments, id, execute) if blocks else self._decide(tool, arguments, id, execute)
         )
-        result: object
-        try:
+        if decision.envelope is not None:
+            if await self._aasks(decision):
+                decision, plan = await self._adecide(tool, arguments, decision.call.id, execute)
             if decision.envelope is not None:
-                if await self._aasks(decision):
-                    decision, plan = await self._adecide(tool, arguments, decision.call.id, execute)
-                if decision.envelope is not None:
-                    return decision.envelope
-            if log.isEnabledFor(INFO):
-                log.info("executing tool", extra={"tool": tool, "session": self.id})
-            before = CALLER.set(self)
-            try:
-                limit = None
-                if plan.timeout_ms is not None or decision.left_ms is not None:
-                    threaded = plan.timeout_ms is None and not is_async(execute)
-                    limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
-                if limit is None:
-                    result = execute(tool, decision.call.arguments)
-                    if type(result) is CoroutineType or inspect.isawaitable(result):
-                        held = limit_of(plan.tool, None, decision.left_ms, threaded=False)
-                        late = partial(self._late, decision, plan)
-                        result = await (result if held is None else in_time(result, held, late))
-                    if type(result) not in PLAIN:
-                        result = await self._reading(decision, plan).gathered(result)
-                else:
-                    late, reading = partial(self._late, decision, plan), self._reading(decision, plan)
-                    result = await within(limit, execute, decision.call, late, reading)
-            except Exception as error:
-                if bool(self._passes) and await self.off_loop(self._passed, decision, error):
-                    raise
-                envelope = await self._asettle(decision, plan, error) if blocks else self._settle(decision, plan, error)
-            except BaseException as error:
-                if blocks and _is_cancelled(error):
-                    await self._asettle(decision, plan, error)
-                # Whatever else stops it ends the loop, or the coroutine: nothing is awaited any more.
-                elif not self._passes or stops(error) or not await self.off_loop(self._passed, decision, error):
-                    self._settle(decision, plan, error)
-                raise
+                return decision.envelope
+        if log.isEnabledFor(INFO):
+            log.info("executing tool", extra={"tool": tool, "session": self.id})
+        result: object
+        before = CALLER.set(self)
+        try:
+            limit = None
+            if plan.timeout_ms is not None or decision.left_ms is not None:
+                threaded = plan.timeout_ms is None and not is_async(execute)
+                limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
+            if limit is None:
+                result = execute(tool, decision.call.arguments)
+                if type(result) is CoroutineType or inspect.isawaitable(result):
+                    held = limit_of(plan.tool, None, decision.left_ms, threaded=False)
+                    late = partial(self._late, decision, plan)
+                    result = await (result if held is None else in_time(result, held, late))
+                if type(result) not in PLAIN:
+                    result = await self._reading(decision, plan).gathered(result)
             else:
-                envelope = (
-                    await self._asettle(decision, plan, result) if blocks else self._settle(decision, plan, result)
-                )
-            finally:
-                leave(before)
+                late, reading = partial(self._late, decision, plan), self._reading(decision, plan)
+                result = await within(limit, execute, decision.call, late, reading)
+        except Exception as error:
+            if bool(self._passes) and await self.off_loop(self._passed, decision, error):
+                raise
+            envelope = await self._asettle(decision, plan, error) if blocks else self._settle(decision, plan, error)
         except BaseException as error:
-            # A task that is cancelled has seen to it in the thread of its store.
-            if not (blocks and _is_cancelled(error)):
-                end(self, decision, plan, error)
+            if blocks and _is_cancelled(error):
+                await self._asettle(decision, plan, error)
+            # Whatever else stops it ends the loop, or the coroutine: nothing is awaited any more.
+            elif not self._passes or stops(error) or not await self.off_loop(self._passed, decision, error):
+                self._settle(decision, plan, error)
             raise
+        else:
+            envelope = await self._asettle(decision, plan, result) if blocks else self._settle(decision, plan, result)
+        finally:
+            leave(before)
         if plan.auto_ms is None:
             return envelope
         return await aretried(self, decision, envelope, arguments, execute)
@@ -105,12 +96,8 @@ class AwaitedCalls(Adapted):
             return self._decide(tool, arguments, call_id, execute)
         decide = partial(self._decide, tool, arguments, call_id, execute, tells=False)
         made = await self._away(decide, lambda made: self._let_go(made[0]))
-        try:
-            if self._on_decision is not None:
-                self._tell(made[0])
-        except BaseException:
-            let_go(self, made[0])
-            raise
+        if self._on_decision is not None:
+            self._tell(made[0])
         return made
 
     def _let_go(self, made: object) -> None:

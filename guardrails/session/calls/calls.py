@@ -29,7 +29,6 @@ from guardrails.core.values.tool_name import MAX_CHARS
 from guardrails.core.values.types import NO_TIME, Outcome
 from guardrails.session.approval import Approver
 from guardrails.session.growing import grow
-from guardrails.session.interrupts import Step, end, let_go, recovered
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
 from guardrails.session.retrying import bounded, retried, would_block
@@ -94,52 +93,45 @@ class Calls(Passing):
         Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
         decision, plan = self._decide(tool, arguments, id, execute)
-        result: object
-        try:
+        if decision.envelope is not None:
+            if self._asks(decision):
+                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
             if decision.envelope is not None:
-                if self._asks(decision):
-                    decision, plan = self._decide(tool, arguments, decision.call.id, execute)
-                if decision.envelope is not None:
-                    return decision.envelope
-            if plan.auto_ms is not None and would_block(self):
-                decision.call.attempt = 0
-            if log.isEnabledFor(INFO):
-                log.info("executing tool", extra={"tool": tool, "session": self.id})
-            # Read first: a signal may come between a `set` and the name for what it returns.
-            before = CALLER.get()
-            try:
-                CALLER.set(self)
-                limit = None
-                if plan.timeout_ms is not None or decision.left_ms is not None:
-                    limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
-                if limit is None:
-                    result = execute(tool, decision.call.arguments)
-                else:
-                    reading = self._reading(decision, plan)
-                    run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
-                    result = with_timeout(run, limit, partial(self._settle, decision, plan))
-                if type(result) not in PLAIN:
-                    if inspect.isawaitable(result):
-                        result = not_awaited(result)
-                    elif self._passes:
-                        result = self._reading(decision, plan).drained(result)
-            except Exception as error:  # a tool may raise anything; the model reads it as data
-                if self._passes and self._passed(decision, error):
-                    raise
-                # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
-                envelope = self._settle(decision, plan, error)
-            except BaseException as error:
-                if not self._passes or not self._passed(decision, error):
-                    self._settle(decision, plan, error)
-                raise
+                return decision.envelope
+        if plan.auto_ms is not None and would_block(self):
+            decision.call.attempt = 0
+        if log.isEnabledFor(INFO):
+            log.info("executing tool", extra={"tool": tool, "session": self.id})
+        result: object
+        before = CALLER.set(self)
+        try:
+            limit = None
+            if plan.timeout_ms is not None or decision.left_ms is not None:
+                limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
+            if limit is None:
+                result = execute(tool, decision.call.arguments)
             else:
-                envelope = self._settle(decision, plan, result)
-            finally:
-                CALLER.set(before)
+                reading = self._reading(decision, plan)
+                run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
+                result = with_timeout(run, limit, partial(self._settle, decision, plan))
+            if type(result) not in PLAIN:
+                if inspect.isawaitable(result):
+                    result = not_awaited(result)
+                elif self._passes:
+                    result = self._reading(decision, plan).drained(result)
+        except Exception as error:  # a tool may raise anything; the model reads it as data
+            if self._passes and self._passed(decision, error):
+                raise
+            # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
+            envelope = self._settle(decision, plan, error)
         except BaseException as error:
-            # Ctrl-C may come between any two lines: what was admitted is not left open.
-            end(self, decision, plan, error)
+            if not self._passes or not self._passed(decision, error):
+                self._settle(decision, plan, error)
             raise
+        else:
+            envelope = self._settle(decision, plan, result)
+        finally:
+            CALLER.reset(before)
         return envelope if plan.auto_ms is None else retried(self, decision, envelope, arguments, execute)
 
     # The shell itself
@@ -165,29 +157,19 @@ class Calls(Passing):
             call.places = places_of(locates, call, plan.tool)
         if plan.auto_ms is not None and execute is not asked and execute is not claiming:
             call.note_attempt(self._attempts.get((call.id, call.sig), 1), arguments)
-        decision, ask = None, Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
+        ask = Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
         failed = "clock"
         try:
             ask.now_ms = self._now() if plan.deny_on_error else self._time()
             failed = "store"
             decision = self._store.update(self._all_keys, partial(engine.apply, ask))
-            if self._records is not None:
-                self._records.decided(decision, plan)
-        except BaseException as error:
-            # A store or a clock that fails is a guard that fails; what a signal raises is raised on.
-            step, hand = Step(engine, self._all_keys, ask), lambda records, made: records.decided(made, plan)
-            kept = recovered(self, step, error, hand, decision)
-            if kept:
-                let_go(self, decision or ask.made)
-            if kept or not isinstance(error, Exception):
-                raise
+        except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
             log.error("%s failed: %s", failed, error, extra={"session": self.id})
             decision = undecided(self.id, ask, error, failed)
-        try:
-            return self._answered(decision, plan, arguments, execute, tells=tells)
-        except BaseException:
-            let_go(self, decision)
-            raise
+        else:
+            if self._records is not None:
+                self._records.decided(decision, plan)
+        return self._answered(decision, plan, arguments, execute, tells=tells)
 
     def _answered(
         self, decision: Decision, plan: Plan, arguments: Any, execute: Execute, *, tells: bool
@@ -243,23 +225,19 @@ class Calls(Passing):
         if prepared.outcome.error_type is not None and self.policy.model_files is not None:
             self.policy.model_files.refresh(now)
 
-        over, completion = Settle(now, decision, prepared, plan), None
+        over = Settle(now, decision, prepared, plan)
         if decision.call.attempt and prepared.outcome.error_type is not None:
             bounded(self, over)
         try:
             envelope, completion = self._store.update(self._all_keys, partial(self._engine.apply, over))
-            if self._records is not None:
-                self._records.settled(decision, prepared, completion)
-        except BaseException as error:
-            step, done = Step(self._engine, self._all_keys, over), None if completion is None else (None, completion)
-            hand = lambda records, made: records.settled(decision, prepared, made[1])  # noqa: E731
-            if recovered(self, step, error, hand, done) or not isinstance(error, Exception):
-                raise
-            # The tool has run: its result is never lost.
+        except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
             envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion = replace(completion, n=0)
+        else:
+            if self._records is not None:
+                self._records.settled(decision, prepared, completion)
         self._settled(decision, prepared, completion, envelope)
         return envelope
 

@@ -50,7 +50,7 @@ class Change:
         self._fresh = False
         """Whether the states are as the server said in this very change, all at once."""
         self._number = 0
-        self.sent = self.written = False
+        self.sent = False
 
     @property
     def states(self) -> list[SessionState]:
@@ -173,7 +173,7 @@ class Change:
         self._taken = []
 
     def _written(self) -> None:
-        self.sent, self.written = False, True
+        self.sent = False
         self._wire.last = self._number
         mark = self._wire.mark(self._number)
         for held, now in zip(self._taken, self._packed, strict=True):

@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeVar
 
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.errors import StoreError
-from guardrails.stores.base import NESTED, note_kept
+from guardrails.stores.base import NESTED
 from guardrails.stores.live import LIVE, Live
 from guardrails.stores.turns import Turns
 
@@ -26,8 +26,6 @@ from .wire import Cut, Refused, Wire
 
 T = TypeVar("T")
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
-SETTLED: Final = 16
-"""How often the server is asked, each time interrupted by another signal, whether what was interrupted is kept."""
 _PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 0.25
 
@@ -82,35 +80,19 @@ class RedisStore(Rows):
         until = time.monotonic() + self._timeout
         ticket = turns.ticket()
         own.busy = True
-        made: tuple[T] | None = None
         try:
             if not turns.wait(keys, ticket, until):
                 raise StoreError(
                     f"other threads used the store `{self.place}` for {self._timeout:g} s: see what it waits for"
                 )
-            made = (self._change(keys, step, until),)
-            return made[0]
+            return self._change(keys, step, until)
         finally:
-            # No call outside of the inner `try`: Ctrl-C comes before or after one, and the keys are to be given back.
-            # No loop either: of two signals at once, the second is raised where it jumps back.
-            interrupted = None
+            own.busy = False
             try:
                 turns.leave(keys, ticket)
-            except BaseException as error:  # noqa: BLE001  given on below
-                interrupted = error
-                try:
-                    turns.leave(keys, ticket)
-                except BaseException:  # noqa: BLE001
-                    try:
-                        turns.leave(keys, ticket)
-                    except BaseException:  # noqa: BLE001
-                        turns.leave(keys, ticket)
-            finally:
-                own.busy = False
-            if interrupted is not None:
-                if made is not None:
-                    note_kept(interrupted)
-                raise interrupted
+            except BaseException:
+                turns.leave(keys, ticket)  # Ctrl-C came first: a key that stays taken would stop all others
+                raise
 
     def _change(self, keys: Sequence[str], step: Callable[[list[SessionState]], T], until: float) -> T:
         wires, wire = self._wires, self._wire()
@@ -145,18 +127,8 @@ class RedisStore(Rows):
             return result  # noqa: TRY300
         except Exception:
             raise
-        except BaseException as error:
-            # Ctrl-C, of which nobody knows whether it came before the commit or after it: the server says so.
-            for _ in range(SETTLED):
-                try:
-                    wire.drop()
-                    if change.written or (change.sent and change.settled(_limit(until))):
-                        note_kept(error)
-                    break
-                except (*FAILURES, StoreError):
-                    break
-                except BaseException:  # noqa: BLE001, S112  interrupted again
-                    continue
+        except BaseException:
+            wire.drop()  # an answer may be on its way
             raise
         finally:
             if self._wires is wires:

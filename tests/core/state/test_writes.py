@@ -23,10 +23,6 @@ EXCEPT = {
     ("core/guards/settings.py", "cls"),
     ("core/guards/settings.py", "made"),
     ("core/engine/chain.py", "settings"),
-    # What came of an event; the states that it concerns are written to by `core/state`.
-    ("core/engine/engine.py", "event"),
-    # What a replay says that it could not decide again: the list of whoever asks.
-    ("core/records", "gaps"),
 }
 """(file, or folder, and the name that is written to)"""
 NAMED = ("state", "states", "admission", "window")

@@ -109,17 +109,6 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
     return b"".join((head, table, struct.pack(f"<{len(tools)}H", *tools), window, totals))
 
 
-def shown(state: SessionState) -> bytes:
-    """
-    Returns the same for a record, without the arguments that are shown to a person who is asked.
-    """
-    copy = unpack(pack(state))
-    for pending in copy.pending.values():
-        if pending.parked is not None:
-            pending.parked.shown = ""
-    return pack(copy)
-
-
 def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
     yield "i", state.run
     yield "l", state.limits
