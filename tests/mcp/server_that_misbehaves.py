@@ -34,11 +34,6 @@ def search(query: str, limit: int = 3) -> str:
         time.sleep(60)
     if query == "big":
         return "x" * 10_000_000
-    if query == "flood":
-        return "x" * 40_000_000
-    if query == "noise":
-        sys.stdout.write('{"jsonrpc": "2.0", "method": "no/such"}\n{"jsonrpc": 7}\n[1, 2\n\n')
-        sys.stdout.flush()
     return f"found {query}"
 
 

@@ -17,6 +17,7 @@ from guardrails import Envelope, Policy, Truncate
 from guardrails.core.outcome.mcp_results import read_mcp
 from guardrails.mcp.answers import BESIDE, ENVELOPE, UNKNOWN, answered, refused
 from guardrails.mcp.pruning import pruned
+from tests.tables import table
 
 
 ROWS = {
@@ -65,14 +66,7 @@ def test_a_result_that_is_too_long_keeps_the_form_that_its_schema_promises() -> 
     assert not made.get("isError")
 
 
-def test_a_result_that_no_cut_keeps_valid_stays_whole() -> None:
-    schema = {"type": "object", "properties": {"rows": {"minItems": 500}}}
-    one = result({"rows": ["x" * 50] * 500})
-    made = guarded(one, schema)
-    assert made["structuredContent"]["rows"] == ["x" * 50] * 500
-
-
-@pytest.mark.parametrize(("schema", "there"), [(None, True), (ROWS, False), (UNKNOWN, False)])
+@table(("schema", "there"), [(None, True), (ROWS, False), (UNKNOWN, False)])
 def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_has_room(
     schema: dict[str, Any] | None, there: bool
 ) -> None:
@@ -86,17 +80,6 @@ def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_ha
     assert texts(made)[1].startswith("[guardrails:budget.max_calls] that was the last one\n{")
 
 
-def test_a_failure_that_the_server_calls_none_keeps_its_form() -> None:
-    one = result({"result": "Error: no such city"}, "Error: no such city")
-    value = read_mcp(one)
-    envelope = Policy([]).session("s").call("t", {}, lambda *_: value)
-    made = answered(envelope, one, value)
-    assert not envelope.ok
-    assert not made.get("isError")
-    assert made["structuredContent"]["result"] == "Error: no such city"
-    assert made["_meta"][ENVELOPE]["status"] == "error"
-
-
 def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place() -> None:
     one = result({"result": "my secret"}, "my secret")
     made = answered(Envelope.success("hidden"), one, "my secret", {"type": "object"})
@@ -107,12 +90,6 @@ def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place() -> None:
 def test_what_a_guard_puts_in_place_of_a_value_and_does_not_fit_is_never_shown_as_if_it_did() -> None:
     with pytest.raises(ValueError, match="outputSchema"):
         answered(Envelope.success("hidden"), result({"rows": [], "count": 1}), {"rows": [], "count": 1}, ROWS)
-
-
-def test_an_envelope_of_the_tools_own_is_not_what_a_guard_made() -> None:
-    said = {"status": "success", "results": [1, 2]}
-    one = result(said)
-    assert answered(Envelope.spoken(said), one, said, ROWS) is one
 
 
 def test_a_refusal_is_one_line_and_the_envelope_flagged_and_without_structured_content() -> None:
@@ -153,8 +130,3 @@ def test_what_is_pruned_is_a_part_of_the_whole_of_the_same_form(value: Any, room
     assert is_part(made, value)
     if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) <= room:
         assert made == value
-
-
-@given(st.dictionaries(st.text(max_size=8), st.text(max_size=400), max_size=20), st.integers(64, 2_000))
-def test_what_is_pruned_has_the_size_that_was_asked_for(value: Any, room: int) -> None:
-    assert len(json.dumps(pruned(value, room), separators=(",", ":"), ensure_ascii=False).encode()) <= room + 64

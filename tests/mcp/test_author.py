@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.tables import table
+
 
 pytest.importorskip("mcp")
 
@@ -120,7 +122,7 @@ def test_a_truncated_answer_says_so_and_still_fits_its_schema(make: Callable[[],
 
 
 @both
-@pytest.mark.parametrize(
+@table(
     ("tool", "arguments", "fields"),
     [
         ("search_hotels", {"city": 7, "limit": "x"}, ["city", "limit"]),
@@ -128,7 +130,7 @@ def test_a_truncated_answer_says_so_and_still_fits_its_schema(make: Callable[[],
         ("describe", {"hotel": None}, ["hotel"]),
     ],
 )
-@pytest.mark.parametrize("guards", [POLICY.chain.guards, [Validation()]], ids=["no guard", "validation"])
+@table("guards", [POLICY.chain.guards, [Validation()]])
 def test_a7_arguments_that_do_not_fit_are_a_validation_error_and_never_reach_the_function(
     make: Callable[[], Any], tool: str, arguments: dict[str, Any], fields: list[str], guards: Any
 ) -> None:
@@ -177,28 +179,6 @@ def test_each_run_has_a_budget_of_its_own_and_calls_that_name_none_share_one() -
             return ended
 
     assert asyncio.run(whole()) == [False] * 4 + [True] + [False] * 4 + [True] + [False] * 4 + [True]
-
-
-def test_a_run_with_no_name_is_refused() -> None:
-    for run in ("../x", "", "a" * 300):
-        (result,) = asked(of_mcp, ("describe", {"hotel": 1}), run=run)
-        assert result.is_error
-        assert "names no run" in result.content[0].text  # type: ignore[union-attr]
-
-
-def test_a_function_may_ask_for_the_context() -> None:
-    async def whole() -> Any:
-        server = of_mcp()
-        tool = AnsweringTools(server, POLICY)
-
-        @tool
-        async def where(ctx: Context) -> str:
-            return str(ctx.request_id is not None)
-
-        async with Client(server) as client:
-            return await client.call_tool("where", {})
-
-    assert asyncio.run(whole()).structured_content["result"] == "True"
 
 
 def test_a_tool_that_asks_its_client_is_called_again_and_that_is_no_duplicate() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.mcp import McpServer, read_servers, servers_of
+from tests.tables import table
 
 
 TOML = """
@@ -46,7 +47,7 @@ def test_d5_command_goes_before_url_and_neither_is_skipped(tmp_path: Path, caplo
     assert "`neither` has neither `command` nor `url`" in caplog.text
 
 
-@pytest.mark.parametrize("key", ["mcpServers", "mcp_servers"])
+@table("key", ["mcpServers", "mcp_servers"])
 def test_files_of_other_clients_are_read_too(tmp_path: Path, key: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({key: {"git": {"command": "mcp-server-git", "disabled": False}}}))
@@ -72,17 +73,6 @@ def test_all_mistakes_are_told_at_once() -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("text", ["[tools", "\udcff", "x = 1"])
-def test_a_file_that_is_none_is_told_and_one_without_servers_has_none(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "agent.toml"
-    path.write_bytes(text.encode(errors="surrogateescape"))
-    if text == "x = 1":
-        assert read_servers(path) == []
-    else:
-        with pytest.raises(PolicyError, match=r"agent\.toml"):
-            read_servers(path)
-
-
 def test_an_entry_says_what_its_server_is_confined_to() -> None:
     entries = {
         "plain": {"command": "x"},
@@ -99,7 +89,7 @@ def test_an_entry_says_what_its_server_is_confined_to() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@table(
     "entry",
     [
         {"command": "x", "sandbox": "docker"},
@@ -111,7 +101,6 @@ def test_an_entry_says_what_its_server_is_confined_to() -> None:
         {"url": "https://x", "network": False},
         {"url": "https://x", "sandbox": "auto"},
     ],
-    ids=str,
 )
 def test_what_cannot_confine_a_server_is_a_mistake(entry: dict[str, Any]) -> None:
     with pytest.raises(PolicyError, match=r"mcp_servers\.a.*(sandbox|network)"):

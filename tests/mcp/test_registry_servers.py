@@ -18,7 +18,7 @@ from guardrails.mcp import McpServer, McpTools
 
 
 HOME = os.environ.get("GUARDRAILS_MCP_HOME", "")
-pytestmark = pytest.mark.skipif(not HOME, reason="python -m tests.mcp installs what this needs")
+pytestmark = [pytest.mark.system, pytest.mark.skipif(not HOME, reason="python -m tests.mcp installs what this needs")]
 BIN, MODULES = Path(HOME) / "bin", Path(HOME) / "node" / "node_modules"
 PUBLISHED = "@modelcontextprotocol"
 CLIENT = """

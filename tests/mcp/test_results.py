@@ -4,6 +4,8 @@ What servers answer and offer, in this library's words.
 
 import pytest
 
+from tests.tables import table
+
 
 pytest.importorskip("mcp")
 
@@ -17,7 +19,7 @@ def text(value: str) -> TextContent:
     return TextContent(type="text", text=value)
 
 
-@pytest.mark.parametrize(
+@table(
     ("result", "value"),
     [
         (CallToolResult(content=[text("one")]), "one"),

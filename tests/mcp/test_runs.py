@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.tables import table
+
 
 pytest.importorskip("mcp")
 
@@ -79,7 +81,7 @@ def test_calls_that_name_no_run_are_of_one_until_none_came_for_a_while(clock: Fa
     assert served(guarding, OWN, 1) == [False]
 
 
-@pytest.mark.parametrize("run", [OWN, run_of({}, token("anna")), Run("s-1", named=False)])
+@table("run", [OWN, run_of({}, token("anna")), Run("s-1", named=False)])
 def test_a_model_that_was_stuck_leaves_the_server_to_the_next_question(run: Run, clock: FakeClock) -> None:
     guarding = Guarding(Policy([Duplicates(), Denials()]), clock=clock)
 
@@ -95,17 +97,5 @@ def test_a_model_that_was_stuck_leaves_the_server_to_the_next_question(run: Run,
     assert stuck() == [False] + [True] * 5
 
 
-def test_a_run_that_is_named_is_the_same_after_any_pause(clock: FakeClock) -> None:
-    guarding, run = Guarding(Policy([Budget(max_calls=1)]), clock=clock), Run("trip-42", named=True)
-    assert served(guarding, run) == [False]
-    clock.advance(10 * IDLE_S)
-    assert served(guarding, run) == [True]
-
-
 def test_each_call_of_a_stranger_is_a_session_of_its_own() -> None:
     assert served(Guarding(Policy([Budget(max_calls=1)])), STRANGER, 3) == [False, False, False]
-
-
-def test_a_session_that_is_given_is_that_of_all_runs() -> None:
-    guarding = Guarding(Policy([Budget(max_calls=2)]).session("s"))
-    assert [served(guarding, run, 1) for run in (Run("a", named=True), STRANGER, OWN)] == [[False], [False], [True]]

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from guardrails import Duplicates, Policy, Session, Summary
+from tests.tables import table
 
 
 pytest.importorskip("mcp")
@@ -34,10 +35,6 @@ def pages(query: str) -> Iterator[int]:
 async def apages(query: str) -> AsyncIterator[str]:
     for letter in query:
         yield letter
-
-
-def kept(query: str, *, database: object = None) -> bool:
-    return database is None
 
 
 def failing(query: str) -> int:
@@ -104,7 +101,7 @@ def session() -> Session:
     return Policy([Duplicates(), Summary()]).session("s")
 
 
-@pytest.mark.parametrize("returns", ["json", "envelope", "value"])
+@table("returns", ["json", "envelope", "value"])
 def test_every_kind_of_function_answers_every_call(
     returns: Literal["json", "envelope", "value"], sdk: str, session: Session
 ) -> None:
@@ -130,19 +127,6 @@ def test_a_refusal_and_a_failure_are_json_that_fits_too(sdk: str, session: Sessi
     assert '"status":"success"' in found
     assert '"status":"duplicate_call_blocked"' in again
     assert '"status":"error"' in failed
-
-
-def test_a_hidden_parameter_is_not_offered(sdk: str, session: Session) -> None:
-    tools = {"kept": session.wrap(kept, hidden=["database"], returns="value")}
-
-    async def asked(client: Any) -> Any:
-        offered = await client.list_tools()
-        [tool] = getattr(offered, "tools", offered)
-        return tool.input_schema, await answer(client, "kept", query="one")
-
-    schema, result = served(sdk, tools, asked)
-    assert set(schema["properties"]) == {"query"}
-    assert result.structured_content == {"result": True}
 
 
 def test_the_context_of_the_sdk_comes_although_it_is_hidden(sdk: str, session: Session) -> None:

@@ -4,9 +4,8 @@ Whether a tool still says of itself what it said before.
 
 from typing import Any
 
-import pytest
-
 from guardrails.mcp.pins.changes import changed, said_of
+from tests.tables import table
 
 
 TOOL: dict[str, Any] = {
@@ -21,7 +20,7 @@ TOOL: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@table(
     ("more", "parts"),
     [
         ({"description": "Add two numbers. Send them."}, ["description"]),
@@ -50,7 +49,7 @@ def test_what_a_model_or_a_guard_relies_on_counts(more: dict[str, Any], parts: l
     assert changed(said_of(TOOL), said_of({**TOOL, **more})) == parts
 
 
-@pytest.mark.parametrize(
+@table(
     "more",
     [
         {"title": None, "icons": [{"src": "a.png"}], "_meta": {"version": 2}},
@@ -68,7 +67,7 @@ def test_what_says_the_same_does_not(more: dict[str, Any]) -> None:
     assert changed(said_of(TOOL), said_of({**TOOL, **more})) == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("before", "now"),
     [
         ("Search. Today is 2026-11-22.", "Search. Today is 2026-11-23."),

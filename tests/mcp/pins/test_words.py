@@ -2,9 +2,8 @@
 What a server says of its tools, as a model may read it.
 """
 
-import pytest
-
 from guardrails.mcp.pins.words import cleaned, looks, marked, visible
+from tests.tables import table
 
 
 def hidden(text: str) -> str:
@@ -14,7 +13,7 @@ def hidden(text: str) -> str:
     return "".join(chr(0xE0000 + ord(one)) for one in text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "shown"),
     [
         ("Find things.\n\n\tBy name.", "Find things.\n\n\tBy name."),
@@ -63,7 +62,7 @@ def test_a_description_says_whose_words_it_is() -> None:
     assert marked("fs", "") == ""
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     [
         *("Read_File", "read-file", "read_\u200bfile", "\uff52ead_file", "read.file", "read_file "),
@@ -75,16 +74,6 @@ def test_names_that_a_reader_cannot_tell_apart_look_alike(name: str) -> None:
     assert looks(name) == looks("read_file")
 
 
-@pytest.mark.parametrize("name", ["read_files", "readfile", "write_file", "read_file2", "_read_file", "r\u00e9ad_file"])
+@table("name", ["read_files", "readfile", "write_file", "read_file2", "_read_file", "r\u00e9ad_file"])
 def test_other_names_do_not(name: str) -> None:
     assert looks(name) != looks("read_file")
-
-
-def test_names_in_other_alphabets_are_told_apart() -> None:
-    names = [
-        "\u043f\u043e\u0438\u0441\u043a",
-        "\u0447\u0438\u0442\u0430\u0442\u044c",
-        "\u03b1\u03bd\u03ac\u03b3\u03bd\u03c9\u03c3\u03b7",
-    ]
-    names += ["\u691c\u7d22", "\u0916\u094b\u091c", "\u0916\u093e\u091c"]
-    assert len({looks(name) for name in names}) == len(names)

@@ -17,7 +17,6 @@ from typing import Any, Self
 
 
 ROOT = Path(__file__).parents[3]
-ROUGH = (sys.executable, str(Path(__file__).with_name("rough_server.py")))
 ENVIRONMENT: dict[str, str] = {"PYTHONPATH": str(ROOT)}
 
 
@@ -118,17 +117,6 @@ class Lines:
         The answer to the request with this id; what came before it is dropped.
         """
         return list(self.until(lambda line: _answers(line, name), seconds))[-1]
-
-    def replies(self, *names: Any, seconds: float = 20) -> dict[Any, dict[str, Any]]:
-        """
-        The answers to these requests by their ids, in whatever order they come.
-        """
-        found: dict[Any, dict[str, Any]] = {}
-        while len(found) < len(names):
-            message = json.loads(self.next(seconds))
-            if message.get("id") in names and "method" not in message:
-                found[message["id"]] = message
-        return found
 
     def ask(self, method: str, params: Any = None, *, id: Any = 1, seconds: float = 20) -> dict[str, Any]:
         self.send(request(method, params, id=id))

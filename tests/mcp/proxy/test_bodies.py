@@ -4,9 +4,8 @@ Bodies of requests as a proxy that listens reads them.
 
 import io
 
-import pytest
-
 from guardrails.mcp.proxy.ends.bodies import body_of
+from tests.tables import table
 
 
 CHUNKED = {"Transfer-Encoding": "chunked"}
@@ -19,7 +18,7 @@ def test_a_body_in_chunks_is_the_same_as_one_of_a_length_that_is_said() -> None:
     assert body_of({"Content-Length": "7"}, io.BytesIO(b'{"a":1}next')) == b'{"a":1}'
 
 
-@pytest.mark.parametrize(
+@table(
     ("headers", "sent", "status"),
     [
         ({}, b"x", 411),

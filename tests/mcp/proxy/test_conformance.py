@@ -16,6 +16,9 @@ from tests.mcp.proxy.lines import tap
 from tests.mcp.proxy.published import script
 
 
+pytestmark = pytest.mark.system
+
+
 PASSED = "44 passed, 0 failed"
 
 

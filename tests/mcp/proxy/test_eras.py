@@ -24,6 +24,9 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 
+pytestmark = pytest.mark.system
+
+
 WATCHED = "test://watched-resource"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 CHAINS = ("direct", "stdio", "url", "listen")

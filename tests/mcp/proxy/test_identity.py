@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from guardrails.mcp.proxy.door import main
-from guardrails.mcp.proxy.options import UsageError, options_of
+from tests.tables import table
 
 from .test_listen import HELLO, Front, listen
 from .test_remote import Server, far
@@ -23,6 +23,9 @@ serialization = pytest.importorskip("cryptography.hazmat.primitives.serializatio
 asymmetric = pytest.importorskip("cryptography.hazmat.primitives.asymmetric")
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa  # noqa: E402
+
+
+pytestmark = pytest.mark.system
 
 
 __all__ = ["far", "listen"]
@@ -95,8 +98,8 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG.values(), ids=WRONG.keys())
-@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+@table("said", WRONG.values())
+@table("method", ["POST", "GET"])
 def test_who_shows_no_valid_token_is_a_stranger(
     one: Callable[..., Front], far: Server, said: str | None, method: str
 ) -> None:
@@ -114,7 +117,7 @@ def test_who_issues_tokens_may_be_said(one: Callable[..., Front]) -> None:
     assert front.ask(HELLO, Authorization=f"Bearer {token(iss='https://login.example.com')}")[0] == 200
 
 
-@pytest.mark.parametrize(
+@table(
     ("key", "algorithm"),
     [
         (rsa.generate_private_key(65537, 2048), "RS256"),
@@ -122,7 +125,6 @@ def test_who_issues_tokens_may_be_said(one: Callable[..., Front]) -> None:
         (ec.generate_private_key(ec.SECP384R1()), "ES384"),
         (ed25519.Ed25519PrivateKey.generate(), "EdDSA"),
     ],
-    ids=["RS256", "PS512", "ES384", "EdDSA"],
 )
 def test_any_public_key_will_do(one: Callable[..., Front], key: Any, algorithm: str) -> None:
     front = one(pem(key))
@@ -140,7 +142,7 @@ def test_of_a_set_of_keys_the_one_counts_that_the_token_names(one: Callable[...,
         assert front.ask(HELLO, Authorization=f"Bearer {wrong}")[0] == 401
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     ["", "no key", "{}", '{"keys": []}', '{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}', "-----BEGIN PUBLIC KEY-----\n"],
 )
@@ -152,17 +154,3 @@ def test_keys_that_are_none_are_told_before_anybody_is_listened_to(
     options = ["--url", "http://127.0.0.1:9/mcp", "--listen", "0", "--token-key", str(path), "--token-audience", US]
     assert main(options) == 2
     assert "--token-key" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--token-key", "k"], "`--token-key` needs `--token-audience`"),
-        (["--token-audience", US], "is of tokens"),
-        (["--tenant-claim", "org"], "is of tokens"),
-        (["--token-key", "k", "--token-audience", US, "--identity-header", "X"], "by a token or by headers"),
-    ],
-)
-def test_options_that_contradict_each_other_are_told(options: list[str], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        options_of(["--url", "http://127.0.0.1:9/mcp", "--listen", "0", *options])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from guardrails.mcp.answers import ENVELOPE
+from tests.tables import table
 
 from .test_tap import Connection, policy, was_refused
 
@@ -30,7 +31,7 @@ def test_a_proxy_takes_a_changed_policy_at_the_next_call(policy: Callable[[str],
     assert not was_refused(one.call("echo", {"n": 3}))
 
 
-@pytest.mark.parametrize("said", ["", "mode: observe\n"])
+@table("said", ["", "mode: observe\n"])
 def test_a_proxy_refuses_every_call_while_its_policy_stops_them(policy: Callable[[str], str], said: str) -> None:
     one = Connection(policy=policy(said))
     assert not was_refused(one.call("echo", {"n": 1}))
@@ -40,11 +41,3 @@ def test_a_proxy_refuses_every_call_while_its_policy_stops_them(policy: Callable
     assert refused["_meta"][ENVELOPE]["code"] == "deny_all.on"
     policy(said)
     assert not was_refused(one.call("echo", {"n": 2}))
-
-
-def test_a_call_that_runs_when_all_are_stopped_gets_its_result(policy: Callable[[str], str]) -> None:
-    one = Connection(policy=policy(""))
-    one.ask("tools/call", {"name": "echo", "arguments": {}})
-    one.server.get_nowait()
-    policy("stop: the key leaked")
-    assert one.answer({"content": [{"type": "text", "text": "fine"}]})["result"]["content"][0]["text"] == "fine"

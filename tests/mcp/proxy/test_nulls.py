@@ -4,9 +4,8 @@ Null in the arguments of a call that passes through a proxy: many servers read i
 
 from typing import Any
 
-import pytest
-
 from guardrails.mcp.proxy.listed import Tools
+from tests.tables import table
 
 
 NUMBER = {"type": "integer"}
@@ -26,7 +25,7 @@ def told(arguments: dict[str, Any], **schema: Any) -> list[str]:
     return [problem.field for problem in problems]
 
 
-@pytest.mark.parametrize("schema", [{}, {"additionalProperties": False}, {"required": ["a"]}])
+@table("schema", [{}, {"additionalProperties": False}, {"required": ["a"]}])
 def test_null_in_the_place_of_a_member_that_may_be_left_out_is_left_to_the_server(schema: dict[str, Any]) -> None:
     assert told({"a": 1, "b": None}, **schema) == []
 

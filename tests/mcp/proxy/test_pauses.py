@@ -2,13 +2,11 @@
 What a pause means to the calls of a proxy, whose clients say neither turns nor messages of a user.
 """
 
-import pytest
-
 from guardrails import Budget, Denials, Duplicates, Growth, Policy
 from guardrails.core.guards.base import Guard
 from guardrails.mcp.proxy.calls import Calls
 from guardrails.mcp.runs import STUCK_S
-from guardrails.stores.memory import MemoryStore
+from tests.tables import table
 
 from .server import text
 
@@ -55,15 +53,7 @@ def test_a_model_that_was_stuck_in_a_named_session_leaves_the_tools_to_the_next_
     assert ran(calls, clock, 2, distinct=True) == [False, False]
 
 
-def test_a_proxy_that_starts_anew_lets_a_session_go_on_whose_model_was_stuck() -> None:
-    clock, store = Clock(), MemoryStore()
-    first, second = (Calls(Policy(STUCK), named="desk", clock=clock, store=store) for _ in range(2))
-    assert ran(first, clock, 4) == [True, False, False, False]
-    assert ran(second, clock, 1, distinct=True) == [False]
-    assert ran(second, clock, 3, distinct=True)[1:] == [True, True]
-
-
-@pytest.mark.parametrize("named", ["desk", None])
+@table("named", ["desk", None])
 def test_a_client_that_was_too_fast_is_served_again_after_a_minute(named: str | None) -> None:
     clock = Clock()
     calls = Calls(Policy([Growth(max_calls_per_second=3)]), named=named, clock=clock)

@@ -3,7 +3,6 @@ Published servers behind the proxy: work runs, a look after work runs, and a cal
 """
 
 import subprocess
-import time
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,9 @@ import pytest
 
 from tests.mcp.proxy.lines import Lines, tap, words
 from tests.mcp.proxy.published import home, program, script
+
+
+pytestmark = pytest.mark.system
 
 
 Start = Callable[[Path], tuple[str, ...]]
@@ -86,39 +88,6 @@ def test_a_file_that_was_written_between_is_read_each_time(folder: Path) -> None
                 "edit_file", path=path, edits=[{"oldText": "version", "newText": f"v{n} version"}]
             ).get("isError")
             assert f"v{n}" in words(lines.call("read_text_file", path=path))
-
-
-def test_a_graph_that_has_grown_between_is_read_each_time(folder: Path) -> None:
-    with guarded("memory", folder) as lines:
-        lines.start()
-        for n in range(10):
-            entity = {"name": f"n{n}", "entityType": "number", "observations": ["is odd" if n % 2 else "is even"]}
-            assert not lines.call("create_entities", entities=[entity]).get("isError")
-            graph = lines.call("read_graph")
-            assert not graph.get("isError")
-            assert len(graph["structuredContent"]["entities"]) == n + 1
-
-
-def test_a_repository_is_looked_at_after_each_change(folder: Path) -> None:
-    with guarded("git", folder) as lines:
-        lines.start()
-        for n in range(5):
-            (folder / f"file{n}.txt").write_text("x")
-            found = lines.call("git_status", repo_path=str(folder))
-            assert not found.get("isError")
-            assert f"file{n}.txt" in words(found)
-            assert not lines.call("git_add", repo_path=str(folder), files=[f"file{n}.txt"]).get("isError")
-            assert f"new file:   file{n}.txt" in words(lines.call("git_status", repo_path=str(folder)))
-
-
-def test_a_clock_may_be_read_again_and_again(folder: Path) -> None:
-    with guarded("time", folder) as lines:
-        lines.start()
-        found = []
-        for n in range(4):
-            found.append(lines.call("get_current_time", id=n, timezone="UTC"))
-            time.sleep(1.01)
-    assert not [one for one in found if one.get("isError")]
 
 
 def test_what_a_published_server_offers_beside_tools_passes(folder: Path) -> None:

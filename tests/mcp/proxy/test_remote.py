@@ -13,9 +13,13 @@ from typing import Any
 import pytest
 
 from guardrails import __version__
+from tests.tables import table
 
 from .server import TOOLS, text
 from .test_stdio import Start, start
+
+
+pytestmark = pytest.mark.system
 
 
 __all__ = ["start"]
@@ -183,13 +187,6 @@ def test_a_server_far_away_is_greeted_listed_and_called(start: Start, far: Serve
     assert {headers["MCP-Protocol-Version"] for _, headers, _ in asked[1:]} == {"2025-06-18"}
 
 
-def test_events_of_a_stream_are_lines(start: Start, far: Server) -> None:
-    one = start("--url", far.url, command=())
-    assert one.ask("tools/call", {"name": "stream", "arguments": {"n": 1}}) == {"method": "ping", "id": 77}
-    assert json.loads(one.stdout.readline())["result"]["content"][0]["text"] == '{"n": 1}'
-    assert one.end() == 0
-
-
 def test_a_stream_that_breaks_off_is_taken_up_where_it_was(start: Start, far: Server) -> None:
     one = start("--url", far.url, command=())
     assert one.call("broken", {"n": 2})["content"][0]["text"] == '{"n": 2}'
@@ -218,15 +215,8 @@ def test_a_server_that_is_not_there_is_told(start: Start) -> None:
     assert one.end() == 0
 
 
-def test_a_server_that_moved_on_its_own_machine_is_found(start: Start, far: Server) -> None:
-    one = start("--url", far.url.replace("/mcp", "/moved"), command=())
-    assert one.ask("initialize")["result"]["serverInfo"] == {"name": "far"}
-
-
-@pytest.mark.parametrize("by", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize(
-    "to", ["http://127.0.0.1:{port}/mcp", "http://user:word@127.0.0.1:{port}/mcp", "//localhost:{port}/mcp"]
-)
+@table("by", [303, 307])
+@table("to", ["http://127.0.0.1:{port}/mcp", "http://user:word@127.0.0.1:{port}/mcp", "//localhost:{port}/mcp"])
 def test_no_key_is_carried_to_another_host(by: int, to: str, start: Start, far: Server, other: Server) -> None:
     far.sends_to, far.sends_by = to.format(port=other.server_port), by
     one = start("--url", far.url, "--header", "Authorization: Bearer k", "--header", "X-Key: k", command=())

@@ -4,7 +4,6 @@ Many servers of one file behind one budget.
 
 import json
 import subprocess
-import sys
 
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,6 @@ from guardrails.mcp.proxy.options import Options
 from guardrails.mcp.proxy.servers import chosen, printed
 
 from .test_stdio import PROXY, SERVER, Process
-
-
-NAMES = ("My Files", "a__b", "db:prod/eu", "\u00fcber", "-x", "x" * 80)
 
 
 @pytest.fixture
@@ -38,6 +34,7 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.system
 def test_the_servers_of_a_file_share_one_budget(config: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text("version: 1\nbudget: {max_calls: 2}\n")
@@ -63,25 +60,6 @@ def test_the_servers_of_a_file_share_one_budget(config: Path, tmp_path: Path) ->
             each.stop()
 
 
-def test_a_server_may_be_called_as_clients_allow(tmp_path: Path) -> None:
-    path = tmp_path / "servers.json"
-    path.write_text(json.dumps({"mcpServers": {name: {"command": "true"} for name in NAMES}}))
-    made = json.loads(run("--config", str(path)).stdout)["mcpServers"]
-    assert list(made) == list(NAMES)
-    for name in NAMES:
-        assert chosen(Options(config=str(path), server=name, store="s")).command == ("true",)
-        assert f"--server={name}" in made[name]["args"]
-
-
-def test_a_server_that_is_switched_off_stays_so(tmp_path: Path) -> None:
-    path = tmp_path / "servers.json"
-    said = {"command": "true", "disabled": True, "trust": False, "apiKey": "secret", "description": "x"}
-    path.write_text(json.dumps({"mcpServers": {"one": said}}))
-    made = json.loads(printed(Options(config=str(path))))["mcpServers"]["one"]
-    assert (made.pop("disabled"), made.pop("trust")) == (True, False)
-    assert made.keys() == {"command", "args"}
-
-
 def test_variables_of_the_environment_are_filled_in_when_a_server_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,19 +73,3 @@ def test_variables_of_the_environment_are_filled_in_when_a_server_is_started(
     assert (near.command, near.environment) == (("serve", "secret", "${X_NONE}"), (("K", "secret"),))
     away = chosen(Options(config=str(path), server="far", store="s"))
     assert (away.url, away.headers) == ("https://example.com/secret", (("Authorization", "Bearer secret"),))
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (("--config", "no-such.json"), "no-such.json"),
-        (("--config", "CONFIG", "--server", "three"), "has no server `three`; it has `one`, `two`, `far`"),
-        (("--server", "one", "--", "true"), "`--config FILE`"),
-        (("--config", "CONFIG", "--", "true"), "give one of them"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_told(config: Path, argv: tuple[str, ...], said: str) -> None:
-    done = run(*(str(config) if word == "CONFIG" else word for word in argv))
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert sys.executable not in done.stdout

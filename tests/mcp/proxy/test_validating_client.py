@@ -9,9 +9,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.mcp.proxy.chains import STDIO
 from tests.mcp.proxy.lines import ENVIRONMENT, tap
 from tests.mcp.proxy.published import module, node
+
+
+pytestmark = pytest.mark.system
 
 
 CLIENT = """
