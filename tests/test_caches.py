@@ -11,14 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-import pytest
-
 import guardrails
 
 from guardrails import Budget, Duplicates, Loops, Policy
 from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
 from guardrails.offline.readers import RecordedCall, Report
 from guardrails.offline.readers.watched import watched
+from tests.tables import table
 
 
 LONG: Final = 200_000
@@ -92,7 +91,7 @@ def kept_after(act: Callable[[str], object]) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", sorted(CACHED.keys() - BY_TOOL - BOUNDED.keys()))
+@table("name", sorted(CACHED.keys() - BY_TOOL - BOUNDED.keys()))
 def test_a_cache_keeps_no_long_text(name: str) -> None:
     def act(text: str) -> object:
         with suppress(ValueError):

@@ -8,8 +8,6 @@ import re
 
 from typing import Any, Final
 
-import pytest
-
 from tests.patterns import SEARCHING, Shape, Used, seconds, shapes, used
 from tests.tables import table
 
@@ -74,7 +72,7 @@ def tried() -> list[Used]:
     return [each for each in found if not each.place.startswith(tuple(TRUSTED))]
 
 
-@pytest.mark.parametrize("room", sorted({room_of(one) for one in tried()}))
+@table("room", sorted({room_of(one) for one in tried()}))
 def test_a_pattern_is_linear_in_what_strangers_write(room: str) -> None:
     found = {}
     for one in tried():

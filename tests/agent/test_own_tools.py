@@ -8,9 +8,10 @@ import pytest
 
 from guardrails.agent.own_tools import load_tools, replaced
 from guardrails.agent.settings import AgentError, Settings
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("code", "names"),
     [
         ("def a(x: int) -> int: return x\ndef b(): ...\ndef _c(): ...\n", ["a", "b"]),

@@ -16,6 +16,7 @@ import pytest
 from guardrails import Budget, Policy
 from guardrails.agent.view import View, status_line
 from guardrails.session.approval import ParkedCall
+from tests.tables import table
 
 
 def view(*, live: bool) -> tuple[View, io.StringIO]:
@@ -29,7 +30,7 @@ def result(**envelope: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": "a", "content": json.dumps(envelope)}
 
 
-@pytest.mark.parametrize(
+@table(
     ("progress", "told"),
     [
         ({}, "0 calls, $0.0012, 1 denied"),
@@ -51,7 +52,7 @@ def test_the_status_says_what_is_used_and_left(progress: dict[str, Any], told: s
     assert status_line(progress, 0.0012, 0, 1) == told
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0, "0 s"), (299, "299 s"), (300, "5 min"), (604_800, "168 h")])
+@table(("seconds", "told"), [(0, "0 s"), (299, "299 s"), (300, "5 min"), (604_800, "168 h")])
 def test_time_left_is_told_as_people_say_it(seconds: int, told: str) -> None:
     assert f", {told} left, " in status_line({"seconds_left": seconds}, 0, 0, 0)
 
@@ -77,7 +78,7 @@ def test_elsewhere_there_are_plain_lines_and_the_status_once_a_turn() -> None:
     assert stream.getvalue().splitlines() == ["   [3 calls]", "   let me see", "   ok"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("item", "told"),
     [
         (result(status="success", limit_message="Tool call limit reached (3)."), "   ok, Tool call limit reached (3)."),
@@ -184,7 +185,7 @@ def test_what_was_typed_before_the_question_answers_nothing() -> None:
     assert at_terminal("n\n", before="y\n")[0] is False
 
 
-@pytest.mark.parametrize(
+@table(
     ("typed", "answer"),
     [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("ask Ann first\n", "ask Ann first")],
 )
@@ -196,7 +197,7 @@ def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(typed: str,
     assert "\x1b[2J" not in shown
 
 
-@pytest.mark.parametrize("answers", [io.StringIO("y\n"), None])
+@table("answers", [io.StringIO("y\n"), None])
 def test_nobody_is_asked_without_a_terminal(answers: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     stream = io.StringIO()

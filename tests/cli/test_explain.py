@@ -1,8 +1,6 @@
 import json
 import shlex
 
-import pytest
-
 from typer.testing import CliRunner
 
 from guardrails.cli import app
@@ -34,7 +32,7 @@ def test_a_code_is_explained_whole() -> None:
         assert part in said
 
 
-@pytest.mark.parametrize("line", explain.examples)  # type: ignore[attr-defined]
+@table("line", explain.examples)  # type: ignore[attr-defined]
 def test_each_example_of_the_help_is_of_a_code_that_exists(line: str) -> None:
     assert explained(*shlex.split(line)[2:])
 
@@ -56,14 +54,12 @@ def test_a_code_of_a_scope_is_that_of_its_guard() -> None:
     assert json.loads(explained("tenant.budget.error", "--json"))["code"] == "tenant.budget.error"
 
 
-@pytest.mark.parametrize(
-    "code", ["tenant.loops.cycle", "Tenant.budget.max_calls", "budget.budget.max_calls", "user.timeout"]
-)
+@table("code", ["tenant.loops.cycle", "Tenant.budget.max_calls", "budget.budget.max_calls", "user.timeout"])
 def test_what_no_scope_says_is_unknown(code: str) -> None:
     assert f"`{code}`" in explained(code, code=2)
 
 
-@pytest.mark.parametrize(
+@table(
     ("code", "near"),
     [
         ("budget.max_cals", "`budget.max_calls`"),

@@ -30,6 +30,7 @@ from guardrails.core.records.replay import replay
 from guardrails.hooks.events import EVENTS, answer
 from guardrails.hooks.results import cut, read_response
 from tests.conftest import FakeClock
+from tests.tables import table
 
 
 class Broken(MemoryStore):
@@ -192,7 +193,7 @@ def test_refusals_before_the_limit_do_not_count_as_reminders(clock: FakeClock) -
     assert answer(session, call("PreToolUse", 5))["continue"] is False
 
 
-@pytest.mark.parametrize("policy", [Policy([Budget(max_calls=2)]), Policy([Duplicates(), Denials()])])
+@table("policy", [Policy([Budget(max_calls=2)]), Policy([Duplicates(), Denials()])])
 def test_a_run_is_stopped_too_if_each_event_has_a_process_of_its_own(
     process: Callable[[Policy], Session], policy: Policy
 ) -> None:
@@ -457,7 +458,7 @@ def test_the_records_of_agents_and_sub_agents_replay_to_the_same_decisions(clock
 # The end
 
 
-@pytest.mark.parametrize("said", ["", "  ", None])
+@table("said", ["", "  ", None])
 def test_a_person_reads_the_digest_where_the_model_ends_at_a_limit_without_a_word(said: Any) -> None:
     session = Policy([Budget(max_calls=1)]).session("s")
     stop = event("Stop", stop_hook_active=False, last_assistant_message=said)
@@ -477,7 +478,7 @@ def test_no_stop_is_ever_held_up() -> None:
         assert "hookSpecificOutput" not in output
 
 
-@pytest.mark.parametrize("on_error", ["deny", "allow"])
+@table("on_error", ["deny", "allow"])
 def test_a_store_that_fails_raises_nothing_and_ends_a_model_that_goes_on(on_error: Any) -> None:
     session = Policy([Budget(max_calls=5)], on_error=on_error).session("s", store=Broken())
     outputs = [answer(session, call("PreToolUse", n, **in_agent(1))) for n in range(6)]
@@ -493,6 +494,6 @@ def test_an_event_that_is_not_known_has_no_answer() -> None:
         assert answer(session, event(name)) == {}
 
 
-@pytest.mark.parametrize("event", [None, [], "PreToolUse", 5])
+@table("event", [None, [], "PreToolUse", 5])
 def test_what_is_no_event_is_answered_with_no_opinion(event: Any) -> None:
     assert answer(Policy.load("default").session("s"), event) == {}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.hooks.driven import Claude, Codex, Gemini, refused
+from tests.tables import table
 
 
 COMMANDS = {
@@ -27,7 +28,7 @@ def test_other_commands_are_not_refused_for_what_those_before_them_found(
     assert [made.ran(arguments={"command": command.format(n)}, response=response) for n in range(12)] == [True] * 12
 
 
-@pytest.mark.parametrize("driven", [Claude, Gemini])
+@table("driven", [Claude, Gemini])
 def test_other_commands_are_not_refused_for_failures_of_those_before_them(tmp_path: Path, driven: Any) -> None:
     made = driven(tmp_path)
     for number in range(10):

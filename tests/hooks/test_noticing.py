@@ -13,6 +13,7 @@ import pytest
 from guardrails import Policy, SqliteStore
 from guardrails.hooks.noticing import TOGETHER_MS
 from tests.hooks.driven import Claude, Codex, Gemini, now, reason, refused
+from tests.tables import table
 
 
 USAGE = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 5}
@@ -33,7 +34,7 @@ def tokens(driven: Any) -> int:
 # Calls whose end nobody tells
 
 
-@pytest.mark.parametrize("client", [Claude, Codex, Gemini])
+@table("client", [Claude, Codex, Gemini])
 def test_the_same_call_made_at_the_same_time_waits_for_the_first(client: Any, tmp_path: Path) -> None:
     driven = client(tmp_path)
     assert driven.before() == {}

@@ -17,6 +17,7 @@ from guardrails.hooks.clients import CLIENTS
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 from tests.hooks.driven import Claude, Codex, Gemini, now, refused
+from tests.tables import table
 
 
 def _object(**fields: Any) -> dict[str, Any]:
@@ -183,7 +184,7 @@ def test_a_store_that_is_gone_is_answered_as_the_policy_says(tmp_path: Path, dri
     assert made.tell("SessionStart", source="startup") == {}
 
 
-@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+@table("driven", [Claude, Codex, Gemini])
 def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path: Path, driven: Any) -> None:
     made = driven(tmp_path)
     (tmp_path / "hooks.db").write_text("somebody's notes")
@@ -191,7 +192,7 @@ def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path: Path, driven: Any) -
     assert (tmp_path / "hooks.db").read_text() == "somebody's notes"
 
 
-@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+@table("driven", [Claude, Codex, Gemini])
 def test_a_policy_that_cannot_be_used_is_told_to_a_person_and_stops_nothing(tmp_path: Path, driven: Any) -> None:
     made = driven(tmp_path, "version: 1\nbudgt: {}\n")
     said = made.before()

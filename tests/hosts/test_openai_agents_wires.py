@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.tables import table
+
 
 pytest.importorskip("agents")
 
@@ -51,7 +53,7 @@ def wire(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("streamed", [False, True])
+@table("streamed", [False, True])
 def test_a_model_that_calls_on_sends_nothing_that_the_api_refuses(wire: Any, streamed: bool) -> None:
     ran: list[str] = []
 

@@ -4,12 +4,11 @@ What adapters share: the part that an agent gets which a call of a session runs.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Budget, Policy
 from guardrails.core.values.errors import StoreError
 from guardrails.integrations.hosting import share_of
 from guardrails.stores.memory import MemoryStore
+from tests.tables import table
 
 
 class Failing(MemoryStore):
@@ -46,7 +45,7 @@ def test_an_agent_of_a_name_that_is_used_up_has_a_name_of_its_own() -> None:
     assert second.id.startswith("s/call_0-")
 
 
-@pytest.mark.parametrize("amounts", [{}, {"share": 0.5}, {"max_calls": 1}])
+@table("amounts", [{}, {"share": 0.5}, {"max_calls": 1}])
 def test_where_nothing_is_left_there_is_no_part(amounts: dict[str, Any]) -> None:
     session = Policy([Budget(max_calls=1)]).session("s")
     session.call("search", {}, lambda _, __: "one")

@@ -9,7 +9,6 @@ from copy import deepcopy
 from typing import Any, Final
 
 import httpx2
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from guardrails import Policy, ResponseFailed, Validation
 from guardrails.integrations.openai import run
 from guardrails.testing import chat_completions, responses
 from guardrails.testing.replies import Calls, Text, call, reasoning
+from tests.tables import table
 
 
 REQUEST: Final = {"model": "m", "stream_options": {"include_usage": True}}
@@ -127,8 +127,8 @@ def driven(wire: str, server: Server, *, stream: bool) -> None:
     assert server.refused == []
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("wire", ["chat", "responses"])
+@table("stream", [False, True])
+@table("wire", ["chat", "responses"])
 @given(data=st.data())
 def test_whatever_is_changed_in_a_response_it_is_an_answer_or_the_one_error(
     wire: str, data: st.DataObject, *, stream: bool

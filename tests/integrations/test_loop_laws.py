@@ -8,8 +8,6 @@ from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Any
 
-import pytest
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 from openai._models import construct_type
@@ -20,6 +18,7 @@ from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Trunc
 from guardrails.integrations.openai import Responses, run
 from guardrails.testing import chat_completions, responses
 from guardrails.testing.replies import Calls, Reply, Text, call, reasoning
+from tests.tables import table
 
 
 class Client:
@@ -93,7 +92,7 @@ def policy() -> Policy:
     return Policy([ToolFilter(), Validation(), Budget(max_calls=6), Duplicates(window=5), Truncate()])
 
 
-@pytest.mark.parametrize("wire", ["chat", "responses", Responses(chained=True)], ids=["chat", "responses", "chained"])
+@table("wire", ["chat", "responses", Responses(chained=True)])
 @given(
     script=st.lists(replies, max_size=8), stream=st.booleans(), cut=st.sampled_from([None, 1, 2, 5]), once=st.booleans()
 )

@@ -2,12 +2,11 @@
 Numbers: exact where they are counts, never a false nothing or a false everything.
 """
 
-import pytest
-
 from guardrails.offline.figures import NONE, plural, share, usd
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("n", "whole", "text"),
     [
         (0, 0, NONE),
@@ -22,9 +21,7 @@ def test_a_share_is_nothing_or_everything_only_where_it_is(n: int, whole: int, t
     assert share(n, whole) == text
 
 
-@pytest.mark.parametrize(
-    ("micro", "text"), [(0, "$0.00"), (1_234, "$0.0012"), (999_999, "$1.0000"), (1_234_567_890, "$1,234.57")]
-)
+@table(("micro", "text"), [(0, "$0.00"), (1_234, "$0.0012"), (999_999, "$1.0000"), (1_234_567_890, "$1,234.57")])
 def test_money_is_in_dollars(micro: int, text: str) -> None:
     assert usd(micro) == text
 

@@ -9,6 +9,7 @@ import pytest
 from annotated_types import Ge
 
 from guardrails import Budget, Guard, Policy, PolicyError, Rule, Tool, guard
+from tests.tables import table
 
 
 class Client:
@@ -57,7 +58,7 @@ def test_a_setting_that_cannot_be_checked_is_named() -> None:
 # Rules
 
 
-@pytest.mark.parametrize("match", ["pay_*", ("pay_*",), ["pay_*"]])
+@table("match", ["pay_*", ("pay_*",), ["pay_*"]])
 def test_a_rule_may_match_one_glob_or_several(match: Any, clock: Any) -> None:
     rule = Rule(match=match, guards={"budget": {"max_tool_calls": 0}})
     session = Policy(rules=[rule]).session("s", clock=clock)
@@ -72,7 +73,7 @@ def test_a_rule_takes_what_people_write() -> None:
     assert plan.arguments is not None
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "said"),
     [
         ({"match": "x"}, "is no rule: write `Rule(match=..., declared={...}, guards={...})`"),

@@ -4,13 +4,12 @@ Looks are told from work by names, in shipped policies and in those made in code
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import READ_ONLY_NAMES, Duplicates, Loops, Policy, Rule, Tool
 from guardrails.core.values.tool_name import own_name
+from tests.tables import table
 
 
 LOOKS = (
@@ -59,21 +58,19 @@ def changes(policy: Policy, name: str) -> bool:
     return policy.chain.plan(name).changes
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("prefix", PREFIXES)
+@table("policy", POLICIES)
+@table("prefix", PREFIXES)
 def test_a_prefix_of_the_host_alters_no_name(prefix: str, policy: str) -> None:
     seen = {name: changes(POLICIES[policy], prefix + name) for name in (*LOOKS, *WORK)}
     assert seen == {**dict.fromkeys(LOOKS, False), **dict.fromkeys(WORK, True)}
 
 
-@pytest.mark.parametrize(
-    "name", ["server-get_x", "github-mcp-server-get_file", "linear-list_issues", "get_user-profile"]
-)
+@table("name", ["server-get_x", "github-mcp-server-get_file", "linear-list_issues", "get_user-profile"])
 def test_a_server_may_stand_before_a_hyphen(name: str) -> None:
     assert not changes(CODE, name)
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     [
         *("mark-read_all", "force-get_lock", "un-list_item", "drop-get_x", "set-read_only", "bulk-read_receipts"),
@@ -101,7 +98,7 @@ def test_a_declaration_and_a_rule_of_ones_own_outweigh_a_name() -> None:
     assert [changes(policy, name) for name in ("get_key", "get_lease", "get_x")] == [True, True, False]
 
 
-@pytest.mark.parametrize("between", ["get_order", "server-get_order", "mcp__server__get_order"])
+@table("between", ["get_order", "server-get_order", "mcp__server__get_order"])
 def test_looks_between_free_no_look_in_a_policy_made_in_code(between: str, clock: Any) -> None:
     one = Policy([Duplicates(rule="evidence", window=20)], rules=READ_ONLY_NAMES).session(between, clock=clock)
     heard = []
@@ -117,6 +114,6 @@ def test_the_own_name_of_a_tool_is_the_end_of_its_name(name: str) -> None:
     assert own_name(name) in (name, *(name[at + 1 :] for at, mark in enumerate(name) if mark in "_/.:-"))
 
 
-@pytest.mark.parametrize("part", ["a-", "a_", "__", "get_", "-_", "."])
+@table("part", ["a-", "a_", "__", "get_", "-_", "."])
 def test_a_name_of_a_megabyte_has_an_own_name_too(part: str) -> None:
     assert own_name(part * (1_000_000 // len(part)) + "_x/search_x") == "search_x"

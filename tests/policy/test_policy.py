@@ -27,6 +27,7 @@ from guardrails import (
     Validation,
     guard,
 )
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -100,7 +101,7 @@ def test_every_mistake_is_told_at_once() -> None:
     assert [said for said, start in zip(found, expected, strict=True) if not said.startswith(start)] == []
 
 
-@pytest.mark.parametrize(
+@table(
     "guards",
     [
         [Budget(max_calls="3")],  # type: ignore[arg-type]
@@ -122,7 +123,7 @@ def test_lists_and_durations_are_taken_as_people_write_them() -> None:
     assert [guard.settings() for guard in policy.chain] == [{"deny": ("rm",)}, {"max_elapsed": 600.0}]
 
 
-@pytest.mark.parametrize("tool", ["search", 7, partial(search, "x"), None])
+@table("tool", ["search", 7, partial(search, "x"), None])
 def test_what_is_no_tool_is_refused_for_a_policy_and_for_a_session(tool: Any) -> None:
     assert "is no tool" in mistakes(tools=[tool])[0]
     with pytest.raises(PolicyError, match="is no tool"):
@@ -148,7 +149,7 @@ def test_the_same_name_on_the_same_store_is_the_same_session(clock: Any) -> None
     assert not session.exhausted
 
 
-@pytest.mark.parametrize("name", ["", "../x", "a/b", "x" * 257])
+@table("name", ["", "../x", "a/b", "x" * 257])
 def test_d8_a_bad_session_name_is_refused_before_anything_is_done(name: str, tmp_path: Any) -> None:
     records = tmp_path / "records.jsonl"
     with pytest.raises(SessionError):
@@ -186,7 +187,7 @@ def test_a_policy_and_its_chain_say_what_they_are() -> None:
     assert repr(Policy(rules=[Rule(match=("t",), declared={}, guards={})]).chain) == "Chain(rules: 1)"
 
 
-@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+@table("name", ["default", "strict", "observe"])
 def test_the_shipped_policies_load_by_name(name: str, clock: Any) -> None:
     session = Policy.load(name, guards=[Mine(limit=99)]).session("s", clock=clock)
     assert session.call("t", {"n": 1}, ok).ok

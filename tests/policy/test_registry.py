@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from guardrails import Budget, Envelope, Policy, PolicyError, Tool, Validation
 from guardrails.policy.registry import Registry
+from tests.tables import table
 
 
 class Booking(BaseModel):
@@ -73,7 +74,7 @@ def test_d2_a_later_registration_replaces_an_earlier_one() -> None:
     assert registry.execute("search_hotels", {"path": "a"}) == "read a"
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "arguments", "result"),
     [
         ("search_hotels", {"city": "Kyoto"}, ["Kyoto", "3"]),
@@ -112,7 +113,7 @@ def test_d4_an_unknown_tool_is_an_envelope_and_no_exception() -> None:
         assert said.next_action_hint == "Did you mean `search_hotels`?"
 
 
-@pytest.mark.parametrize("arguments", [{}, {"city": 3.5}, '{"city": "Ky', "[1]", None])
+@table("arguments", [{}, {"city": 3.5}, '{"city": "Ky', "[1]", None])
 def test_d4_arguments_that_do_not_fit_are_an_envelope(arguments: Any) -> None:
     said = Registry([search_hotels]).execute("search_hotels", arguments)
     assert isinstance(said, Envelope)
@@ -142,7 +143,7 @@ def test_a_removed_tool_is_gone() -> None:
     assert (registry.schemas(), registry.tools) == ([], [])
 
 
-@pytest.mark.parametrize(
+@table(
     ("register", "error", "said"),
     [
         (lambda r: r.register(lambda x: x), TypeError, "`<lambda>` is no name of a tool"),

@@ -12,6 +12,7 @@ import pytest
 
 from guardrails import Approve, Denials, MemorySink, Policy, PolicyError, SessionState, Tool
 from guardrails.core.records.replay import replay
+from tests.tables import table
 
 
 Turn = Callable[[str], Policy]
@@ -59,13 +60,13 @@ def test_a_session_that_was_over_before_is_over_afterwards(turn: Turn) -> None:
     assert session.call("t", {"n": 3}, ok).code == "budget.max_calls"
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@table("mode", ["observe", "off"])
 def test_a_policy_that_only_watches_is_stopped_too(mode: Any) -> None:
     policy = Policy([Denials()], mode=mode, stop="why")
     assert policy.session("s").call("t", {}, ok).code == "deny_all.on"
 
 
-@pytest.mark.parametrize(("reason", "written"), [("", "''"), (5, "5"), (False, "false")])
+@table(("reason", "written"), [("", "''"), (5, "5"), (False, "false")])
 def test_a_stop_has_a_reason(reason: Any, written: str, turn: Turn) -> None:
     with pytest.raises(PolicyError, match="is no reason"):
         Policy(stop=reason)

@@ -2,12 +2,11 @@
 The output of a command is bounded, and exact until it must be cut.
 """
 
-import pytest
-
 from guardrails.processes.run import Bounded
+from tests.tables import table
 
 
-@pytest.mark.parametrize("sizes", [[10], [100], [101], [50, 51], [1, 1_000, 1], [7] * 100])
+@table("sizes", [[10], [100], [101], [50, 51], [1, 1_000, 1], [7] * 100])
 def test_bounded_output_is_exact_until_it_must_be_cut(sizes: list[int]) -> None:
     bounded, all_ = Bounded(100), b""
     for number, size in enumerate(sizes):

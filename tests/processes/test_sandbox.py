@@ -21,6 +21,7 @@ from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes import sandbox
 from guardrails.processes.run import Ended, run
 from guardrails.processes.sandbox import Confinement, bubblewrap, choose, started
+from tests.tables import table
 
 
 pytestmark = pytest.mark.system
@@ -98,7 +99,7 @@ def test_a_command_works_in_the_workspace(place: Place) -> None:
     assert place.start(["sh", "-c", "ls $HOME $TMPDIR"]).output.count("own") == 0
 
 
-@pytest.mark.parametrize("is_shown", [False, True], ids=["hidden", "shown"])
+@table("is_shown", [False, True])
 def test_d6_nothing_outside_is_written(place: Place, is_shown: bool) -> None:
     (place.workspace / "link").symlink_to(place.outside)
     said = place.said(
@@ -192,7 +193,7 @@ def test_the_python_of_the_library_stays_as_it_is(place: Place, monkeypatch: pyt
     assert place.said("say([failed(open, '.venv/x', 'w'), failed(os.rename, '.venv', 'x')])").count(None) == 0
 
 
-@pytest.mark.parametrize("ending", ["exit 0", "sleep 60"])
+@table("ending", ["exit 0", "sleep 60"])
 def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place, ending: str) -> None:
     mark, began = f"300.{os.getpid()}", time.monotonic()
     ended = place.start(["bash", "-c", f"setsid sleep {mark} & trap '' TERM; echo before; {ending}"], timeout=2)
@@ -203,10 +204,7 @@ def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place, ending: s
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/", "/usr", "/etc", "/tmp", "/home/../usr", "/proc/self", "/dev", "/no/such", "/etc/passwd"],  # noqa: S108
-)
+@table("path", ["/", "/usr", "/etc", "/tmp", "/home/../usr", "/proc/self", "/dev", "/no/such", "/etc/passwd"])
 def test_a_part_of_the_system_is_no_workspace(works: None, path: str) -> None:
     with pytest.raises(SandboxUnavailable, match=r"name (a|another)|does not exist"):
         started("auto", Confinement(workspace=path, environment={}), ["true"], path)

@@ -9,6 +9,7 @@ import pytest
 from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, SessionError, SessionState, Success, Tool
 from guardrails.core.engine.sharing import Release
 from guardrails.core.records.replay import replay
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -95,7 +96,7 @@ def test_a_share_of_a_share_grows_from_above(clock: Any) -> None:
     assert 5 <= ran <= 6
 
 
-@pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])
+@table("share", [0, -1, 1.5, float("nan")])
 def test_a_share_is_a_part_of_the_whole(share: float, clock: Any) -> None:
     with pytest.raises(SessionError, match="`share` is above 0 and at most 1"):
         make(clock, Budget(max_calls=1)).child("a", share=share)
@@ -107,7 +108,7 @@ def test_a_child_keeps_nothing_back_for_a_final_answer_which_is_its_parents(cloc
     assert all(envelope.ok for envelope in calls(child, 2, lambda *_: Success("ok", cost_usd=0.25)))
 
 
-@pytest.mark.parametrize(("limit", "code"), [("max_calls", "budget.max_calls"), ("max_turns", "budget.max_turns")])
+@table(("limit", "code"), [("max_calls", "budget.max_calls"), ("max_turns", "budget.max_turns")])
 def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, code: str, clock: Any) -> None:
     parent = make(clock, Budget(**held(limit, 5)))
     children = [parent.child("a", **held(limit, 2)), parent.child("b", **held(limit, 2))]
@@ -200,7 +201,7 @@ def test_a_childs_time_runs_from_when_it_was_made(clock: Any) -> None:
     assert child.call("t", {"n": 2}, ok).code == "budget.max_elapsed"
 
 
-@pytest.mark.parametrize("part", [{"max_calls": 2}, {"share": 0.5}, {"share": 0.2}])
+@table("part", [{"max_calls": 2}, {"share": 0.5}, {"share": 0.2}])
 def test_a_child_and_its_parent_replay_from_their_records(part: Any, clock: Any) -> None:
     sink, store = MemorySink(), MemoryStore()
     policy = Policy([Budget(max_calls=5, max_elapsed=60)])
@@ -285,8 +286,8 @@ def test_a_child_that_is_over_twice_is_charged_once(clock: Any) -> None:
     assert parent._read(used) == before
 
 
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("said", [{"max_calls": 4}, {"share": 0.5}, {}])
+@table("again", [False, True])
+@table("said", [{"max_calls": 4}, {"share": 0.5}, {}])
 def test_a_reserve_whose_child_never_began_is_taken_up_and_not_made_a_second_time(
     said: Any, again: bool, clock: Any
 ) -> None:
@@ -310,7 +311,7 @@ def test_a_reserve_whose_child_never_began_is_taken_up_and_not_made_a_second_tim
     assert all(replayed.same for replayed in replay(policy.chain, records))
 
 
-@pytest.mark.parametrize("used", [0, 1])
+@table("used", [0, 1])
 def test_a_child_that_runs_is_taken_up_as_it_is(used: int, clock: Any) -> None:
     sink = MemorySink()
     parent = Policy([Budget(max_calls=8)]).session("s", clock=clock, records=sink)
@@ -321,7 +322,7 @@ def test_a_child_that_runs_is_taken_up_as_it_is(used: int, clock: Any) -> None:
     assert child.progress == {"calls_used": used, "calls_left": 4 - used}
 
 
-@pytest.mark.parametrize("make_store", [MemoryStore, lambda: MemoryStore(live=1)])
+@table("make_store", [MemoryStore, lambda: MemoryStore(live=1)])
 def test_a_session_that_is_forgotten_leaves_nothing_of_its_closed_children(make_store: Any, clock: Any) -> None:
     store = make_store()
     policy = Policy([Budget(max_calls=9)])

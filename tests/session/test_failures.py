@@ -8,9 +8,8 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import pytest
-
 from guardrails import Budget, Policy, ResultClassifier, Retryable, Success, Tool
+from tests.tables import table
 
 
 NOW = 1_700_000_000.0
@@ -28,7 +27,7 @@ def read(
     return found
 
 
-@pytest.mark.parametrize("value", [{"error": "rate limit, try again in 20s"}, "Error: rate limit, try again in 20s"])
+@table("value", [{"error": "rate limit, try again in 20s"}, "Error: rate limit, try again in 20s"])
 def test_a_failure_inside_a_result_is_one_and_says_when_to_come_again(value: Any) -> None:
     found = read(value)
 
@@ -36,15 +35,13 @@ def test_a_failure_inside_a_result_is_one_and_says_when_to_come_again(value: Any
     assert (found["error_type"], found["retryable"], found["retry_after_ms"]) == ("rate_limit", True, 20_000)
 
 
-@pytest.mark.parametrize(
-    "tool", ["read_file", "Read", "cat", "grep", "web_fetch", "get_log", "k8s__logs", "view_page", "Bash"]
-)
-@pytest.mark.parametrize("text", ["Error: it broke", '{"error": "it broke"}', "Traceback (most recent call last):\nx"])
+@table("tool", ["read_file", "Read", "cat", "grep", "web_fetch", "get_log", "k8s__logs", "view_page", "Bash"])
+@table("text", ["Error: it broke", '{"error": "it broke"}', "Traceback (most recent call last):\nx"])
 def test_what_a_reader_shows_is_no_failure_of_its_own(tool: str, text: str) -> None:
     assert read(text, tool=tool) == {"status": "success", "result": text}
 
 
-@pytest.mark.parametrize("tool", ["search_hotels", "get_weather", "list_orders"])
+@table("tool", ["search_hotels", "get_weather", "list_orders"])
 def test_of_a_tool_that_looks_up_an_object_is_believed_and_a_line_is_not(tool: str) -> None:
     assert read('{"error": "it broke"}', tool=tool)["status"] == "error"
     assert read("Error: it broke", tool=tool)["status"] == "success"
@@ -91,14 +88,14 @@ async def slow_parts() -> AsyncIterator[int]:
     raise Busy
 
 
-@pytest.mark.parametrize("timeout", [None, 60])
+@table("timeout", [None, 60])
 def test_a_date_is_read_by_the_sessions_clock_where_a_generator_raises(timeout: float | None) -> None:
     for value in (parts(), Success(parts())):
         found = read(value, said={"timeout": timeout})
         assert (found["error_type"], found["retry_after_ms"]) == ("rate_limit", 10_000)
 
 
-@pytest.mark.parametrize("timeout", [None, 60])
+@table("timeout", [None, 60])
 def test_a_date_is_read_by_the_sessions_clock_where_an_asynchronous_one_raises(timeout: float | None) -> None:
     policy = Policy([Retryable()], tools=[Tool(name="book", timeout=timeout)])
 
@@ -113,7 +110,7 @@ def test_a_date_is_read_by_the_sessions_clock_where_an_asynchronous_one_raises(t
 # Merged.
 
 
-@pytest.mark.parametrize("text", ['{"error":  "it broke",\n "n": 0}\n', '{"ok":false}'])
+@table("text", ['{"error":  "it broke",\n "n": 0}\n', '{"ok":false}'])
 def test_in_the_merged_form_a_failed_object_keeps_its_text(text: str) -> None:
     policy = Policy([Budget(max_calls=1), Retryable()], envelope="merged")
     answer = policy.session("s", clock=lambda: NOW).call("book", {}, lambda _tool, _arguments: text).to_json()
@@ -140,7 +137,7 @@ def test_in_the_merged_form_an_object_is_data_as_well() -> None:
     assert "status" not in found
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         {"error": "it broke", "retryable": True},
@@ -171,7 +168,7 @@ CLAIM = {
 SPEAKS = {"returns_envelope": True}
 
 
-@pytest.mark.parametrize("envelope", ["nested", "merged"])
+@table("envelope", ["nested", "merged"])
 def test_an_object_of_a_tool_that_returns_envelopes_is_one(envelope: Any) -> None:
     found = read(CLAIM, said=SPEAKS, envelope=envelope)
 
@@ -210,7 +207,7 @@ def test_a_success_and_its_cost_are_told_in_the_same_form() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         json.dumps(CLAIM),

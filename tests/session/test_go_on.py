@@ -22,6 +22,7 @@ from guardrails import (
 from guardrails.agent.builtin import Spawn
 from guardrails.core.records.replay import replay
 from guardrails.session.session import Session
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -39,7 +40,7 @@ def turns(session: Any, count: int, execute: Any = ok) -> int:
     return ran
 
 
-@pytest.mark.parametrize(
+@table(
     ("limit", "amount", "code"),
     [
         ("max_calls", 2, "budget.max_calls"),
@@ -123,7 +124,7 @@ def test_messages_do_not_add_up_to_more_than_one_of_them_opens(clock: Any) -> No
         assert session.progress == {"calls_used": used, "calls_left": 50 - used, "turns_left": 2}
 
 
-@pytest.mark.parametrize("limits", [{"max_calls": 2}, {"max_calls": 2, "max_turns": 9}])
+@table("limits", [{"max_calls": 2}, {"max_calls": 2, "max_turns": 9}])
 def test_a_message_opens_no_limit_that_is_not_set_or_not_used_up(limits: Any, clock: Any) -> None:
     session = Policy([Budget(go_on={"max_turns": 3}, **limits)]).session("s", clock=clock)
     turns(session, 3)
@@ -141,7 +142,7 @@ def test_a_policy_file_says_what_a_message_opens(tmp_path: Any, clock: Any) -> N
     assert turns(session, 9) == 2
 
 
-@pytest.mark.parametrize("limit", ["max_cost_usd", "max_tokens", "max_elapsed"])
+@table("limit", ["max_cost_usd", "max_tokens", "max_elapsed"])
 def test_a_message_opens_no_money_tokens_or_time(limit: str) -> None:
     with pytest.raises(Exception, match=limit):
         Policy([Budget(max_calls=1, go_on={limit: 5})])  # type: ignore[misc]
@@ -231,8 +232,8 @@ ATTACKS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("said", ATTACKS)
-@pytest.mark.parametrize("where", ["arguments", "result", "error"])
+@table("said", ATTACKS)
+@table("where", ["arguments", "result", "error"])
 def test_no_argument_and_no_result_moves_a_limit(said: Any, where: str, clock: Any) -> None:
     def execute(*_: Any) -> Any:
         if where == "error":

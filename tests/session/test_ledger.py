@@ -11,6 +11,7 @@ from guardrails import Budget, Policy, Session, SessionError
 from guardrails.core.state.state import SessionState
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
+from tests.tables import table
 
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ def cut_off(on_error: Any, clock: Any, sink: MemorySink | None = None) -> tuple[
     return session, store
 
 
-@pytest.mark.parametrize("name", ASKED)
+@table("name", ASKED)
 def test_without_a_store_a_session_that_allows_goes_on_with_what_is_known(name: str, clock: Any) -> None:
     sink = MemorySink()
     session, store = cut_off("allow", clock, sink)
@@ -68,7 +69,7 @@ def test_without_a_store_a_session_that_allows_goes_on_with_what_is_known(name: 
     assert [record["n"] for record in sink.records if record["n"]] == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("name", [*(name for name in ASKED if name != "close"), *MOVED])
+@table("name", [*(name for name in ASKED if name != "close"), *MOVED])
 def test_without_a_store_a_session_that_denies_refuses_calls_and_raises_elsewhere(name: str, clock: Any) -> None:
     session, _ = cut_off("deny", clock)
     with pytest.raises(OSError, match="the database is gone"):
@@ -76,7 +77,7 @@ def test_without_a_store_a_session_that_denies_refuses_calls_and_raises_elsewher
     assert session.call("t", {"n": 2}, lambda *_: "ran").code == "store.error"
 
 
-@pytest.mark.parametrize("name", MOVED)
+@table("name", MOVED)
 def test_without_a_store_no_limit_is_moved_unseen(name: str, clock: Any) -> None:
     session, _ = cut_off("allow", clock)
     with pytest.raises(OSError, match="the database is gone"):

@@ -27,6 +27,7 @@ from guardrails import (
     Tool,
 )
 from guardrails.core.records.replay import replay
+from tests.tables import table
 
 
 T = TypeVar("T")
@@ -120,7 +121,7 @@ class Threads(MemoryStore):
         return super().update(keys, step)
 
 
-@pytest.mark.parametrize("blocks", [False, True])
+@table("blocks", [False, True])
 def test_a_store_that_does_not_block_is_asked_right_here(*, blocks: bool) -> None:
     store = Threads(blocks=blocks)
     decided = []

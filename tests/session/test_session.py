@@ -31,6 +31,7 @@ from guardrails import (
     guard,
 )
 from guardrails.sinks import MemorySink
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -56,7 +57,7 @@ def test_the_string_10_and_the_number_10_are_one_call_where_the_tool_says_intege
     assert session.call("book", {"n": 10}, ok).code == "duplicates.window"
 
 
-@pytest.mark.parametrize("text", ['{"a": ', '{"a": 1}}', "{'a': 1}", '{"a": 1', "{" * 3000])
+@table("text", ['{"a": ', '{"a": 1}}', "{'a': 1}", '{"a": 1', "{" * 3000])
 def test_arguments_that_are_not_json_are_a_validation_error(text: str, clock: Any) -> None:
     envelope = Policy([Validation()]).session("s", clock=clock).call("t", text, ok)
     assert envelope.status == "validation_error"
@@ -78,7 +79,7 @@ for _ in range(2_000):
     DEEP = {"d": DEEP}
 
 
-@pytest.mark.parametrize(
+@table(
     "arguments",
     [
         CYCLE,
@@ -94,7 +95,6 @@ for _ in range(2_000):
         None,
         object(),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_no_arguments_crash_a_call_or_lose_its_result(arguments: Any, clock: Any) -> None:
     policy, sink = Policy.load("default"), MemorySink()
@@ -112,7 +112,7 @@ def endless() -> Iterator[int]:
         n += 1
 
 
-@pytest.mark.parametrize(
+@table(
     ("result", "status"),
     [
         (b"\xff\x00", "success"),
@@ -126,7 +126,6 @@ def endless() -> Iterator[int]:
         (object(), "success"),
         (ValueError("bad"), "error"),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_no_result_crashes_a_call(result: Any, status: str, clock: Any) -> None:
     envelope = Policy.load("default").session("s", clock=clock).call("t", {}, lambda *_: result)
@@ -163,7 +162,7 @@ def test_a2_an_exception_is_an_error_and_never_an_empty_list(clock: Any) -> None
     assert (empty.status, empty.value, empty.total_matches) == ("success", [], 0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("error", "error_type"),
     [
         (RuntimeError("execution failed"), "other"),
@@ -259,7 +258,7 @@ def test_d12_an_async_tool_that_hangs_is_cancelled_at_its_timeout(clock: Any) ->
     assert (envelope.error_type, cancelled) == ("timeout", [True])
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@table("awaited", [False, True])
 def test_d12_a_sync_tool_that_hangs_is_abandoned_and_its_late_outcome_recorded(clock: Any, awaited: bool) -> None:
     sink = MemorySink()
     session = Policy(tools=[Tool(name="t", timeout=0.02)]).session("s", clock=clock, records=sink)

@@ -3,11 +3,11 @@ import dataclasses
 from typing import Any
 
 import orjson
-import pytest
 
 from guardrails.core.text.signature import sign
 from guardrails.core.text.truncation import render
 from tests.sinks.conftest import written
+from tests.tables import table
 
 
 ARGUMENTS = {
@@ -22,7 +22,7 @@ def without(*keys: str) -> dict[str, object]:
     return {key: value for key, value in ARGUMENTS.items() if key not in keys}
 
 
-@pytest.mark.parametrize(
+@table(
     ("paths", "arguments", "erased"),
     [
         (["arguments.password"], without("password"), ["arguments.password"]),
@@ -62,7 +62,7 @@ def without(*keys: str) -> dict[str, object]:
         (["arg*.city.*"], ARGUMENTS, None),
     ],
 )
-@pytest.mark.parametrize("ready", [False, True], ids=["dict", "bytes"])
+@table("ready", [False, True])
 def test_redaction_erases_by_path_and_says_what(
     paths: list[str], arguments: object, erased: list[str] | None, ready: bool
 ) -> None:
@@ -86,7 +86,7 @@ def nested(depth: int, value: Any = 1) -> Any:
     return value
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "kept"),
     [
         ('{"password": "hunter2"', None),
@@ -101,7 +101,6 @@ def nested(depth: int, value: Any = 1) -> Any:
         (b'{"a":"\\ud800","password":"hunter2"}', {"a": "\ud800"}),
         ([{"b": b"\xff", "password": "hunter2"}], [{"b": "/w=="}]),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_what_cannot_be_looked_into_is_erased_whole(arguments: object, kept: object) -> None:
     record = written({"n": 1, "arguments": arguments}, redact=("arguments.**.password",))
@@ -120,7 +119,7 @@ class Login:
     tags: frozenset[str] = frozenset()
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "path", "erased"),
     [
         ({"login": Login("anna", "hunter2")}, "arguments.login.password", "arguments.login.password"),
@@ -144,20 +143,17 @@ def test_a_path_leads_through_the_tags_of_signed_arguments(arguments: object, pa
     assert line["erased"] == [erased, "problems"]
 
 
-@pytest.mark.parametrize(
-    "tagged", [{"!object": "x"}, {"!object": ["x"]}, {"!set": 1}, {"!dict": [1, [2]]}, {"!bytes": 1}]
-)
+@table("tagged", [{"!object": "x"}, {"!object": ["x"]}, {"!set": 1}, {"!dict": [1, [2]]}, {"!bytes": 1}])
 def test_what_only_looks_like_a_tag_does_no_harm(tagged: object) -> None:
     assert written({"arguments": {"a": tagged}}, redact="arguments.a.b.c")["arguments"] == {"a": tagged}
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "left"),
     [
         ({"token": "hunter2", "text": "x" * 70_000}, {"original_bytes": 70_029}),
         ([{"token": "hunter2", "text": "x" * 70_000}] * 2, [{"_truncated": True, "omitted": 2}]),
     ],
-    ids=["object", "list"],
 )
 def test_a_path_into_what_was_cut_erases_what_cannot_be_looked_into(value: object, left: object) -> None:
     record = {"result": orjson.Fragment(render(value).payload)}
@@ -189,7 +185,7 @@ CALL = {
 }
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "gone"),
     [
         ({}, ["result"]),

@@ -11,6 +11,7 @@ import pytest
 from guardrails.sinks import JsonLines, read
 from guardrails.sinks.writer import BATCH_BYTES
 from tests.sinks.conftest import NEVER_MS, PATIENCE_S, Heard, locked, numbers, together
+from tests.tables import table
 
 
 def test_a_sink_without_records_touches_no_disk_and_starts_no_thread(path: Path) -> None:
@@ -164,7 +165,7 @@ def test_records_that_keep_coming_do_not_hasten_the_next_try(tmp_path: Path) -> 
         assert 1 <= sink._writer.faults <= 3
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "message"),
     [
         ({"arguments": "none"}, "what stays of `arguments` must be full, hash or off, not `none`"),

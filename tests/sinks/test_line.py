@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import Any
 
 import orjson
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from guardrails.core.text.plain_json import MAX_DEPTH
 from guardrails.sinks import Record, parse_path, read, to_line
 from tests.sinks.conftest import written
+from tests.tables import table
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,7 +53,7 @@ CYCLE["self"] = CYCLE
 CYCLE["again"] = [CYCLE, CYCLE]
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "line"),
     [
         (b"text", "text"),
@@ -89,7 +89,6 @@ CYCLE["again"] = [CYCLE, CYCLE]
         (orjson.Fragment(b'{"a":\n [1,\n2]}'), {"a": [1, 2]}),
         ([orjson.Fragment(b'{"a":18446744073709551616}')], [{"a": 2**64}]),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_no_value_costs_the_record(value: object, line: object) -> None:
     assert written({"n": 1, "value": value, "last": "x"}) == {"n": 1, "value": line, "last": "x"}
@@ -110,7 +109,7 @@ def raises() -> Record:
     raise RuntimeError("password is hunter2")
 
 
-@pytest.mark.parametrize(
+@table(
     ("late", "line"),
     [
         (lambda: {"late": 1}, {"late": 1}),
@@ -131,7 +130,7 @@ def test_a_function_in_the_arguments_is_not_called() -> None:
     assert called == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "line"),
     [
         (b'{"city":"Shibuya"}', {"city": "Shibuya"}),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from guardrails.sinks import ReadReport, Record, by_session, read
+from tests.tables import table
 
 
 def test_broken_lines_are_skipped_and_noted(path: Path) -> None:
@@ -30,7 +31,7 @@ def test_reading_what_is_not_there_is_an_error(path: Path) -> None:
         next(read(path))
 
 
-@pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**64, 10**30, -(2**63), -(2**63) - 1, -(10**19), 10**19])
+@table("number", [2**63, 2**64 - 1, 2**64, 10**30, -(2**63), -(2**63) - 1, -(10**19), 10**19])
 def test_integers_of_any_length_come_back_exact(path: Path, number: int) -> None:
     path.write_text(json.dumps({"sig": -5123456789012345678, "number": number}))
     assert list(read(path)) == [{"sig": -5123456789012345678, "number": number}]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +14,7 @@ from guardrails.core.guards.base import Guard, Verdict, guard
 from guardrails.sinks import JsonLines, MemorySink, Record, parse_path, read, to_line
 from guardrails.sinks.repeats import EDGE_CHARS, ERASED, MIN_CHARS, without_repeats
 from tests.sinks.conftest import written
+from tests.tables import table
 
 
 LONG = "correct-horse-battery-staple"
@@ -26,7 +26,7 @@ def cleared(message: str, *values: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
+@table(
     ("message", "value", "left"),
     [
         ("no user with password hunter2 here", "hunter2", "no user with password [erased] here"),
@@ -80,7 +80,7 @@ def test_what_no_value_has_a_part_in_is_left(message: str, values: list[str], ot
 ARGUMENTS = {"user": "anna", "password": "hunter2", "card": 4111111111111111, "sub": {"keys": ["k-1234", True, None]}}
 
 
-@pytest.mark.parametrize(
+@table(
     ("paths", "message", "left"),
     [
         (["arguments.password"], "anna: bad hunter2", "anna: bad [erased]"),
@@ -93,7 +93,7 @@ ARGUMENTS = {"user": "anna", "password": "hunter2", "card": 4111111111111111, "s
         (["result.password"], "anna: bad hunter2", None),
     ],
 )
-@pytest.mark.parametrize("ready", [False, True], ids=["dict", "fragment"])
+@table("ready", [False, True])
 def test_a_message_of_a_call_loses_what_paths_erased(
     paths: list[str], message: str, left: str | None, ready: bool
 ) -> None:
@@ -111,14 +111,14 @@ def test_a_message_of_a_call_loses_what_paths_erased(
     assert ({"problems", "guard_errors"} <= set(line.get("erased", ()))) is (left is not None)
 
 
-@pytest.mark.parametrize("mode", ["hash", "off"])
+@table("mode", ["hash", "off"])
 def test_arguments_that_are_left_out_do_not_come_in_by_a_message(mode: str) -> None:
     line = written({"arguments": ARGUMENTS, "problems": [["", "anna: bad hunter2", "value"]]}, arguments=mode)
 
     assert line["problems"] == [["", "[erased]: bad [erased]", "value"]]
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "problem", "left"),
     [
         ({"sk-live-1234": 1}, ["sk-live-1234", "is unknown", "unknown"], ["[erased]", "is unknown", "unknown"]),
@@ -134,7 +134,7 @@ def test_arguments_that_are_left_out_do_not_come_in_by_a_message(mode: str) -> N
         ({"stay": {"nights": "Kyoto"}}, ["stay.nights", "of nights", "value"], ["stay.nights", "of nights", "value"]),
     ],
 )
-@pytest.mark.parametrize("mode", ["hash", "off"])
+@table("mode", ["hash", "off"])
 def test_a_key_that_is_content_is_not_repeated_either(mode: str, arguments: Any, problem: Any, left: Any) -> None:
     line = written({"arguments": arguments, "problems": [problem], "error_message": problem[1]}, arguments=mode)
 
@@ -142,7 +142,7 @@ def test_a_key_that_is_content_is_not_repeated_either(mode: str, arguments: Any,
     assert line["error_message"] == left[1]
 
 
-@pytest.mark.parametrize(
+@table(
     "arguments",
     [
         "--password hunter2",
@@ -150,9 +150,8 @@ def test_a_key_that_is_content_is_not_repeated_either(mode: str, arguments: Any,
         lambda: "--password hunter2",
         {"_truncated_json": '{"password":"hunter2', "original_bytes": 99},
     ],
-    ids=["text", "bytes", "late", "cut"],
 )
-@pytest.mark.parametrize("settings", [{"redact": "arguments.password"}, {"arguments": "hash"}], ids=["path", "hash"])
+@table("settings", [{"redact": "arguments.password"}, {"arguments": "hash"}])
 def test_where_nobody_knows_the_values_all_of_a_message_goes(arguments: Any, settings: dict[str, Any]) -> None:
     line = written({"arguments": arguments, "error_message": "unknown option hunter2"}, **settings)
 
@@ -183,7 +182,7 @@ def test_a_settled_call_is_written_without_its_arguments() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@table(
     "messages",
     [
         {"error_message": 7, "problems": "hunter2", "guard_errors": {"a": "b"}},

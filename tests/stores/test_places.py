@@ -18,6 +18,7 @@ from guardrails.stores.places import shown_place, whole_place
 from guardrails.stores.redis.store import RedisStore
 from guardrails.stores.sqlite import SqliteStore
 from tests.stores.redis_server import Server, needed
+from tests.tables import table
 
 
 def test_a_path_is_a_file_of_sqlite_in_every_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,7 +28,7 @@ def test_a_path_is_a_file_of_sqlite_in_every_working_directory(tmp_path: Path, m
         assert store.path == str(tmp_path / "state.db")
 
 
-@pytest.mark.parametrize(
+@table(
     ("place", "shown"),
     [
         ("redis://u:hidden@h:1/0", "redis://h:1/0"),
@@ -42,7 +43,7 @@ def test_a_place_is_shown_without_what_is_secret(place: str, shown: str) -> None
 
 
 @needed
-@pytest.mark.parametrize("place", ["http://h:1/0", "postgres://h/0", "redis://h/name"])
+@table("place", ["http://h:1/0", "postgres://h/0", "redis://h/name"])
 def test_another_url_is_refused(place: str) -> None:
     with pytest.raises(StoreError, match="no URL of a server"):
         store_at(place)

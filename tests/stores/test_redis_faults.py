@@ -17,6 +17,7 @@ import pytest
 from guardrails import Budget, Policy, RedisStore, SessionState, StoreError
 from tests.stores.cutting_proxy import FAULTS, CuttingProxy
 from tests.stores.redis_server import Server, needed, shared
+from tests.tables import table
 
 
 pytestmark = needed
@@ -56,9 +57,9 @@ def server() -> Iterator[Server]:
     made.remove()
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("again", [0, 1, 2])
-@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
+@table("fault", FAULTS)
+@table("again", [0, 1, 2])
+@table("known", [True, False])
 def test_a_step_whose_connection_is_cut_happens_exactly_once(
     store: RedisStore, proxy: CuttingProxy, name: str, fault: str, again: int, known: bool
 ) -> None:
@@ -198,9 +199,9 @@ ASKED: dict[str, Callable[[RedisStore], Any]] = {
 }
 
 
-@pytest.mark.parametrize("fault", ["silent", "slow"])
+@table("fault", ["silent", "slow"])
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
-@pytest.mark.parametrize("connected", [True, False], ids=["connected", "not connected"])
+@table("connected", [True, False])
 def test_a_server_that_does_not_answer_in_time_is_an_error_within_the_timeout(
     proxy: CuttingProxy, name: str, fault: str, ask: Callable[[RedisStore], Any], connected: bool
 ) -> None:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from guardrails.agent.builtin.addresses import Address, Network, Resolve, host_name, inner, is_public
 from guardrails.agent.builtin.failure import ToolFailure
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     "address",
     [
         "127.0.0.1",
@@ -83,7 +84,7 @@ def test_what_is_not_public_is_refused(address: str) -> None:
     assert caught.value.error_type == "permission"
 
 
-@pytest.mark.parametrize(
+@table(
     "address",
     [
         "93.184.216.34",
@@ -123,7 +124,7 @@ def test_an_address_of_a_gateway_is_not_the_one_that_is_named() -> None:
     assert Network(["10.0.0.1"], resolve=lambda *_: ["::ffff:10.0.0.1"]).address("example.com", 80)
 
 
-@pytest.mark.parametrize("port", [22, 25, 6379, 11211])
+@table("port", [22, 25, 6379, 11211])
 def test_a_port_of_another_protocol_is_for_named_hosts_only(port: int) -> None:
     with pytest.raises(ToolFailure):
         Network(resolve=lambda *_: ["8.8.8.8"]).address("example.com", port)
@@ -145,7 +146,7 @@ def test_a_resolver_that_does_not_answer_is_given_up() -> None:
         Network(resolve=lambda *_: []).addresses("example.com", 80, timeout=5)
 
 
-@pytest.mark.parametrize(
+@table(
     ("host", "expected"),
     [
         ("Example.COM.", "example.com"),
@@ -180,7 +181,7 @@ def test_one_private_address_among_public_ones_is_enough_to_refuse() -> None:
         Network(resolve=lambda *_: ["8.8.8.8", "127.0.0.1"]).address("example.com", 80)
 
 
-@pytest.mark.parametrize("allow", ["127.0.0.1", "127.0.0.0/8", "Intern.Example", "intern.example."])
+@table("allow", ["127.0.0.1", "127.0.0.0/8", "Intern.Example", "intern.example."])
 def test_what_is_named_may_be_reached(allow: str) -> None:
     network = Network([allow], resolve=lambda *_: ["127.0.0.1"])
     assert network.address("intern.example", 80) == "127.0.0.1"

@@ -13,6 +13,7 @@ import pytest
 from guardrails import Envelope
 from guardrails.agent.builtin import Memory
 from guardrails.agent.builtin import memory as module
+from tests.tables import table
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_the_notes_are_their_owners_alone(file: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(
+@table(
     ("query", "keys"),
     [("", ["c_d", "b%", "a"]), ("%", ["b%"]), ("_", ["c_d"]), ("ONE", ["a"]), ("' OR 1=1 --", []), ("\\", [])],
 )
@@ -90,7 +91,7 @@ def test_a_damaged_file_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
     assert read(tmp_path / "none/x").error_type == "unavailable"
 
 
-@pytest.mark.parametrize("bad", ["\ud800", "a\udfffb"])
+@table("bad", ["\ud800", "a\udfffb"])
 def test_text_that_is_not_unicode_is_told_or_replaced(file: Path, bad: str) -> None:
     assert write(file, bad, "x").error_type == "validation"
     assert read(file, bad).error_type == "validation"
@@ -111,7 +112,7 @@ def test_a_look_takes_no_longer_than_its_time(file: Path, monkeypatch: pytest.Mo
     assert read(file).error_type == "timeout"
 
 
-@pytest.mark.parametrize(("row", "expected"), [(("odd", b"\xff", 3), None), (("big", "x" * (2 << 20), 0), "other")])
+@table(("row", "expected"), [(("odd", b"\xff", 3), None), (("big", "x" * (2 << 20), 0), "other")])
 def test_what_is_no_note_is_left_out_or_told(file: Path, row: Any, expected: str | None) -> None:
     write(file, "k", "x")
     with sqlite3.connect(file) as notes:

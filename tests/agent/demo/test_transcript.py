@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.agent.demo.transcript import TranscriptError, parse_transcript, read_transcript, text_of
+from tests.tables import table
 
 
 TRANSCRIPTS = Path(__file__).parents[2] / "transcripts"
@@ -52,7 +53,7 @@ def test_one_id_twice_in_a_turn_gets_the_results_in_order() -> None:
     assert [call.result for call in chat.calls] == ["1", "2"]
 
 
-@pytest.mark.parametrize("name", ["stuck_search.json.gz", "edit_and_test.json"])
+@table("name", ["stuck_search.json.gz", "edit_and_test.json"])
 def test_a_file_is_read_packed_or_plain_as_a_list_or_an_object(name: str) -> None:
     chat = read_transcript(TRANSCRIPTS / name)
     assert chat.name == name
@@ -84,7 +85,7 @@ def test_content_in_parts_is_the_text_of_its_parts() -> None:
     assert text_of(parts) == "ab"
 
 
-@pytest.mark.parametrize(("content", "text"), [(None, ""), ("", ""), ("x", "x"), ([], ""), ({"a": 1}, '{"a": 1}')])
+@table(("content", "text"), [(None, ""), ("", ""), ("x", "x"), ([], ""), ({"a": 1}, '{"a": 1}')])
 def test_other_content_becomes_text(content: Any, text: str) -> None:
     assert text_of(content) == text
 
@@ -95,7 +96,7 @@ def test_tools_are_the_recorded_ones_where_the_wire_takes_them() -> None:
     assert list(chat.tools) == tools
 
 
-@pytest.mark.parametrize("tools", [None, [], "grep", [{"name": "grep"}], [{"function": {"name": "a/b"}}], [7]])
+@table("tools", [None, [], "grep", [{"name": "grep"}], [{"function": {"name": "a/b"}}], [7]])
 def test_other_tools_are_made_of_the_calls_under_names_that_the_wire_takes(tools: Any) -> None:
     calls = [wire("1", "a/b"), wire("2", "grep"), wire("3", "grep"), wire("4", ""), wire("5", "x" * 80)]
     chat = parse_transcript({"messages": [USER, assistant(None, *calls)], "tools": tools})
@@ -110,7 +111,7 @@ def test_a_call_without_an_id_or_with_arguments_as_an_object_can_be_played() -> 
     assert len({call.id for call in chat.calls}) == 3
 
 
-@pytest.mark.parametrize(
+@table(
     ("messages", "notes"),
     [
         ([USER, assistant("4")], ["holds no tool calls"]),
@@ -134,7 +135,7 @@ def test_what_a_recording_lacks_is_noted(messages: list[Any], notes: list[str]) 
     assert list(parse_transcript(messages).notes) == notes
 
 
-@pytest.mark.parametrize(
+@table(
     ("data", "said"),
     [
         ({}, "no chat: expected a list of messages"),
@@ -152,7 +153,7 @@ def test_what_is_no_chat_is_refused(data: Any, said: str) -> None:
     assert str(refused.value).startswith(said)
 
 
-@pytest.mark.parametrize(
+@table(
     ("content", "said"),
     [
         (b'{"messages": [{"role": "us', "chat:1:24: cut off or not JSON: unterminated string"),

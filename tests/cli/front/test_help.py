@@ -17,6 +17,7 @@ from guardrails.hooks.install.run import EXAMPLES as HOOK
 from guardrails.hooks.install.run import _parser
 from guardrails.mcp.proxy.options import USAGE as MCP
 from guardrails.mcp.proxy.options import options_of
+from tests.tables import table
 
 
 ROOT: Any = get_command(app)
@@ -60,7 +61,7 @@ def parse(words: list[str]) -> None:
         rest = rest if hasattr(command, "list_commands") else []
 
 
-@pytest.mark.parametrize("words", [*commands(), *PARTS], ids=" ".join)
+@table("words", [*commands(), *PARTS])
 def test_each_command_has_two_or_three_examples_that_parse(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,10 +83,8 @@ def test_the_examples_of_the_commands_that_start_by_themselves_are_told_there() 
     assert "guardrails mcp -- npx" in MCP
 
 
-@pytest.mark.parametrize("columns", [40, 51, 80, 200])
-@pytest.mark.parametrize(
-    "words", [words for words in commands() if words[:1] not in (("hook",), ("mcp",))], ids=" ".join
-)
+@table("columns", [40, 51, 80, 200])
+@table("words", [words for words in commands() if words[:1] not in (("hook",), ("mcp",))])
 def test_no_line_of_a_help_is_wider_than_the_terminal(
     words: tuple[str, ...], columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,11 +92,7 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
     assert max(map(len, text.splitlines())) <= columns
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("mcp",), ("hook",), *PARTS],
-    ids=" ".join,
-)
+@table("words", [("mcp",), ("hook",), *PARTS])
 def test_the_help_of_a_command_that_starts_by_itself_fits_into_80_columns(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,7 +101,7 @@ def test_the_help_of_a_command_that_starts_by_itself_fits_into_80_columns(
     assert max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("columns", [40, 80])
+@table("columns", [40, 80])
 def test_a_policy_that_is_shown_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = CliRunner().invoke(app, ["policy", "show", "default"]).stdout.splitlines()

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from guardrails.cli import app
 from guardrails.cli.text import needs
 from guardrails.policy.model_files import COLD
+from tests.tables import table
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_missing_package_is_found(
     assert (code, said in told) == (1, True), told
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "version: 1\nbudget: {max_calls: 1}\n",
@@ -81,8 +82,8 @@ POLICIES = {
 }
 
 
-@pytest.mark.parametrize("text", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize(
+@table("text", POLICIES.values())
+@table(
     ("data", "said"),
     [
         (MODEL[:200], "cannot be used: not JSON"),
@@ -99,7 +100,7 @@ def test_a_model_that_is_no_good_is_found(tmp_path: Path, text: str, data: bytes
     assert "retryable.model: the model `" in told
 
 
-@pytest.mark.parametrize("text", POLICIES.values(), ids=POLICIES)
+@table("text", POLICIES.values())
 def test_a_good_model_and_one_that_is_not_trained_yet_are_no_mistake(tmp_path: Path, text: str) -> None:
     assert check(tmp_path / "p.yaml", text)[0] == 0
     (tmp_path / "m.json").write_bytes(MODEL)

@@ -15,6 +15,7 @@ import pytest
 
 from guardrails.cli.text.page import FILE, page, write_page
 from tests.pages import EVIL, document, in_browser
+from tests.tables import table
 
 
 TALLY: Final[dict[str, Any]] = {
@@ -124,7 +125,7 @@ def test_a_page_is_its_owner_s_unless_the_file_was_there(tmp_path: Path) -> None
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("width", [1280, 390], ids=["desktop", "phone"])
+@table("width", [1280, 390])
 def test_a_browser_draws_every_page_within_its_width_and_takes_no_word_for_markup(width: int, tmp_path: Path) -> None:
     measure = "document.body.dataset.fits = document.documentElement.scrollWidth <= innerWidth"
     for at, (command, data) in enumerate(DATA):

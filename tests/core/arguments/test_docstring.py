@@ -6,12 +6,11 @@ import inspect
 
 from collections.abc import Callable
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.arguments.docstring import parameter_descriptions
+from tests.tables import table
 
 
 GOOGLE = """
@@ -71,8 +70,8 @@ REST = """
 """
 
 
-@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, REST], ids=["google", "numpy", "rest"])
-@pytest.mark.parametrize("as_written", [str, inspect.cleandoc])
+@table("docstring", [GOOGLE, NUMPY, REST])
+@table("as_written", [str, inspect.cleandoc])
 def test_each_style_gives_the_same_descriptions(docstring: str, as_written: Callable[[str], str]) -> None:
     assert parameter_descriptions(as_written(docstring)) == {
         "city": "Where to look: a city or a district.",
@@ -82,7 +81,7 @@ def test_each_style_gives_the_same_descriptions(docstring: str, as_written: Call
     }
 
 
-@pytest.mark.parametrize(
+@table(
     "docstring",
     [
         "Args:\n        x: A.\n\n    Returns:\n        y: B.\n",
@@ -99,7 +98,7 @@ def test_numpy_names_may_share_a_description() -> None:
     assert parameter_descriptions(text) == {"x": "A coordinate.", "y": "A coordinate."}
 
 
-@pytest.mark.parametrize("docstring", [None, "", "Just a sentence: with a colon.", "Args:", "Parameters\n----"])
+@table("docstring", [None, "", "Just a sentence: with a colon.", "Args:", "Parameters\n----"])
 def test_without_a_section_there_are_none(docstring: str | None) -> None:
     assert parameter_descriptions(docstring) == {}
 

@@ -17,6 +17,7 @@ from guardrails.core.arguments import arguments_of
 from guardrails.core.arguments.function import FunctionArguments
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
+from tests.tables import table
 
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def gap(first: int, hole: Any = SENTINEL, last: int = 3, /) -> Any:
     return first, hole, last
 
 
-@pytest.mark.parametrize(
+@table(
     ("function", "sent", "result"),
     [
         (positional, {"first": 1}, (1, "x", 1.5, (), False, {})),
@@ -177,7 +178,7 @@ class Tool:
     city: str
 
 
-@pytest.mark.parametrize(
+@table(
     "function",
     [
         Hotels.method,
@@ -192,7 +193,6 @@ class Tool:
         Tool,
         lambda city: city,
     ],
-    ids=lambda function: getattr(function, "__qualname__", type(function).__name__),
 )
 def test_any_callable_will_do(function: Callable[..., Any]) -> None:
     arguments = arguments_of(function)
@@ -201,7 +201,7 @@ def test_any_callable_will_do(function: Callable[..., Any]) -> None:
     assert arguments.check({"city": "x"} if "city" in arguments.schema()["properties"] else {})[1] == ()
 
 
-@pytest.mark.parametrize("function", [Tool, Hotels(), wrapped], ids=["class", "object", "wrapped"])
+@table("function", [Tool, Hotels(), wrapped])
 def test_descriptions_are_found_where_the_parameters_are(function: Callable[..., Any]) -> None:
     assert arguments_of(function).schema()["properties"]["city"]["description"] == "Where to look."
 
@@ -234,7 +234,7 @@ class Foreign:
 def foreign(context: Foreign) -> None: ...
 
 
-@pytest.mark.parametrize(
+@table(
     ("function", "message"),
     [
         (with_context, "the arguments of `with_context` cannot be read: name 'Context' is not defined; .* `hidden`"),
@@ -297,7 +297,7 @@ def test_iterables_are_checked_before_the_tool_runs() -> None:
     assert arguments.schema()["properties"]["more"]["description"] == "d"
 
 
-@pytest.mark.parametrize(
+@table(
     ("args", "kwargs", "named"),
     [
         ((), {"first": 1}, {"first": 1}),
@@ -310,7 +310,7 @@ def test_a_call_from_python_is_named(args: tuple[Any, ...], kwargs: dict[str, An
     assert FunctionArguments(positional).named(args, kwargs) == named
 
 
-@pytest.mark.parametrize(
+@table(
     ("args", "kwargs", "message"),
     [((1,), {"city": "x"}, "multiple values for argument `city`"), (("x", 1, 2), {}, "too many positional arguments")],
 )

@@ -4,13 +4,12 @@ Models that are validated without being built.
 
 from typing import Annotated, Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from guardrails.core.arguments.plain_model import dict_validator
+from tests.tables import table
 
 
 class Plain(BaseModel):
@@ -83,11 +82,7 @@ class Schematic(BaseModel):
         return handler(source)
 
 
-@pytest.mark.parametrize(
-    "definition",
-    [Checked, Whole, Inherited, Built, Finished, Derived, Kept, Configured, Schematic],
-    ids=lambda definition: definition.__name__,
-)
+@table("definition", [Checked, Whole, Inherited, Built, Finished, Derived, Kept, Configured, Schematic])
 def test_a_model_with_a_say_in_it_is_built(definition: type[BaseModel]) -> None:
     assert dict_validator(definition) is None
 
@@ -100,8 +95,8 @@ ARGUMENTS = st.dictionaries(
 )
 
 
-@pytest.mark.parametrize("definition", [Plain, Loose], ids=lambda definition: definition.__name__)
-@pytest.mark.parametrize("by_name", [None, True])
+@table("definition", [Plain, Loose])
+@table("by_name", [None, True])
 @given(arguments=ARGUMENTS)
 def test_a_plain_model_is_validated_as_if_it_were_built(
     definition: type[BaseModel], by_name: bool | None, arguments: dict[str, Any]

@@ -2,10 +2,9 @@
 The words for what is wrong, and the advice that follows.
 """
 
-import pytest
-
 from guardrails.core.arguments.problems import advice, capped, clean, of_union, unknown
 from guardrails.core.values.types import NextAction, Problem
+from tests.tables import table
 
 
 MISSING = Problem("check_in", "is required", "missing")
@@ -13,7 +12,7 @@ LATE = Problem("check_out", "check_out must be after check_in", "value")
 WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
 
 
-@pytest.mark.parametrize(
+@table(
     ("problems", "ask_user", "action", "hint"),
     [
         ([LATE], {"check_out"}, "ask_user", "Confirm `check_out` with the user before retrying."),
@@ -87,7 +86,7 @@ def test_a_long_list_of_fields_is_not_spelt_out() -> None:
     assert advice(problems)[1].startswith("Ask the user for the arguments unless")
 
 
-@pytest.mark.parametrize(
+@table(
     ("known", "message"),
     [
         (["check_in", "check_out"], "is unknown; did you mean `check_out`?"),
@@ -119,7 +118,7 @@ def test_text_for_the_model_is_one_printable_line() -> None:
     assert clean("a\n b\x00\x7f\ud800\tc") == "a b??? c"
 
 
-@pytest.mark.parametrize(
+@table(
     ("branches", "expected"),
     [
         ([[Problem("a", "must be an integer, not an array", "type")]], [("a", "must be an integer, not an array")]),

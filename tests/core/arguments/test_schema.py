@@ -4,9 +4,8 @@ Reading JSON Schemas.
 
 from typing import Any
 
-import pytest
-
 from guardrails.core.arguments.schema import for_model, names_at
+from tests.tables import table
 
 
 A = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
@@ -14,7 +13,7 @@ B = {"type": "object", "properties": {"b": {}}, "required": ["b"]}
 DEFS = {"A": A, "x/y": B}
 
 
-@pytest.mark.parametrize(
+@table(
     ("schema", "expected"),
     [
         ({}, {"type": "object", "properties": {}}),
@@ -42,7 +41,7 @@ def test_a_union_at_the_root_becomes_one_object(schema: dict[str, Any], expected
     assert list(made) == list(expected)
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "names"),
     [
         ((), ["list", "pair", "map", "ref", "maybe"]),
@@ -72,6 +71,6 @@ def test_the_names_at_a_path_are_found_through_references_and_unions(
     assert names_at(schema, path) == names
 
 
-@pytest.mark.parametrize("reference", ["#/$defs/none", "http://x.example/y", "#anchor", 3])
+@table("reference", ["#/$defs/none", "http://x.example/y", "#anchor", 3])
 def test_a_reference_that_leads_nowhere_has_no_names(reference: Any) -> None:
     assert names_at({"properties": {"a": {"$ref": reference}}}, ["a", "b"]) == []

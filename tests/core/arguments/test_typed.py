@@ -27,6 +27,7 @@ from pydantic import (
 from guardrails.core.arguments import arguments_of
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
+from tests.tables import table
 
 
 NOT_A_FLAG = "must be a number, not a boolean"
@@ -67,7 +68,7 @@ class Search(BaseModel):
     day: date = date(2025, 1, 1)
 
 
-@pytest.mark.parametrize(
+@table(
     ("sent", "coerced"),
     [
         ({"city": "x"}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
@@ -152,7 +153,7 @@ class AliasedPlain(BaseModel):
     limit: int = Field(1, alias="max")
 
 
-@pytest.mark.parametrize("definition", [Aliased, AliasedPlain])
+@table("definition", [Aliased, AliasedPlain])
 def test_the_model_sees_aliases_and_the_tool_gets_names(definition: type[BaseModel]) -> None:
     arguments = arguments_of(definition)
     coerced, problems = arguments.check({"from": "a", "max": "3"})
@@ -205,7 +206,7 @@ class Flags(BaseModel):
     joined: Annotated[str, BeforeValidator(str)] = ""
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "field"),
     [
         ({"count": True}, "count"),
@@ -230,7 +231,7 @@ def test_a_boolean_is_no_number(arguments: dict[str, Any], field: str) -> None:
     assert arguments_of(Flags).check(arguments) == (arguments, (Problem(field, NOT_A_FLAG, "type"),))
 
 
-@pytest.mark.parametrize(
+@table(
     "arguments",
     [
         {"flag": True, "either": True, "anything": True, "flags": [True, False], "joined": [True]},
@@ -302,7 +303,7 @@ class Fickle(BaseModel):
         raise FickleError(times)
 
 
-@pytest.mark.parametrize("times", [0, 2])
+@table("times", [0, 2])
 def test_an_exception_that_cannot_be_read_is_a_problem(times: int) -> None:
     assert arguments_of(Fickle).check({"times": times})[1] == (
         Problem("", "the arguments cannot be checked (`RuntimeError`)", "value"),
@@ -355,7 +356,7 @@ class Listed(RootModel[list[int]]):
     pass
 
 
-@pytest.mark.parametrize(
+@table(
     ("definition", "message"),
     [
         (Unschematic, "the arguments of `Unschematic` have no JSON Schema: "),

@@ -8,12 +8,11 @@ from datetime import date
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-import pytest
-
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.values.types import Problem
+from tests.tables import table
 
 
 class Cat(BaseModel):
@@ -90,7 +89,7 @@ class Trip(BaseModel):
 STAY = {"check_in": "2025-01-02", "check_out": "2025-01-01"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "expected"),
     [
         ({"city": "toolong"}, [("city", "must have at most 5 characters", "value")]),
@@ -136,7 +135,7 @@ def test_a7_a_mistake_is_named_with_its_path(arguments: Any, expected: list[tupl
     assert list(problems) == [Problem(*each) for each in expected]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("field", ["nights", "pet", "tagged", "value", "stays", "key", "order", "even", "nested"])
+@table("field", ["nights", "pet", "tagged", "value", "stays", "key", "order", "even", "nested"])
 def test_no_message_repeats_a_value_or_links_anywhere(field: str) -> None:
     _, problems = arguments_of(Trip).check({field: "sk-secret"})
 

@@ -2,13 +2,12 @@
 What would fill the machine with processes, and what only looks like it.
 """
 
-import pytest
-
 from guardrails.core.commands.fork_bombs import fork_bomb
 from guardrails.core.commands.grammar.syntax import parse
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("script", "found"),
     [
         (":(){ :|:& };:", "`:`"),

@@ -2,12 +2,11 @@
 Shell commands in the code of other languages.
 """
 
-import pytest
-
 from guardrails.core.commands.interpreters import literals
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("words", "stdin", "expected"),
     [
         (["python3.11", "-c", "os.system('a b')"], None, [["a b"], ["a b"]]),

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.core.commands import allows, forbids, plainly, rule, walk
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "command", "expected"),
     [
         ("a b", "a b c", True),
@@ -43,7 +44,7 @@ def test_a_rule_that_forbids(text: str, command: str, expected: bool) -> None:
     assert forbids(rule(text), walk(command).commands[-1]) is expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "command", "expected"),
     [
         ("a b", "a b", True),
@@ -65,13 +66,13 @@ def test_a_rule_that_allows(text: str, command: str, expected: bool) -> None:
     assert allows(rule(text), walk(command).commands[-1]) is expected
 
 
-@pytest.mark.parametrize("text", ["", " ", "|", "a | | b", "'a"])
+@table("text", ["", " ", "|", "a | | b", "'a"])
 def test_what_is_no_rule(text: str) -> None:
     with pytest.raises(ValueError, match="is no command"):
         rule(text)
 
 
-@pytest.mark.parametrize("program", ["x/../a", "./x/../a", "a/../a", "../a", "./a", "/srv/../bin/a", "/opt/../srv/b"])
+@table("program", ["x/../a", "./x/../a", "a/../a", "../a", "./a", "/srv/../bin/a", "/opt/../srv/b"])
 def test_a_rule_speaks_of_a_program_as_it_is_written(program: str) -> None:
     command = plainly([program]).commands[0]
     assert not any(allows(rule(text), command) for text in ("a", "a *", "/bin/a", "/srv/b", "/opt/**", "x/*"))
@@ -91,6 +92,6 @@ def test_a_star_takes_whatever_it_may(pieces: list[str], word: str) -> None:
     assert bool(rule(f"x{text}").stages[0][0].exact.fullmatch(f"x{word}")) is bool(pattern.fullmatch(word))
 
 
-@pytest.mark.parametrize("text", ["*a*a*a*b", "**a**a**b", "*a*a**a**b", "{x,*a*a*a}b"])
+@table("text", ["*a*a*a*b", "**a**a**b", "*a*a**a**b", "{x,*a*a*a}b"])
 def test_no_rule_takes_long_on_a_long_word(text: str) -> None:
     assert not rule(text).stages[0][0].exact.fullmatch("a" * 16_000)

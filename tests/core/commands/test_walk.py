@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.core.commands import UnreadableError, walk
+from tests.tables import table
 
 
 def words(script: str) -> list[str]:
     return [" ".join(command.words) for command in walk(script).commands]
 
 
-@pytest.mark.parametrize(
+@table(
     ("script", "expected"),
     [
         ("a b && c | d; e & f", ["a b", "c", "d", "e", "f"]),
@@ -70,9 +71,7 @@ def test_substitutions_in_substitutions_are_walked_once_each() -> None:
     assert len(walk(script).commands) == 21
 
 
-@pytest.mark.parametrize(
-    "script", ["eval " * 40 + "a", "env " * 40 + "a", "a;" * 2_500, "sh -c '" + "x" * 20_000 + "'"], ids=range(4)
-)
+@table("script", ["eval " * 40 + "a", "env " * 40 + "a", "a;" * 2_500, "sh -c '" + "x" * 20_000 + "'"])
 def test_what_is_too_much_to_walk_is_unreadable(script: str) -> None:
     with pytest.raises(UnreadableError):
         walk(script)
@@ -108,7 +107,7 @@ def test_a_long_here_document_that_a_shell_reads_is_not_taken_for_data() -> None
     assert words(f"xargs a <<'EOF'\n{'b' * 20_000}\nEOF")[1] == f"a {'b' * 20_000}"
 
 
-@pytest.mark.parametrize("line", ["`a` b", "const a = `${b}`;", "a=$(b)", "| a | b |", "it's << 3"])
+@table("line", ["`a` b", "const a = `${b}`;", "a=$(b)", "| a | b |", "it's << 3"])
 def test_a_long_file_is_written_by_a_here_document_whatever_signs_it_has(line: str) -> None:
     text = f"cat > a <<'EOF'\n{(line + chr(10)) * 4_000}EOF\nls"
 

@@ -13,6 +13,7 @@ import yaml
 from guardrails.core.commands import UnreadableError, reading, rules, walk
 from guardrails.core.commands.grammar.work import Work
 from guardrails.core.commands.reading import _walked
+from tests.tables import table
 
 
 Make = Callable[[int], str | tuple[str, ...]]
@@ -104,14 +105,7 @@ def cost(command: str | tuple[str, ...]) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(make, id=f"{kind}: {name}")
-        for kind, made in (("text", SCRIPTS), ("words", WORDS))
-        for name, make in made.items()
-    ],
-)
+@table("make", [make for kind, made in (("text", SCRIPTS), ("words", WORDS)) for name, make in made.items()])
 def test_work_grows_with_the_length_of_a_command_and_not_with_its_square(make: Make) -> None:
     # What takes a millisecond is not measured; the best of three, since others use the machine too.
     most = (LINEAR * SQUARE) ** 0.5
@@ -119,7 +113,7 @@ def test_work_grows_with_the_length_of_a_command_and_not_with_its_square(make: M
     assert any(cost(large) < most * max(cost(make(SMALL)), 0.003) for _ in range(3))
 
 
-@pytest.mark.parametrize("body", ["x 'y\n", "<<E\n", "cat <<'E'\n", "\t\n"])
+@table("body", ["x 'y\n", "<<E\n", "cat <<'E'\n", "\t\n"])
 def test_long_here_documents_cost_no_more_than_their_length(body: str) -> None:
     small, large = ("cat > f <<'END'\n" + body * (size // len(body)) + "END\n" for size in (50_000, 800_000))
     assert any(cost(large) < 64 * max(cost(small), 0.003) for _ in range(3))

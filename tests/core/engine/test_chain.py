@@ -4,8 +4,6 @@ What applies to each tool.
 
 from typing import Any
 
-import pytest
-
 from guardrails import (
     Budget,
     Chain,
@@ -24,6 +22,7 @@ from guardrails import (
     Validation,
 )
 from guardrails.core.engine.chain import PLANS, WINDOW
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -81,10 +80,7 @@ def test_rules_add_guards_that_the_chain_does_not_have(clock: Any) -> None:
     assert [session.call("look", {}, ok).ok for _ in range(5)] == [True] * 5
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("search_web", 3), ("search_mail", 5), ("read", 9), ("[x]", 9)],
-)
+@table(("name", "expected"), [("search_web", 3), ("search_mail", 5), ("read", 9), ("[x]", 9)])
 def test_the_first_rule_that_matches_wins(name: str, expected: int, clock: Any) -> None:
     rules = [
         rule("search_web", {"budget": {"max_calls": 3}}),
@@ -117,7 +113,7 @@ def test_a_rule_may_let_calls_through_where_a_guard_fails(clock: Any) -> None:
     assert [session.call(tool, {}, ok).code for tool in ("read", "write")] == [None, "broken.error"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "changes"),
     [
         (Tool(name="t"), True),

@@ -6,8 +6,6 @@ import json
 
 from typing import Any
 
-import pytest
-
 from guardrails import (
     Budget,
     Duplicates,
@@ -26,6 +24,7 @@ from guardrails import (
 )
 from guardrails.core.engine.events.retries import DUE
 from guardrails.core.values.types import ERROR_TYPES
+from tests.tables import table
 
 
 def read(envelope: Envelope) -> dict[str, Any]:
@@ -78,7 +77,7 @@ def test_an_envelope_of_a_persons_own_class_is_copied_without_its_constructor(cl
     assert read(session.call("t", {}, gives(Found([7]))))["results"] == [7]
 
 
-@pytest.mark.parametrize(
+@table(
     "claims",
     [
         {"error_type": "quota"},
@@ -225,8 +224,8 @@ class Bad(Guard):
         raise RuntimeError("broken")
 
 
-@pytest.mark.parametrize("how", ["raises", "nonsense", "text", "dict"])
-@pytest.mark.parametrize("on_error", ["deny", "allow"])
+@table("how", ["raises", "nonsense", "text", "dict"])
+@table("on_error", ["deny", "allow"])
 def test_a_guard_that_fails_after_the_call_never_loses_the_result(how: str, on_error: Any, clock: Any) -> None:
     session = Policy([Bad(how=how), Summary(), Budget(max_calls=9)], on_error=on_error).session("s", clock=clock)
     for number in range(2):

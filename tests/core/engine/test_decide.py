@@ -4,8 +4,6 @@ Whether a call may run.
 
 from typing import Any
 
-import pytest
-
 from guardrails import (
     Budget,
     Denial,
@@ -24,6 +22,7 @@ from guardrails import (
     guard,
 )
 from guardrails.core.records.replay import replay
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -164,7 +163,7 @@ def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> No
 # What guards say
 
 
-@pytest.mark.parametrize("what", ["raises", "nonsense", "text", "false"])
+@table("what", ["raises", "nonsense", "text", "false"])
 def test_a_guard_that_fails_denies_unless_the_policy_says_otherwise(what: str, clock: Any) -> None:
     session = make(clock, Says(what=what), Budget(max_calls=5))
     envelope = session.call("t", {}, ok)
@@ -234,7 +233,7 @@ def test_a_policys_own_words_hold_for_every_refusal_of_a_cause(clock: Any) -> No
     assert [(e.limit_message, e.next_action_hint) for e in refused] == [("Stop at 1.", "Say goodbye.")] * 2
 
 
-@pytest.mark.parametrize(
+@table(
     ("code", "guards", "calls"),
     [
         ("duplicates.window", [Duplicates()], [("t", 1), ("t", 1)]),
@@ -277,8 +276,8 @@ def test_b1_without_a_number_of_calls_a_refusal_in_the_last_turn_says_the_limit_
 # Guards that fail where no single call is judged
 
 
-@pytest.mark.parametrize("where", ["spent", "turn_spent", "blown", "request", "usage", "response"])
-@pytest.mark.parametrize(("on_error", "mode"), [("deny", "enforce"), ("allow", "enforce"), ("deny", "observe")])
+@table("where", ["spent", "turn_spent", "blown", "request", "usage", "response"])
+@table(("on_error", "mode"), [("deny", "enforce"), ("allow", "enforce"), ("deny", "observe")])
 def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_otherwise(
     where: str, on_error: Any, mode: Any, clock: Any
 ) -> None:

@@ -5,8 +5,6 @@ The named constructors of decisions, completions and what they are made of: each
 from dataclasses import fields, replace
 from typing import Any
 
-import pytest
-
 from guardrails import Budget, Decision, Denial, Envelope, Policy, SessionState
 from guardrails.core.engine.complete import Completion, Settle
 from guardrails.core.engine.decide import Ask
@@ -15,6 +13,7 @@ from guardrails.core.engine.prepare import prepare
 from guardrails.core.outcome import outcome_of
 from guardrails.core.state.entries import Entry, Pending
 from guardrails.core.values.types import ToolCall
+from tests.tables import table
 
 
 def made(*guards: Any) -> tuple[Engine, SessionState]:
@@ -54,7 +53,7 @@ def test_a_refused_call_has_its_refusal_from_the_beginning() -> None:
     assert values(decision).keys() >= {"session", "run", "marks"}
 
 
-@pytest.mark.parametrize("denial", [None, Denial(code="store.error", message="no")])
+@table("denial", [None, Denial(code="store.error", message="no")])
 def test_a_call_of_which_nothing_is_known_runs_unless_it_is_denied(denial: Denial | None) -> None:
     decision = Decision.unknown(ToolCall("t", {}, "1", None, 1), 5, "s", ("store", "gone"), denial)
     assert (decision.allowed, decision.n, decision.errors) == (denial is None, 0, (("store", "gone"),))

@@ -13,6 +13,7 @@ from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.sharing import Close
 from guardrails.core.guards.limits.amounts import internal
 from guardrails.core.state.totals import touch
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -95,7 +96,7 @@ def test_a5_an_exhausted_session_stays_so_and_says_its_first_cause(clock: Any) -
 # Charges
 
 
-@pytest.mark.parametrize("cost", [-0.01, float("nan"), float("inf"), True, "ten", [1]])
+@table("cost", [-0.01, float("nan"), float("inf"), True, "ten", [1]])
 def test_a_cost_that_is_no_amount_is_refused_and_charges_nothing(cost: Any, clock: Any) -> None:
     session = make(clock, Budget(max_cost_usd=1))
     with pytest.raises(SessionError, match="amount in USD"):
@@ -103,7 +104,7 @@ def test_a_cost_that_is_no_amount_is_refused_and_charges_nothing(cost: Any, cloc
     assert session.cost_usd == 0
 
 
-@pytest.mark.parametrize("cost", [0.1, "0.1", Decimal("0.1")])
+@table("cost", [0.1, "0.1", Decimal("0.1")])
 def test_a_cost_may_be_a_number_or_its_decimal(cost: Any, clock: Any) -> None:
     session = make(clock, Budget(max_cost_usd=1))
     session.charge(model="m", cost_usd=cost)
@@ -122,7 +123,7 @@ def test_a_model_response_can_use_up_a_session(clock: Any) -> None:
 # Extensions
 
 
-@pytest.mark.parametrize(
+@table(
     ("limit", "more"),
     [
         ({"max_calls": 2}, {"max_tool_calls": 3}),
@@ -179,7 +180,7 @@ def test_a_budget_that_only_observes_can_be_raised_too(clock: Any) -> None:
         assert session.decide("t", {"n": 9}).observed == ()
 
 
-@pytest.mark.parametrize("count", ["2", -1, 1.5, True])
+@table("count", ["2", -1, 1.5, True])
 def test_a_number_of_calls_that_is_none_is_refused_and_leaves_no_trace(count: Any, clock: Any) -> None:
     session = make(clock, Budget(max_turns=1))
     with pytest.raises(SessionError, match="how many tool calls"):
@@ -190,13 +191,13 @@ def test_a_number_of_calls_that_is_none_is_refused_and_leaves_no_trace(count: An
     assert session.call("t", {}, ok).ok
 
 
-@pytest.mark.parametrize("amounts", [{"max_calls": 1}, {"max_cost_usd": 1}])
+@table("amounts", [{"max_calls": 1}, {"max_cost_usd": 1}])
 def test_a_limit_that_is_not_set_cannot_be_raised(amounts: Any, clock: Any) -> None:
     with pytest.raises(SessionError, match="sets no limit"):
         make(clock, Budget(max_turns=3)).extend(**amounts)
 
 
-@pytest.mark.parametrize(
+@table(
     ("amounts", "message"),
     [
         ({"max_cals": 1}, "`max_cals` is no limit"),

@@ -4,14 +4,13 @@ When a cost limit ends a session, and when it only refuses what is too dear.
 
 from typing import Any
 
-import pytest
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Denials, MemorySink, Policy, Rule, Success, Tool
 from guardrails.core.engine.exhaustion import least
 from guardrails.core.records.replay import replay
+from tests.tables import table
 
 
 CODE = "budget.max_cost_usd"
@@ -54,7 +53,7 @@ def test_a_session_ends_once_neither_a_tool_nor_a_turn_fits(clock: Any) -> None:
     assert session.call("dear", {"n": 1}, ok).code == CODE
 
 
-@pytest.mark.parametrize(
+@table(
     ("tools", "turn", "spent"),
     [
         # What may still run: a cheaper tool, a free one, one that nobody listed, a model turn, one of unknown price.
@@ -164,7 +163,7 @@ def test_more_money_lets_it_go_on(clock: Any) -> None:
     assert session.call("dear", {"n": 1}, ok).ok
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@table("mode", ["observe", "off"])
 def test_a_budget_that_is_not_enforced_ends_nothing(mode: Any, clock: Any) -> None:
     policy = Policy([Budget(max_cost_usd=1.0, mode=mode)], tools=[DEAR])
     session = policy.session("s", clock=clock)

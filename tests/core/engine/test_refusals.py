@@ -2,10 +2,9 @@
 What is said where no guard says it.
 """
 
-import pytest
-
 from guardrails import Budget, Policy
 from guardrails.core.engine.refusals import over, unreachable
+from tests.tables import table
 
 
 def test_a_session_that_is_over_says_why_in_the_words_of_its_end() -> None:
@@ -21,7 +20,7 @@ def test_a_policys_own_hint_holds_after_the_end_too() -> None:
     assert over(policy.chain, ("budget.max_calls", "over")).hint == "Answer now."
 
 
-@pytest.mark.parametrize(("failed", "said"), [("store", "state cannot be reached"), ("clock", "clock failed")])
+@table(("failed", "said"), [("store", "state cannot be reached"), ("clock", "clock failed")])
 def test_what_cannot_be_known_is_no_strike(failed: str, said: str) -> None:
     denial = unreachable(failed)
     assert (denial.code, denial.strike, denial.ends_session) == (f"{failed}.error", False, False)

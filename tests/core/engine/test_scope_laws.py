@@ -10,14 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails import Budget, MemoryStore, Policy, Rate, SessionError, SessionState, SqliteStore, Success, Tool
 from guardrails.session.session import Session
 from guardrails.stores.base import Store
+from tests.tables import table
 
 
 CALLS, MICRO_DOLLARS = 6, 1_000_000
@@ -121,7 +120,7 @@ def in_a_file(story: Callable[[Store], None]) -> None:
         story(store)
 
 
-@pytest.mark.parametrize("kept", [in_memory, in_a_file])
+@table("kept", [in_memory, in_a_file])
 @settings(max_examples=40)
 @given(EVENTS)
 def test_a_scope_never_overshoots_counts_each_call_once_and_a_denial_charges_none(

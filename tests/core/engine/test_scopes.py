@@ -33,6 +33,7 @@ from guardrails import (
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.session.session import Session
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -378,7 +379,7 @@ def test_threads_of_many_sessions_admit_exactly_the_budget_of_their_scope(make: 
     assert len(ran) == 20
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "said"),
     [
         (None, 'limits the scopes `tenant`, `user`: say whose this session is, .*scopes={"tenant": ..., "user": ...}'),
@@ -414,7 +415,7 @@ def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
             policy.session(name, store=store, clock=clock)
 
 
-@pytest.mark.parametrize(
+@table(
     ("scopes", "said"),
     [
         ({"User": [Budget(max_calls=1)]}, "scopes.User: a scope is named like `user`"),

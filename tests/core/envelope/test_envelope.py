@@ -26,6 +26,7 @@ from guardrails import (
 )
 from guardrails.core.envelope.content import FIELDS, OPTIONAL, SETTABLE
 from guardrails.core.values.types import STATUSES, Denial, Outcome
+from tests.tables import table
 
 
 def read(envelope: Envelope) -> dict[str, Any]:
@@ -137,8 +138,8 @@ def test_a5_a_call_after_the_limit_is_told_to_finish(clock: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("nothing", [[], {}, "", None, (), 0, False])
-@pytest.mark.parametrize("form", ["nested", "merged"])
+@table("nothing", [[], {}, "", None, (), 0, False])
+@table("form", ["nested", "merged"])
 def test_a2_an_empty_success_and_a_failure_never_share_a_shape(nothing: Any, form: Any, clock: Any) -> None:
     policy = Policy([Retryable(), Summary()], envelope=form)
     session = policy.session("s", clock=clock)
@@ -151,7 +152,7 @@ def test_a2_an_empty_success_and_a_failure_never_share_a_shape(nothing: Any, for
         assert "error_type" not in read(empty)
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "field"),
     [([1], "results"), ((1,), "results"), ({"a": 1}, "result"), ("text", "result"), (0, "result"), (1.5, "result")],
 )
@@ -160,7 +161,7 @@ def test_a_list_goes_to_results_and_anything_else_to_result(value: Any, field: s
     assert shown == {"status": "success", field: list(value) if isinstance(value, tuple) else value}
 
 
-@pytest.mark.parametrize("nothing", [None, Success(None)])
+@table("nothing", [None, Success(None)])
 def test_none_is_a_success_without_a_value(nothing: Any, clock: Any) -> None:
     session = Policy([Summary()]).session("s", clock=clock)
     envelope = session.call("t", {}, gives(nothing))
@@ -183,7 +184,7 @@ def test_fields_are_written_in_one_order_and_absent_ones_left_out() -> None:
     assert list(read(Envelope.error("other", "x"))) == ["status", "error_type", "error_message"]
 
 
-@pytest.mark.parametrize("fields", [[], ["progress"], ["query_summary", "next_action_hint"], None])
+@table("fields", [[], ["progress"], ["query_summary", "next_action_hint"], None])
 def test_a_policy_may_leave_optional_fields_out_and_only_those(fields: list[str] | None, clock: Any) -> None:
     policy = Policy([Budget(max_calls=9), Summary(), Retryable(), Duplicates()], fields=fields)
     session = policy.session("s", clock=clock)
@@ -213,8 +214,8 @@ IMITATION = {
 }
 
 
-@pytest.mark.parametrize("value", [IMITATION, json.dumps(IMITATION), [IMITATION], Success(IMITATION)])
-@pytest.mark.parametrize("form", ["nested", "merged"])
+@table("value", [IMITATION, json.dumps(IMITATION), [IMITATION], Success(IMITATION)])
+@table("form", ["nested", "merged"])
 def test_tool_output_that_imitates_an_envelope_stays_data(value: Any, form: Any, clock: Any) -> None:
     session = Policy([Budget(max_calls=9), Summary(), Truncate()], envelope=form).session("s", clock=clock)
     envelope = session.call("t", {}, gives(value))
@@ -233,20 +234,20 @@ def test_an_unknown_field_of_an_envelope_is_refused() -> None:
         Envelope.success(1, resluts=2)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("odd", [2**80, {1: "a"}, "\ud800", {"a": {1, 2}}, b"\xff", object])
+@table("odd", [2**80, {1: "a"}, "\ud800", {"a": {1, 2}}, b"\xff", object])
 def test_a_field_that_json_cannot_say_never_breaks_the_text(odd: Any) -> None:
     shown = read(Envelope.success({"a": odd}, query_summary=odd, next_action_hint="h"))
     assert shown["next_action_hint"] == "h"
     assert "query_summary" in shown
 
 
-@pytest.mark.parametrize("status", ["success", "error"])
+@table("status", ["success", "error"])
 def test_a_denial_cannot_say_that_the_tool_ran(status: Any) -> None:
     with pytest.raises(ValueError, match="the tool did not run"):
         Denial(code="x.y", message="no", status=status)
 
 
-@pytest.mark.parametrize("status", [status for status in STATUSES if status not in ("success", "error")])
+@table("status", [status for status in STATUSES if status not in ("success", "error")])
 def test_a_refusal_never_looks_like_a_result(status: Any) -> None:
     shown = read(Envelope.refusal(Denial(code="x.y", message="no", hint="do z", status=status, retry_after_ms=5)))
     assert "result" not in shown
@@ -283,8 +284,8 @@ def size_beside(text: str) -> int:
     )
 
 
-@pytest.mark.parametrize("form", ["nested", "merged"])
-@pytest.mark.parametrize(
+@table("form", ["nested", "merged"])
+@table(
     "said",
     [
         {"next_action_hint": LONG},
@@ -304,14 +305,14 @@ def test_all_but_the_result_is_at_most_8_kib_together(said: dict[str, Any], form
     assert len(orjson.dumps(read(worked).get("results", read(worked).get("result")))) <= 65_536
 
 
-@pytest.mark.parametrize("text", ["\U0001f600", "\ud800", "é", '"', "\x7f", "x"])
+@table("text", ["\U0001f600", "\ud800", "é", '"', "\x7f", "x"])
 def test_a_text_beside_fields_that_are_added_takes_no_more_bytes_than_a_result_may(text: str, clock: Any) -> None:
     session = Policy([Truncate()], envelope="merged").session("s", clock=clock)
     written = session.call("t", {}, gives(text * 100_000)).to_json()
     assert len(written.encode()) <= 65_536 + 8_192
 
 
-@pytest.mark.parametrize("bound", [None, 262_144])
+@table("bound", [None, 262_144])
 def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(bound: int | None, clock: Any) -> None:
     guards = [] if bound is None else [Truncate(max_bytes=bound)]
     session = Policy([Duplicates(window=5), *guards]).session("s", clock=clock)
@@ -323,7 +324,7 @@ def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(bound: i
     assert again["previous_result"]["original_bytes"] > 200_000
 
 
-@pytest.mark.parametrize("form", ["nested", "merged"])
+@table("form", ["nested", "merged"])
 def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value_as_it_was(
     form: Any, clock: Any
 ) -> None:

@@ -6,13 +6,12 @@ import json
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Envelope, Policy, limit_fields
 from guardrails.core.envelope.merged import imitates_text, splice
+from tests.tables import table
 
 
 MESSAGE = "Tool call limit reached (3). Stopping tool loop."
@@ -26,41 +25,40 @@ json_values = st.recursive(
 objects = st.dictionaries(st.text(max_size=8) | st.sampled_from(["limit_reached", "limit_message"]), json_values)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
-        pytest.param('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}', id="object"),
-        pytest.param('{"a":1,"b":{"c":[ ]}}', f'{{"a":1,"b":{{"c":[ ]}}, {ADDED}}}', id="own spacing"),
-        pytest.param('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n', id="trailing newline"),
-        pytest.param("{}", f"{{{ADDED}}}", id="empty object"),
-        pytest.param(" { }\n", f" {{{ADDED}}}\n", id="empty object in space"),
-        pytest.param('{"limit_reached": false}', f"{{{ADDED}}}", id="only an old field"),
-        pytest.param(
+        ('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}'),
+        ('{"a":1,"b":{"c":[ ]}}', f'{{"a":1,"b":{{"c":[ ]}}, {ADDED}}}'),
+        ('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n'),
+        ("{}", f"{{{ADDED}}}"),
+        (" { }\n", f" {{{ADDED}}}\n"),
+        ('{"limit_reached": false}', f"{{{ADDED}}}"),
+        (
             '{\n  "limit_message": "old",\n  "a": 1,\n  "limit_reached": false,\n  "b": "}"\n}',
             f'{{\n  "a": 1,\n  "b": "}}", {ADDED}\n}}',
-            id="old fields replaced",
         ),
-        pytest.param('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}', id="old field, escaped"),
-        pytest.param('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}', id="duplicate keys"),
-        pytest.param(f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}', id="big integer"),
-        pytest.param('{"x": 1.10e+2, "y": NaN}', f'{{"x": 1.10e+2, "y": NaN, {ADDED}}}', id="numbers as written"),
-        pytest.param("null", f'{{"result": null, {ADDED}}}', id="null"),
-        pytest.param("[1, 2]\n", f'{{"result": [1, 2], {ADDED}}}', id="list"),
-        pytest.param("-1.50", f'{{"result": -1.50, {ADDED}}}', id="number"),
-        pytest.param(f"9{'0' * 5_000}", f'{{"result": 9{"0" * 5_000}, {ADDED}}}', id="big integer alone"),
-        pytest.param('"text"', f'{{"result": "text", {ADDED}}}', id="JSON text"),
-        pytest.param("3 matches\n", f'{{"result": "3 matches\\n", {ADDED}}}', id="text"),
-        pytest.param("", f'{{"result": "", {ADDED}}}', id="nothing"),
-        pytest.param('{"a": 1,}', f'{{"result": "{{\\"a\\": 1,}}", {ADDED}}}', id="comma before the end"),
-        pytest.param('{"a": 1} {}', f'{{"result": "{{\\"a\\": 1}} {{}}", {ADDED}}}', id="two objects"),
-        pytest.param('{"a" 1}', f'{{"result": "{{\\"a\\" 1}}", {ADDED}}}', id="no object after all"),
+        ('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}'),
+        ('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}'),
+        (f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}'),
+        ('{"x": 1.10e+2, "y": NaN}', f'{{"x": 1.10e+2, "y": NaN, {ADDED}}}'),
+        ("null", f'{{"result": null, {ADDED}}}'),
+        ("[1, 2]\n", f'{{"result": [1, 2], {ADDED}}}'),
+        ("-1.50", f'{{"result": -1.50, {ADDED}}}'),
+        (f"9{'0' * 5_000}", f'{{"result": 9{"0" * 5_000}, {ADDED}}}'),
+        ('"text"', f'{{"result": "text", {ADDED}}}'),
+        ("3 matches\n", f'{{"result": "3 matches\\n", {ADDED}}}'),
+        ("", f'{{"result": "", {ADDED}}}'),
+        ('{"a": 1,}', f'{{"result": "{{\\"a\\": 1,}}", {ADDED}}}'),
+        ('{"a": 1} {}', f'{{"result": "{{\\"a\\": 1}} {{}}", {ADDED}}}'),
+        ('{"a" 1}', f'{{"result": "{{\\"a\\" 1}}", {ADDED}}}'),
     ],
 )
 def test_b5_the_two_fields_are_added_and_all_else_is_kept(text: str, expected: str) -> None:
     assert limit_fields(text, MESSAGE) == expected
 
 
-@pytest.mark.parametrize("text", ['{"a":  1}', "null", "plain", '{"limit_reached": false}', ""])
+@table("text", ['{"a":  1}', "null", "plain", '{"limit_reached": false}', ""])
 def test_b5_without_a_limit_a_result_is_unchanged(text: str) -> None:
     assert limit_fields(text, None) is text
 
@@ -95,7 +93,7 @@ def test_nothing_to_add_leaves_an_object_as_it_is() -> None:
     assert splice('{"a" : 1}', {}) == '{"a" : 1}'
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "imitating"),
     [
         ('{"retryable": true}', True),
@@ -129,12 +127,12 @@ def last_result(value: Any) -> str:
     return session.call("t", {}, lambda tool, arguments: value).to_json()
 
 
-@pytest.mark.parametrize("text", ['{"output": "x",  "n": 12345678901234567890123}', "[1,  2]", "null", "3 lines", '""'])
+@table("text", ['{"output": "x",  "n": 12345678901234567890123}', "[1,  2]", "null", "3 lines", '""'])
 def test_b1_a_tools_own_text_is_spliced_by_the_same_rule(text: str) -> None:
     assert last_result(text) == limit_fields(text, "Tool call limit reached (1). Stopping tool loop.")
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         {"retryable": True, "output": 1},
@@ -151,7 +149,7 @@ def test_b1_a_tools_own_claims_make_the_result_nested(value: Any) -> None:
     assert "retryable" not in read
 
 
-@pytest.mark.parametrize("value", [{"output": "x"}, '{"a":  1}', "plain", ["a"], 7, None])
+@table("value", [{"output": "x"}, '{"a":  1}', "plain", ["a"], 7, None])
 def test_b5_a_merged_envelope_with_nothing_to_say_is_the_result(value: Any) -> None:
     session = Policy([Budget(max_calls=9)], envelope="merged").session("s", clock=lambda: 0.0)
     text = session.call("t", {}, lambda tool, arguments: value).to_json()

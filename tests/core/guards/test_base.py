@@ -15,6 +15,7 @@ from guardrails import Budget, Denial, Duplicates, Envelope, Guard, Nudge, Polic
 from guardrails.core.engine.chain import ACTS, Chain
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import overrides
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -69,7 +70,7 @@ def test_a_guard_is_frozen_keyword_only_and_holds_no_state() -> None:
     assert hash(made) == hash(MyTwoCents(limit=3))
 
 
-@pytest.mark.parametrize(
+@table(
     ("cls", "values", "said"),
     [
         (Budget, [5], "`Budget` takes keyword arguments only: Budget(max_calls=5)"),
@@ -84,7 +85,7 @@ def test_a_setting_without_a_name_is_refused_with_the_way_to_write_it(cls: Any, 
     assert next(iter(inspect.signature(cls).parameters.values())).kind is inspect.Parameter.KEYWORD_ONLY
 
 
-@pytest.mark.parametrize("cls", [type("Mine", (), {}), ok])
+@table("cls", [type("Mine", (), {}), ok])
 def test_what_is_no_guard_is_not_made_one(cls: Any) -> None:
     with pytest.raises(TypeError, match=r"`@guard` is for subclasses of `Guard`: write `class \w+\(Guard\)`"):
         guard(cls)
@@ -98,7 +99,7 @@ def test_a_setting_cannot_have_the_name_of_what_every_guard_has() -> None:
         guard(Greedy)
 
 
-@pytest.mark.parametrize("cls", GUARDS, ids=lambda cls: cls.name)
+@table("cls", GUARDS)
 def test_every_guard_has_one_name_that_is_its_file_its_key_and_the_prefix_of_its_codes(cls: type[Guard]) -> None:
     room, _, file = cls.__module__.rpartition(".")
     assert (room.startswith("guardrails.core.guards."), file) == (True, cls.name)
@@ -107,14 +108,14 @@ def test_every_guard_has_one_name_that_is_its_file_its_key_and_the_prefix_of_its
     assert any(overrides(cls, method) for method in ACTS)
 
 
-@pytest.mark.parametrize("cls", GUARDS, ids=lambda cls: cls.name)
+@table("cls", GUARDS)
 def test_a_guard_without_settings_that_says_nothing_ever_costs_nothing(cls: type[Guard]) -> None:
     plan = Chain([cls()]).plan("t")
     if not cls().applies(Tool(name="t")):
         assert (plan.checks, plan.charges, plan.settles, plan.shapes) == ((), (), (), ())
 
 
-@pytest.mark.parametrize("mode", ["off", "observe"])
+@table("mode", ["off", "observe"])
 def test_a_guard_that_is_off_is_as_if_it_were_not_there_and_one_that_observes_shapes_nothing(
     mode: Any, clock: Any
 ) -> None:
@@ -126,7 +127,7 @@ def test_a_guard_that_is_off_is_as_if_it_were_not_there_and_one_that_observes_sh
     assert [len(decision.observed) for decision in seen] == ([0, 1] if mode == "observe" else [0, 0])
 
 
-@pytest.mark.parametrize("mode", ["off", "observe"])
+@table("mode", ["off", "observe"])
 def test_a_whole_policy_can_be_off_or_observe(mode: Any, clock: Any) -> None:
     seen: list[Any] = []
     policy = Policy([Budget(max_calls=1), Duplicates(), Streak(max_same=1)], mode=mode)

@@ -4,8 +4,6 @@ Limits that are not within reach.
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +15,7 @@ from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import touch
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, ToolCall
+from tests.tables import table
 
 
 small = st.integers(0, 6)
@@ -65,10 +64,7 @@ def test_where_limits_are_far_a_call_is_neither_refused_by_them_nor_uses_one_up(
     assert budget.spent(state, now) is None
 
 
-@pytest.mark.parametrize(
-    ("calls", "expected"),
-    [(0, True), (2, True), (3, False), (4, False)],
-)
+@table(("calls", "expected"), [(0, True), (2, True), (3, False), (4, False)])
 def test_the_last_call_is_not_far_from_its_limit(calls: int, expected: bool) -> None:
     budget = Budget(max_calls=4)
     far = budget.far()
@@ -85,7 +81,7 @@ class Fuse(Growth):
         return None
 
 
-@pytest.mark.parametrize(
+@table(
     ("guards", "known"),
     [
         ([Budget(max_calls=3)], True),

@@ -5,8 +5,6 @@ What a learned model makes of a failure.
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +20,7 @@ from guardrails.core.values.types import ERROR_TYPES
 from guardrails.policy.feature_file import shipped_spec
 from tests.conftest import FakeClock
 from tests.core.retries.conftest import text
+from tests.tables import table
 
 
 NO_MODEL = str(Path(__file__).with_name("there-is-none.json"))
@@ -91,7 +90,7 @@ def test_a_wait_is_never_below_what_a_server_names_and_never_above_the_policys(c
     assert (envelope.retryable, envelope.retry_after_ms, envelope.next_action) == (False, 40_000, "give_up")
 
 
-@pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone")])
+@table("error", [TimeoutError("slow"), ConnectionResetError("gone")])
 def test_a_call_that_may_have_taken_effect_is_not_repeated_however_likely_it_works(
     error: Exception, tmp_path: Path, clock: Any
 ) -> None:
@@ -103,8 +102,8 @@ def test_a_call_that_may_have_taken_effect_is_not_repeated_however_likely_it_wor
     assert envelope.retryable is True
 
 
-@pytest.mark.parametrize("kind", ERROR_TYPES)
-@pytest.mark.parametrize("logit", [-6.0, 6.0])
+@table("kind", ERROR_TYPES)
+@table("logit", [-6.0, 6.0])
 def test_what_is_learned_outweighs_what_the_kind_suggests(kind: Any, logit: float, tmp_path: Path, clock: Any) -> None:
     envelope = session(clock, model=always(tmp_path, logit)).call("t", {}, lambda *_: Envelope.error(kind, "no"))
     assert envelope.retryable is (logit > 0)
@@ -290,7 +289,7 @@ def test_a_models_terms_are_those_of_its_session(tmp_path: Path, clock: Any) -> 
     assert one.call("get", {"q": 2}, fails(Busy())).retryable is True
 
 
-@pytest.mark.parametrize("explore", [0, 0.1])
+@table("explore", [0, 0.1])
 def test_what_a_model_advises_and_a_retry_budget_denies_is_recorded_and_replayed_to_the_same_state(
     tmp_path: Path, clock: FakeClock, explore: float
 ) -> None:

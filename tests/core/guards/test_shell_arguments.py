@@ -4,15 +4,14 @@ Commands in several arguments, held against an allow list.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Shell, Tool
 from guardrails.core.guards.base import Facts
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "expected"),
     [
         ({"command": "git", "args": ["status", "--short"]}, None),

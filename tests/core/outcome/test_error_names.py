@@ -4,8 +4,6 @@ Names and numbers that errors go by.
 
 import errno
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,9 +16,10 @@ from guardrails.core.outcome.error_names import (
     error_type_of_status,
 )
 from guardrails.core.values.types import ERROR_TYPES
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("status", "kind"),
     [
         (400, "validation"),
@@ -64,7 +63,7 @@ def test_every_error_status_has_a_kind_of_the_closed_list(status: int) -> None:
     assert error_type_of_status(status) in ERROR_TYPES
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "kind"),
     [
         ("ConnectTimeout", "timeout"),
@@ -109,7 +108,7 @@ def test_a_class_name_or_a_code_has_a_kind(name: str, kind: str | None) -> None:
     assert error_type_of_name(name) == kind
 
 
-@pytest.mark.parametrize(
+@table(
     ("number", "kind"),
     [
         (errno.ENOENT, "not_found"),
@@ -126,7 +125,7 @@ def test_an_error_number_of_the_system_has_a_kind(number: int, kind: str | None)
     assert error_type_of_errno(number) == kind
 
 
-@pytest.mark.parametrize(
+@table(
     ("code", "kind"),
     [(-32602, "validation"), (-32601, "tool_missing"), (-32603, "server_error"), (408, "timeout"), (-1, None)],
 )
@@ -134,7 +133,7 @@ def test_a_json_rpc_code_has_a_kind(code: int, kind: str | None) -> None:
     assert error_type_of_json_rpc(code) == kind
 
 
-@pytest.mark.parametrize(
+@table(
     ("state", "kind"),
     [
         ("08006", "connection"),
@@ -156,7 +155,7 @@ def test_an_sql_state_has_a_kind(state: str, kind: str | None) -> None:
     assert error_type_of_sql_state(state) == kind
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "kind"),
     [("TimeoutError", "timeout"), ("KeyError", "code_error"), ("Exception", None), ("RuntimeError", None)],
 )

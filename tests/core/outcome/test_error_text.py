@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from guardrails.core.outcome.error_text import error_type_from_text, status_in_text
 from guardrails.core.values.types import ERROR_TYPES
+from tests.tables import table
 
 
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "errors_and_retries.jsonl.gz"
@@ -39,7 +40,7 @@ GROUP = """  + Exception Group Traceback (most recent call last):
 Timeout limit: 30 s"""
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "kind"),
     [
         ("Error: User not found", "not_found"),
@@ -132,7 +133,7 @@ def test_the_words_of_an_error_tell_its_kind(text: str, kind: str | None) -> Non
     assert error_type_from_text(text) == kind
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "status"),
     [
         ("HTTP 404", 404),
@@ -157,9 +158,7 @@ def test_any_text_has_a_kind_of_the_closed_list_or_none(text: str) -> None:
     assert error_type_from_text(text) in {*ERROR_TYPES, None}
 
 
-@pytest.mark.parametrize(
-    "part", ["x", "please use ", "must be ", "tool '", "exceeded ", " ", "(http ", "expected ", "no page "]
-)
+@table("part", ["x", "please use ", "must be ", "tool '", "exceeded ", " ", "(http ", "expected ", "no page "])
 def test_the_time_for_a_megabyte_is_that_for_what_is_looked_at(part: str) -> None:
     def seconds(text: str) -> float:
         start = time.thread_time()

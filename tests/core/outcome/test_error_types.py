@@ -20,13 +20,13 @@ from typing import Any
 
 import httpx2
 import openai
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.outcome.error_types import diagnosis_of, http_status_of
 from guardrails.core.values.types import ERROR_TYPES
+from tests.tables import table
 
 
 REQUEST = httpx2.Request("GET", "https://example.com")
@@ -60,7 +60,7 @@ def caused(
     return exc
 
 
-@pytest.mark.parametrize(
+@table(
     ("exc", "kind"),
     [
         (TimeoutError(), "timeout"),
@@ -114,13 +114,12 @@ def caused(
         (Exception(), "other"),
         (BaseException(), "other"),
     ],
-    ids=repr,
 )
 def test_d4_the_exceptions_of_python_have_a_kind(exc: BaseException, kind: str) -> None:
     assert diagnosis_of(exc)[0] == kind
 
 
-@pytest.mark.parametrize(
+@table(
     ("exc", "kind", "status"),
     [
         (httpx2.HTTPStatusError("no", request=REQUEST, response=response(404)), "not_found", 404),
@@ -195,7 +194,6 @@ def test_d4_the_exceptions_of_python_have_a_kind(exc: BaseException, kind: str) 
         (client("Odd", code=True), "other", None),
         (client("ToolException", "HTTP error 503 from upstream"), "unavailable", None),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else str(value),
 )
 def test_the_errors_of_the_common_clients_have_a_kind_and_a_status(
     exc: BaseException, kind: str, status: int | None
@@ -203,7 +201,7 @@ def test_the_errors_of_the_common_clients_have_a_kind_and_a_status(
     assert (diagnosis_of(exc)[0], http_status_of(exc)) == (kind, status)
 
 
-@pytest.mark.parametrize(
+@table(
     ("exc", "arguments", "kind"),
     [
         (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "{a"}, "validation"),
@@ -222,7 +220,7 @@ def test_what_is_wrong_with_something_else_is_not_the_fault_of_the_arguments(
 GONE = ConnectionResetError("gone")
 
 
-@pytest.mark.parametrize(
+@table(
     ("exc", "kind"),
     [
         (caused(RuntimeError("tool failed"), cause=GONE), "connection"),
@@ -289,7 +287,7 @@ class Lying(Exception):  # noqa: N818
         raise OSError
 
 
-@pytest.mark.parametrize("make", [Hostile, Lying, lambda: caused(RuntimeError(), cause=Hostile())])
+@table("make", [Hostile, Lying, lambda: caused(RuntimeError(), cause=Hostile())])
 def test_an_exception_that_fails_when_looked_at_is_an_error_all_the_same(make: Callable[[], BaseException]) -> None:
     exc = make()
 

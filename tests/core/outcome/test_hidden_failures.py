@@ -5,10 +5,9 @@ Failures that hide in results.
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from guardrails.core.outcome.hidden_failures import Failure, failure_in
 from guardrails.core.outcome.result_classifier import FailureRule, ResultClassifier
+from tests.tables import table
 
 
 def mcp(text: str, *, is_error: bool, **more: Any) -> dict[str, Any]:
@@ -20,7 +19,7 @@ ERROR = ResultClassifier(error_when=(FailureRule(field="error", present=True),))
 WORDS = ResultClassifier(text_matches=(r"^Error\b", r"(?i)^failed to"))
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "classifier", "failure"),
     [
         # The protocol's own flag needs no declaration.
@@ -85,8 +84,8 @@ def test_a_declared_failure_is_found(value: Any, classifier: ResultClassifier | 
     assert failure_in(value, classifier) == failure
 
 
-@pytest.mark.parametrize("classifier", [None, STATUS, ERROR, WORDS], ids=["none", "status", "error", "words"])
-@pytest.mark.parametrize(
+@table("classifier", [None, STATUS, ERROR, WORDS])
+@table(
     "value",
     [
         {"status": "success", "results": []},
@@ -173,10 +172,8 @@ def test_data_of_another_than_was_asked_for_is_a_failure_that_says_so() -> None:
     assert failure_in({"id": "A-17"}, rules, None, {"order_id": "A-17"}) is None
 
 
-@pytest.mark.parametrize("result", [{"error": "no such order"}, '{"error": "no such order"}', {"status": 503}])
-@pytest.mark.parametrize(
-    "rule", [FailureRule(field="id", other_than="order_id"), FailureRule(field="id", unfit={"type": "string"})]
-)
+@table("result", [{"error": "no such order"}, '{"error": "no such order"}', {"status": 503}])
+@table("rule", [FailureRule(field="id", other_than="order_id"), FailureRule(field="id", unfit={"type": "string"})])
 def test_a_check_of_the_answer_hides_no_failure_that_is_plain(rule: FailureRule, result: object) -> None:
     rules, asked = ResultClassifier(error_when=(rule,)), {"order_id": "A-17"}
     assert failure_in(result, rules, lambda _: "data", asked) == failure_in(result, None, lambda _: "data", asked)
@@ -184,7 +181,7 @@ def test_a_check_of_the_answer_hides_no_failure_that_is_plain(rule: FailureRule,
     assert failure_in({"id": "A-17", "note": "error"}, rules, lambda _: "data", asked) is None
 
 
-@pytest.mark.parametrize(
+@table(
     "declared",
     [{}, {"status_field": "ok"}, {"text_matches": ("boom",)}, {"error_when": (FailureRule(field="no", present=True),)}],
 )
@@ -198,7 +195,7 @@ def test_a_declaration_of_how_a_tool_fails_still_decides_alone(declared: dict[st
 SUM = ResultClassifier(error_when=(FailureRule(unfit={"type": "object", "properties": {"sum": {"type": "number"}}}),))
 
 
-@pytest.mark.parametrize("result", [{"sum": float("nan")}, '{"sum": NaN}', '\ufeff{"sum": 1}', {"sum": "\ud800"}])
+@table("result", [{"sum": float("nan")}, '{"sum": NaN}', '\ufeff{"sum": 1}', {"sum": "\ud800"}])
 def test_what_only_some_parsers_read_is_held_against_no_schema(result: object) -> None:
     assert failure_in(result, SUM) is None
 
@@ -211,7 +208,7 @@ def test_a_result_of_any_depth_is_held_against_a_schema_that_refers_to_itself() 
     assert failure_in(deep, ResultClassifier(error_when=(endless,))) is None
 
 
-@pytest.mark.parametrize(
+@table(
     "result",
     [
         {"error": "permission denied"},
@@ -225,7 +222,7 @@ def test_a_result_that_says_that_it_failed_is_of_the_kind_that_it_says(result: o
     assert (failure.error_type, failure.message) == ("permission", "permission denied")
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "asked", "other"),
     [
         ("7.0", 7, False),

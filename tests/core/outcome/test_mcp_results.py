@@ -10,6 +10,7 @@ import pytest
 
 from guardrails import Failed, Policy
 from guardrails.core.outcome.mcp_results import read_mcp
+from tests.tables import table
 
 
 PICTURE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
@@ -42,8 +43,8 @@ def as_sdk(wire: dict[str, Any]) -> Any:
 FORMS = [dict, as_object(snake=False), as_object(snake=True), as_sdk]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=["wire", "version 1", "version 2", "sdk"])
-@pytest.mark.parametrize(
+@table("form", FORMS)
+@table(
     ("wire", "value"),
     [
         ({"content": [text("one")]}, "one"),
@@ -65,7 +66,6 @@ FORMS = [dict, as_object(snake=False), as_object(snake=True), as_sdk]
         ),
         ({"content": [text("see"), PICTURE], "isError": True}, Failed("see", value=[PICTURE])),
     ],
-    ids=repr,
 )
 def test_a_result_is_its_structured_content_or_its_text_or_a_failure(
     form: Callable[[dict[str, Any]], Any], wire: dict[str, Any], value: object
@@ -73,7 +73,7 @@ def test_a_result_is_its_structured_content_or_its_text_or_a_failure(
     assert read_mcp(form(wire)) == value
 
 
-@pytest.mark.parametrize(
+@table(
     ("result", "value"),
     [
         ({"content": "no", "is_error": True}, Failed("no")),
@@ -86,7 +86,6 @@ def test_a_result_is_its_structured_content_or_its_text_or_a_failure(
         (None, None),
         ([1], [1]),
     ],
-    ids=repr,
 )
 def test_what_is_less_than_a_result_is_read_as_far_as_it_goes(result: object, value: object) -> None:
     assert read_mcp(result) == value

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 import orjson
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from guardrails.core.outcome import outcome_of
 from guardrails.core.outcome.hidden_failures import failure_in
 from guardrails.core.outcome.plain_failures import Words, may_fail
 from guardrails.core.values.types import Outcome
+from tests.tables import table
 
 
 def blocks(*texts: str) -> list[dict[str, str]]:
@@ -81,7 +81,7 @@ def forms(value: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("failure", "honest"), TWINS)
+@table(("failure", "honest"), TWINS)
 def test_an_object_is_a_failure_in_each_form_and_its_twin_in_none(failure: Any, honest: Any) -> None:
     assert [outcome_of(form).error_type is not None for form in forms(failure)] == [True] * 8
     assert [outcome_of(form).error_type for form in forms(honest)] == [None] * 8
@@ -139,7 +139,7 @@ NOTEBOOK = (
 )
 
 
-@pytest.mark.parametrize(
+@table(
     ("failure", "honest"),
     [
         ("Error: it broke", "ok\nError: it broke"),
@@ -161,7 +161,7 @@ def test_a_text_is_a_failure_if_its_first_line_says_so(failure: str, honest: str
         assert (failure_in({"content": blocks(text, "more")}, None, lambda _: OWN) is not None) is failed
 
 
-@pytest.mark.parametrize(
+@table(
     ("words", "plain", "json", "traced"),
     [
         ("own", True, True, True),

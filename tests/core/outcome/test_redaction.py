@@ -5,8 +5,6 @@ What a model gets to read of an error text.
 import re
 import time
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +17,7 @@ from guardrails.core.outcome.redaction import (
     sanitise,
     without_secrets,
 )
+from tests.tables import table
 
 
 # Made up, in the shapes that the issuers document; cut in two so that no scanner takes them for real ones.
@@ -43,8 +42,8 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
-@pytest.mark.parametrize("around", ["{}", "key {} is wrong", "('{}',)", '{{"a":"{}"}}', "a={}&b=1", "<{}>", "x:{}\n"])
+@table("secret", SECRETS.values())
+@table("around", ["{}", "key {} is wrong", "('{}',)", '{{"a":"{}"}}', "a={}&b=1", "<{}>", "x:{}\n"])
 def test_a_secret_is_known_by_its_shape(secret: str, around: str) -> None:
     shown = redact(around.format(secret))
 
@@ -60,7 +59,7 @@ def test_a_secret_is_found_wherever_it_stands_among_words(secret: str, words: st
     assert secret not in redact(f"{words} {secret} {words}", limit=10_000)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "shown"),
     [
         ("password=hunter2 and more", "password=[redacted] and more"),
@@ -116,7 +115,7 @@ def test_a_secret_is_known_by_its_name_and_the_name_stays(text: str, shown: str)
     assert redact(text) == shown
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "max_tokens: 4096 is more than 2048",
@@ -175,7 +174,7 @@ def test_a_message_is_never_longer_than_its_limit_and_always_encodes(text: str, 
     shown.encode()
 
 
-@pytest.mark.parametrize("shift", range(0, 60, 7))
+@table("shift", range(0, 60, 7))
 def test_a_secret_that_the_cut_goes_through_does_not_show(shift: int) -> None:
     secret = SECRETS["github"]
     text = " " * (SCAN_CHARS - shift) + secret + "\n" * (SCAN_CHARS - 40 + shift)
@@ -225,21 +224,21 @@ def seconds(text: str) -> float:
     return best
 
 
-@pytest.mark.parametrize("part", EVIL.values(), ids=EVIL)
+@table("part", EVIL.values())
 def test_the_time_for_a_megabyte_is_that_for_what_is_looked_at(part: str) -> None:
     looked_at = part * (2 * SCAN_CHARS // len(part))
 
     assert seconds(part * (2**20 // len(part))) < 6 * seconds(looked_at) + 0.05
 
 
-@pytest.mark.parametrize("part", EVIL.values(), ids=EVIL)
+@table("part", EVIL.values())
 def test_the_time_grows_with_the_text_and_not_with_its_square(part: str) -> None:
     small, large = (part * (size // len(part)) for size in (SCAN_CHARS // 8, 2 * SCAN_CHARS))
 
     assert seconds(large) < 64 * seconds(small) + 0.02  # 16 times the text; the square would be 256
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "clean"),
     [
         ("a\x00b\x7fc\x1bd\x0be", "abcde"),
@@ -268,7 +267,7 @@ def test_d9_sanitised_text_always_encodes_and_has_no_control_characters(text: st
 TOKEN = "ghp_" + "abcdefghij" * 4
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         rf"error\n{TOKEN}",
@@ -310,7 +309,7 @@ def test_a_secret_is_found_however_its_text_was_written(text: str) -> None:
     assert REDACTED in shown
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "mkdir -p src/app && docker run -p 8080:80 nginx",

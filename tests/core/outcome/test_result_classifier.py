@@ -10,9 +10,10 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from guardrails.core.outcome.result_classifier import FailureRule, ResultClassifier
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "value", "applies"),
     [
         (FailureRule(field="ok", equals=False), {"ok": False}, True),
@@ -48,7 +49,7 @@ ORDER: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "unfit"),
     [
         ({"id": "A", "total": 3}, False),
@@ -76,7 +77,7 @@ def test_a_result_fits_if_one_of_the_forms_in_which_it_can_be_read_does() -> Non
     assert not FailureRule(field="order", unfit=ORDER).applies(({"orders": []},))
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "given", "other"),
     [
         ({"id": "B-03"}, "A-17", True),
@@ -102,26 +103,18 @@ def test_a_rule_finds_another_text_or_number_than_was_asked_for(value: Any, give
     assert not rule.applies((value,))
 
 
-@pytest.mark.parametrize(
-    "schema", [{"type": "no such type"}, {"$ref": "https://example.com/order.json"}, {"a": {1, 2}}]
-)
+@table("schema", [{"type": "no such type"}, {"$ref": "https://example.com/order.json"}, {"a": {1, 2}}])
 def test_a_rule_takes_a_schema_that_can_be_checked_without_another_document(schema: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="not a JSON Schema"):
         FailureRule(unfit=schema)
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [FailureRule(field="x", present=False), FailureRule(field="x", present=True), FailureRule(equals="x")],
-)
+@table("rule", [FailureRule(field="x", present=False), FailureRule(field="x", present=True), FailureRule(equals="x")])
 def test_a_rule_finds_nothing_where_there_is_nothing_to_look_at(rule: FailureRule) -> None:
     assert not rule.applies(())
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"field": "x"}, {"equals": 1, "present": True}, {"matches": "("}, {"matches": "(?<n>a)"}],
-)
+@table("settings", [{}, {"field": "x"}, {"equals": 1, "present": True}, {"matches": "("}, {"matches": "(?<n>a)"}])
 def test_a_rule_takes_one_condition_that_makes_sense(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"exactly one|not a regular expression"):
         FailureRule(**settings)
@@ -164,7 +157,7 @@ def test_a_classifier_comes_from_plain_data() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@table(
     ("data", "where"),
     [
         ('{"error_when": [{"field": "x"}]}', ("error_when", 0)),

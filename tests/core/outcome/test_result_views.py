@@ -6,8 +6,6 @@ from collections import UserDict
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from guardrails.core.outcome.result_views import (
     MISSING,
     PARSE_CHARS,
@@ -22,12 +20,13 @@ from guardrails.core.outcome.result_views import (
     value_at,
     views_of,
 )
+from tests.tables import table
 
 
 TREE = {"a": {"b": [10, {"c": None}]}, "": 1, "1": "one"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "value"),
     [
         ("", TREE),
@@ -56,7 +55,7 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "is_error", "words"),
     [
         ({"isError": True, "content": [text("no"), {"type": "image"}, text("way")]}, True, "no\nway"),
@@ -87,7 +86,7 @@ def test_an_object_that_fails_when_looked_at_is_no_mcp_error() -> None:
     assert not is_mcp_error(Broken())
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "words", "views"),
     [
         ({"a": 1}, None, ({"a": 1},)),
@@ -105,7 +104,7 @@ def test_fields_are_looked_for_in_structures_and_in_json_texts(value: Any, words
     assert views_of(value, words) == views
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "number"),
     [
         (1, 1),
@@ -123,7 +122,7 @@ def test_numbers_may_be_written_as_text(value: Any, number: float | None) -> Non
     assert as_number(value) == number
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "wanted", "same"),
     [(1, 1.0, True), (1, True, False), (True, True, True), (False, 0, False), ("1", 1, False), ("a", "a", True)],
 )
@@ -131,7 +130,7 @@ def test_true_is_not_one(value: Any, wanted: Any, same: bool) -> None:
     assert is_same(value, wanted) is same
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "says"),
     [(None, False), (False, False), ("", False), ([], False), ({}, False), (0, False), ("x", True), ({"a": 1}, True)],
 )

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx2
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.outcome.retry_after import MAX_WAIT_MS, retry_after_ms_of, wait_in_text, wait_ms
+from tests.tables import table
 
 
 NOW = 1_700_000_000_000
@@ -26,7 +26,7 @@ def refused(**headers: str) -> Exception:
     return httpx2.HTTPStatusError("no", request=request, response=httpx2.Response(429, headers=named, request=request))
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "wait"),
     [
         ("7", 7000),
@@ -90,7 +90,7 @@ def test_a_date_without_a_clock_says_nothing() -> None:
     assert retry_after_ms_of(refused(Retry_After="Tue, 14 Nov 2023 22:13:30 GMT")) is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("headers", "wait"),
     [
         ({"RETRY_AFTER": "4"}, 4000),
@@ -123,7 +123,7 @@ def test_headers_say_it_in_any_case(headers: dict[str, str], wait: int | None) -
     assert retry_after_ms_of(refused(**headers), NOW) == wait
 
 
-@pytest.mark.parametrize(
+@table(
     ("attributes", "wait"),
     [
         ({"retry_after": 2}, 2000),
@@ -145,7 +145,7 @@ def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: 
     assert retry_after_ms_of(exc, NOW) == wait
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "wait"),
     [
         ("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 17\r\nContent-Length: 0", 17_000),

@@ -6,9 +6,8 @@ import traceback
 
 from collections.abc import Callable
 
-import pytest
-
 from guardrails.core.outcome.tracebacks import without_traceback
+from tests.tables import table
 
 
 NOTEBOOK = f"""{"-" * 75}
@@ -47,7 +46,7 @@ def shown(fail: Callable[[], None]) -> str:
     raise AssertionError
 
 
-@pytest.mark.parametrize(
+@table(
     ("fail", "left"),
     [
         (plain, "ValueError: invalid literal for int() with base 10: 'x'"),
@@ -66,7 +65,7 @@ def test_no_frame_of_an_exception_group_stays() -> None:
     assert "KeyError: 'two'" in left
 
 
-@pytest.mark.parametrize("fail", [plain, chained])
+@table("fail", [plain, chained])
 def test_a_traceback_inside_a_json_text_is_found(fail: Callable[[], None]) -> None:
     left = without_traceback(repr(shown(fail)))
 
@@ -90,7 +89,7 @@ def test_frames_without_their_beginning_go_too() -> None:
     assert without_traceback(text) == "TimeoutError: slow"
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "left"),
     [
         (
@@ -106,14 +105,11 @@ def test_frames_without_their_beginning_go_too() -> None:
             "java.io.IOException: gone",
         ),
     ],
-    ids=["ipython", "javascript", "java"],
 )
 def test_stack_traces_of_other_languages_go(text: str, left: str) -> None:
     assert without_traceback(text) == left
 
 
-@pytest.mark.parametrize(
-    "text", ["one line", "two\nlines", "meet\n  at noon", "a list:\n  - at 10:30 we start\n", '{"a":\n  1}']
-)
+@table("text", ["one line", "two\nlines", "meet\n  at noon", "a list:\n  - at 10:30 we start\n", '{"a":\n  1}'])
 def test_other_text_stays_as_it_is(text: str) -> None:
     assert without_traceback(text).splitlines() == text.splitlines()

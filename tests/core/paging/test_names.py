@@ -2,12 +2,11 @@
 Names of members, whatever their spelling.
 """
 
-import pytest
-
 from guardrails.core.paging.names import MAX_NAME, SPELLINGS, Kind, kind_of
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     [
         "next_page_token",
@@ -23,7 +22,7 @@ def test_a_name_is_known_by_its_letters(name: str) -> None:
     assert kind_of(name) is Kind.CURSOR
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     [
         "",

@@ -3,12 +3,12 @@ import io
 from typing import Any
 
 import orjson
-import pytest
 
 from guardrails import Policy
 from guardrails.core.records.record import MAX_SNAPSHOT_BYTES, snapshot
 from guardrails.core.values.types import ToolCall
 from guardrails.sinks import JsonLines, MemorySink, read
+from tests.tables import table
 
 
 class Handle:
@@ -52,14 +52,13 @@ def test_signed_arguments_are_not_written_again() -> None:
     assert snapshot(ToolCall("t", {"a": 1}, "call_1", b"", 1, (), canonical)) is canonical
 
 
-@pytest.mark.parametrize(
+@table(
     "arguments",
     [
         {"handle": Handle(), "text": "x" * 100_000},
         {"handle": Handle(), "rows": [b""] * 40_000},
         [[]] * MAX_SNAPSHOT_BYTES,
     ],
-    ids=["text", "bytes", "lists"],
 )
 def test_a_snapshot_is_bounded_and_says_so(arguments: Any) -> None:
     written = snapshot(unsigned(arguments))

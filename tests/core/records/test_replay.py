@@ -12,6 +12,7 @@ from guardrails.core.records.replay import Replayed, kin, replay, replay_togethe
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink, by_session, read
 from guardrails.stores.memory import MemoryStore
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -195,7 +196,7 @@ ODD: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("odd", ODD, ids=lambda odd: str(odd)[:12])
+@table("odd", ODD)
 def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(clock: Any, odd: Any) -> None:
     policy, records = everything(clock)
     for at, record in enumerate(records):
@@ -208,7 +209,7 @@ def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(clock: Any, odd: 
                         assert all(one.same in (True, False) for one in again)
 
 
-@pytest.mark.parametrize("odd", [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}], ids=str)
+@table("odd", [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}])
 def test_what_is_no_record_is_said_to_be_none(odd: Any) -> None:
     chain = Policy([Budget(max_calls=1)]).chain
     for again in (replay(chain, [odd]), replay_together(chain, [odd]), kin([[odd]])):

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import orjson
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +19,7 @@ from guardrails.core.repetition.sketch import sketch_of
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import ToolCall
 from tests.core.guards.repeats.test_loops import said, session
+from tests.tables import table
 
 
 Form = Callable[[Any], Any]
@@ -110,21 +110,21 @@ def brings(value: Any, call: ToolCall | None = None) -> int:
     return emptiness(orjson.dumps(value), call)
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("value", EMPTY, ids=str)
+@table("form", FORMS.values())
+@table("value", EMPTY)
 def test_nothing_is_nothing_in_whatever_it_stands(value: Any, form: Form) -> None:
     assert brings(form(value)) == NOTHING
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("value", LITTLE_ANSWERS, ids=str)
+@table("form", FORMS.values())
+@table("value", LITTLE_ANSWERS)
 def test_a_flag_or_a_few_values_are_little_in_whatever_they_stand(value: Any, form: Form) -> None:
     assert brings(form(value), looked_at()) in (1, LITTLE, 5)
     assert brings(form(value)) != NOTHING
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("value", FULL, ids=str)
+@table("form", FORMS.values())
+@table("value", FULL)
 def test_a_list_or_a_text_is_neither(value: Any, form: Form) -> None:
     assert brings(form(value), looked_at()) == 0
 
@@ -136,7 +136,7 @@ def test_no_text_is_no_hit_of_a_search_and_a_file_or_a_command_that_is_done_else
         assert brings("", looked_at(tool)) == 1
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "value", "idle"),
     [
         ("edit_file", "0 replacements", True),
@@ -165,7 +165,6 @@ def test_no_text_is_no_hit_of_a_search_and_a_file_or_a_command_that_is_done_else
         ("bash", "0 replacements", False),
         ("run_sql", {"affected": 0}, False),
     ],
-    ids=str,
 )
 def test_only_an_edit_that_says_nothing_else_changed_nothing(tool: str, value: Any, *, idle: bool) -> None:
     assert (brings(value, looked_at(tool, {"path": "a.py"})) == ZERO) is idle

@@ -4,16 +4,15 @@ What a result brings, by its text.
 
 import re
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.repetition import results
 from guardrails.core.repetition.results import MAX_STEADY, emptiness, family_hash, steady_hash
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("payload", "expected"),
     [
         (b"[]", 2),
@@ -52,7 +51,7 @@ def test_an_empty_result_is_told_from_a_silent_one_and_from_news(payload: bytes,
     assert emptiness(payload) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other", "same"),
     [
         (b"at 2026-11-22T10:00:00Z up", b"at 2026-11-22T10:07:31Z up", True),
@@ -75,7 +74,7 @@ def test_a_long_result_is_not_compared_in_part() -> None:
     assert steady_hash(b"x" * (MAX_STEADY + 1)) == 0
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other", "same"),
     [
         ("no such file: src/a.py", "no such file: lib/b/c.py", True),
@@ -187,7 +186,7 @@ def test_what_a_failure_echoes_is_found_in_steps_as_by_one_pattern(words: list[s
     assert results._unechoed(text).split() == results._ECHOED.sub(" ", text).split()
 
 
-@pytest.mark.parametrize("size", [600, 100_000])
+@table("size", [600, 100_000])
 def test_the_work_on_a_hostile_result_is_bounded(size: int) -> None:
     for text in (
         "1" * size,

@@ -6,8 +6,6 @@ import re
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,13 +13,14 @@ from guardrails.core.repetition import sketch as sketching
 from guardrails.core.repetition.sketch import NO_SKETCH, alike, sketch_of
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import ToolCall
+from tests.tables import table
 
 
 def sketch(arguments: Any) -> int:
     return sketch_of(tool_call("tool", arguments, "1", None))
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other", "expected"),
     [
         ("cheap hotel shibuya tokyo", "cheap hotels shibuya tokyo", True),
@@ -36,7 +35,7 @@ def test_a_rewording_is_alike_in_any_alphabet(one: str, other: str, *, expected:
     assert alike(sketch({"q": one}), sketch({"q": other})) is expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other", "equal"),
     [
         ({"q": "a", "at": "2026-11-22T10:00:00Z"}, {"q": "a", "at": "2026-11-22T11:30:10Z"}, True),

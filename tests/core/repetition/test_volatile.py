@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import orjson
-import pytest
 
 from guardrails.core.repetition.results import steady_hash
 from guardrails.core.repetition.volatile import volatile
 from guardrails.core.tools.tool_call import tool_call
+from tests.tables import table
 
 
 def clock(n: int) -> str:
@@ -96,22 +96,22 @@ WRAPPED = {
 }
 
 
-@pytest.mark.parametrize("wrapped", WRAPPED.values(), ids=WRAPPED)
-@pytest.mark.parametrize("name", NO_NEWS)
+@table("wrapped", WRAPPED.values())
+@table("name", NO_NEWS)
 def test_what_only_tells_of_the_answer_is_no_news(name: str, wrapped: Any) -> None:
     one, other = ({"place": "Oslo", "stock": 4, name: NO_NEWS[name](n)} for n in (3, 4))
     assert same(wrapped(one), wrapped(other))
     assert not same(wrapped(one), wrapped({**other, "stock": 5}))
 
 
-@pytest.mark.parametrize("wrapped", WRAPPED.values(), ids=WRAPPED)
-@pytest.mark.parametrize("name", NEWS)
+@table("wrapped", WRAPPED.values())
+@table("name", NEWS)
 def test_what_may_be_asked_for_is_news(name: str, wrapped: Any) -> None:
     one, other = ({"place": "Oslo", "stock": 4, name: NEWS[name](n)} for n in (3, 4))
     assert not same(wrapped(one), wrapped(other))
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "answer"),
     [
         ("get_stock", {"latency_ms": 0}),
@@ -129,7 +129,6 @@ def test_what_may_be_asked_for_is_news(name: str, wrapped: Any) -> None:
         ("list_failures", [{"said": "no", "request_id": 0}, {"said": "no", "request_id": 1}]),
         ("list_traces", [{"said": "no", "trace_id": 0}]),
     ],
-    ids=str,
 )
 def test_what_little_else_is_beside_or_the_tool_is_named_for_is_the_news(tool: str, answer: Any) -> None:
     text = json.dumps(answer)
@@ -151,7 +150,7 @@ def test_a_text_that_is_a_clock_or_an_id_is_news_and_a_sentence_with_one_is_not(
     assert same("Saved in 12 ms.", "Saved in 17 ms.", "update_note")
 
 
-@pytest.mark.parametrize("all_rows", [False, True])
+@table("all_rows", [False, True])
 def test_the_id_of_the_request_is_no_news_in_a_list_either(all_rows: bool) -> None:
     def rows(n: int) -> list[dict[str, str]]:
         said = {"request_id": f"r{n}"}

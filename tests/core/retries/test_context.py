@@ -1,9 +1,8 @@
 from typing import Any
 
-import pytest
-
 from guardrails.core.retries.context import Context, SessionFeatures, Settled, action_of, candidates, context_of
 from tests.core.retries.pinned import SPEC
+from tests.tables import table
 
 
 OK, BAD, OTHER = None, "timeout", "rate_limit"
@@ -22,7 +21,7 @@ def failure(sig: int | None = 1) -> Settled:
     return Settled("t", sig, BAD, 60_000)
 
 
-@pytest.mark.parametrize(
+@table(
     ("earlier", "expected"),
     [
         ([], {"attempt": 0, "err_run": 0, "fail_share": 0, "tool_run": 0, "prev": 0}),
@@ -63,7 +62,7 @@ def test_a_clock_that_went_back_makes_nothing_negative() -> None:
     assert context_of(SPEC, [Settled("t", 1, BAD, 90_000)], failure(), 0, None).since_ms == 0
 
 
-@pytest.mark.parametrize(
+@table(
     ("delay", "between", "expected"),
     [
         (0, False, {"delay": 1, "waited": 1, "between": 0, "reach": 4}),

@@ -19,6 +19,7 @@ from guardrails.core.retries.scoring import probability
 from guardrails.core.retries.shrinkage import ANY, CORRECTION_STRENGTH, After, Corrections, Count, times
 from tests.core.retries.conftest import text
 from tests.core.retries.test_decision import after
+from tests.tables import table
 
 
 def counts(most: float = 500) -> st.SearchStrategy[Count]:
@@ -101,7 +102,7 @@ def test_a11_what_the_model_corrects_four_times_in_five_is_fixed_without_the_use
     assert [often.corrected, seldom.corrected] == pytest.approx([0.8, 0.1])
 
 
-@pytest.mark.parametrize("error", sorted(CORRECTABLE - {"validation_error"}))
+@table("error", sorted(CORRECTABLE - {"validation_error"}))
 def test_every_kind_that_other_arguments_mend_follows_what_they_came_to(error: str) -> None:
     kind = error
     made = learned(0.9, error).advise("t", kind, after(error=kind))  # type: ignore[arg-type]
@@ -110,7 +111,7 @@ def test_every_kind_that_other_arguments_mend_follows_what_they_came_to(error: s
     assert lost.next_action in ("ask_user", "give_up", "fix_precondition")
 
 
-@pytest.mark.parametrize("error", sorted(set(INSTEAD) - CORRECTABLE))
+@table("error", sorted(set(INSTEAD) - CORRECTABLE))
 def test_no_model_is_told_to_get_round_what_other_arguments_do_not_mend(error: str) -> None:
     made = learned(0.95, error).advise("t", error, after(error=error))  # type: ignore[arg-type]
     assert made.next_action != "fix_arguments"
@@ -133,7 +134,7 @@ def test_of_too_few_calls_no_share_is_told() -> None:
     assert (made.next_action, made.corrected) == ("fix_arguments", None)
 
 
-@pytest.mark.parametrize(
+@table(
     ("share", "said"),
     [
         (0.0, "less than 1 time in 20"),

@@ -23,6 +23,7 @@ from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.types import ERROR_TYPES
 from tests.core.retries.conftest import text
 from tests.core.retries.pinned import SPEC
+from tests.tables import table
 
 
 def after(failures: int = 0, *, error: Any = "timeout", header: int | None = None, since: int = 0) -> Context:
@@ -73,8 +74,8 @@ def test_as_many_retries_remain_as_would_pay_if_each_failed_like_this_one(model:
     assert not advise("search", "timeout", after(), left=0).retryable
 
 
-@pytest.mark.parametrize("failures", [0, 1, 2, 3])
-@pytest.mark.parametrize("wait_ms", [0, 2_000, 15_000])
+@table("failures", [0, 1, 2, 3])
+@table("wait_ms", [0, 2_000, 15_000])
 def test_one_more_failure_is_reckoned_with_as_the_session_would_see_it(
     model: RetryModel, failures: int, wait_ms: int
 ) -> None:
@@ -89,7 +90,7 @@ def test_one_more_failure_is_reckoned_with_as_the_session_would_see_it(
     assert (spec.decode_context(foreseen.code), foreseen.since_ms) == (spec.decode_context(later.code), later.since_ms)
 
 
-@pytest.mark.parametrize("left", [7, 8, 9, 1_000_000])
+@table("left", [7, 8, 9, 1_000_000])
 def test_a_retry_that_always_pays_may_be_made_as_often_as_the_policy_lets_it(left: int) -> None:
     always = parse(text(intercept=3.0, terms=[], golden=[Golden("", "auth", 0, 0, probability(3.0))]))
     assert decider(always).advise("search", "timeout", after(), left=left).retries == left
@@ -109,7 +110,7 @@ def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryMode
     assert odds("new", declared=True) == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "error", "action"),
     [
         ("search", "auth", "ask_user"),
@@ -133,7 +134,7 @@ def test_what_to_do_instead_is_what_pays(tool: str, error: Any, action: str) -> 
     assert (made.retryable, made.retries, made.next_action) == (False, 0, action)
 
 
-@pytest.mark.parametrize(
+@table(
     ("stakes", "action", "worth"),
     [
         # What is repaired works 19 times of 20, what is corrected 8 times of 10 (and so the retry of it is no better).
@@ -155,7 +156,7 @@ def test_a_repair_is_worth_its_chance_without_the_price_of_the_call_and_that_of_
     assert made == (action, pytest.approx(worth, abs=1e-4))
 
 
-@pytest.mark.parametrize(
+@table(
     ("retry_cost", "fix_cost", "action"),
     [
         (0.1, 0.2, "fix_arguments"),
@@ -176,8 +177,8 @@ def test_a_correction_is_worth_its_chance_without_the_price_of_the_call_and_that
     assert made == (action, pytest.approx(max(chance - retry_cost - fix_cost, 0) if action != "ask_user" else 0))
 
 
-@pytest.mark.parametrize("cost", [0, 200_000])
-@pytest.mark.parametrize(("retry_cost", "wait_cost"), [(0.0, 0.0), (0.1, 0.002), (0.3, 0.01)])
+@table("cost", [0, 200_000])
+@table(("retry_cost", "wait_cost"), [(0.0, 0.0), (0.1, 0.002), (0.3, 0.01)])
 def test_a_wait_is_worth_its_chance_without_the_price_of_the_call_and_that_of_waiting(
     model: RetryModel, retry_cost: float, wait_cost: float, cost: int
 ) -> None:
@@ -189,7 +190,7 @@ def test_a_wait_is_worth_its_chance_without_the_price_of_the_call_and_that_of_wa
         assert one.value == pytest.approx(one.p - retry_cost - cost / 1_000_000 - wait_cost * one.wait_ms / 1_000)
 
 
-@pytest.mark.parametrize("left", [1, 3, 9])
+@table("left", [1, 3, 9])
 def test_a_retry_that_works_one_time_in_seven_is_tried_once(left: int) -> None:
     p = 0.14
     logit = math.log(p / (1 - p))

@@ -2,13 +2,12 @@
 A Retry-After that an earlier answer of the tool has named still holds when a later answer names none.
 """
 
-import pytest
-
 from guardrails.core.retries.context import SessionFeatures, Settled, due_of, time_left
 from tests.core.retries.pinned import SPEC
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("due", "ended", "own", "left"),
     [
         (None, 1_000, None, None),

@@ -1,7 +1,6 @@
-import pytest
-
 from guardrails.core.retries.labels import INVALID, NO_ACTION, CallRow, Labelled, labelled
 from tests.core.retries.pinned import SPEC
+from tests.tables import table
 
 
 BAD = "timeout"
@@ -17,9 +16,7 @@ def first(*rows: CallRow) -> Labelled:
     return min(labelled(SPEC, rows), key=lambda one: one.at)
 
 
-@pytest.mark.parametrize(
-    ("rows", "n", "s"),
-    [
+@table(("rows", "n", "s"), [
         ([row(BAD), row(None, 5)], 1, 1),
         ([row(BAD), row(BAD, 5)], 1, 0),
         ([row(BAD)], 0, 0),
@@ -32,19 +29,14 @@ def first(*rows: CallRow) -> Labelled:
         ([row(BAD), *[row(None, sig=2)] * 19, row(None)], 1, 1),
         ([row(BAD), *[row(None, sig=2)] * 20, row(None)], 0, 0),
         ([row(BAD), *[row(INVALID, sig=2)] * 30, row(None)], 1, 1),
-    ],
-    ids=[
-        "worked", "failed again", "never again", "another call", "unsigned", "just in time", "too late", "under way",
-        "no times", "twenty calls on", "one more", "refusals between",
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_failure_is_labelled_by_the_same_call_that_comes_next(rows: list[CallRow], n: int, s: int) -> None:
     made = first(*rows)
     assert (made.n, made.s) == (n, s)
     assert (made.action == NO_ACTION) == (n == 0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("meanwhile", "between"),
     [
         ([], 0),
@@ -58,7 +50,7 @@ def test_a_repair_in_between_is_told_apart_from_waiting(meanwhile: list[CallRow]
     assert SPEC.decode_action(made.action)["between"] == between
 
 
-@pytest.mark.parametrize(
+@table(
     ("rows", "corrected_n", "corrected"),
     [
         ([row(BAD), row(None, sig=2)], 1, 1),

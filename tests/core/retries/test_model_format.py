@@ -19,6 +19,7 @@ from guardrails.core.retries.model_format import MAX_BYTES, parse, sealed
 from guardrails.core.retries.scoring import Term, probability
 from guardrails.core.values.errors import ModelError
 from tests.core.retries.conftest import TERMS, body, text
+from tests.tables import table
 
 
 def changed(**changes: Any) -> bytes:
@@ -38,7 +39,7 @@ def test_the_same_model_has_the_same_bytes() -> None:
     assert parse(text()).sha256 == parse(text(training={})).sha256 != parse(text(training={"days": 1})).sha256
 
 
-@pytest.mark.parametrize(
+@table(
     ("data", "said"),
     [
         (b"", "not JSON"),

@@ -10,6 +10,7 @@ from guardrails.core.retries.prior import BELIEFS, RETRIES, prior_cells, prior_c
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 from guardrails.policy.feature_file import shipped_spec
 from guardrails.policy.model_files import cold_model
+from tests.tables import table
 
 
 SPEC = shipped_spec()
@@ -28,7 +29,7 @@ def test_a_correction_is_believed_where_arguments_can_be_corrected() -> None:
     assert not TRANSIENT & set(prior_corrections())
 
 
-@pytest.mark.parametrize("error", ERROR_TYPES)
+@table("error", ERROR_TYPES)
 def test_a3_a_new_tool_is_served_by_the_beliefs_through_the_same_decisions(error: ErrorType) -> None:
     decider = Decider(cold_model(), Stakes())
     context = context_of(SPEC, [], Settled("new", 1, error, 0), 60_000, None)

@@ -7,6 +7,7 @@ import pytest
 from guardrails.core.retries.profiles import NAMES, Profile, Tally, profile_of, profiles
 from guardrails.core.retries.shrinkage import Count
 from guardrails.core.values.types import ERROR_TYPES
+from tests.tables import table
 
 
 def one(**values: object) -> Profile:
@@ -34,7 +35,7 @@ def test_a11_corrections_and_repairs_are_told_apart_from_plain_repeats() -> None
     )
 
 
-@pytest.mark.parametrize(
+@table(
     ("waits", "said"),
     [
         ({}, "were never retried: too few to say"),
@@ -89,7 +90,7 @@ def test_a_profile_is_read_back_as_it_was_written() -> None:
     assert again.document() == made.document()
 
 
-@pytest.mark.parametrize(
+@table(
     "broken",
     [
         {"retries": -1},

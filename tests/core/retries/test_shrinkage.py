@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.retries.shrinkage import Beta, Count, best_wait, beta_prior, priors, wilson
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("count", "low", "high"),
-    # R: binom::binom.confint(s, n, methods = "wilson")
     [(Count(10, 5), 0.2365931, 0.7634069), (Count(20, 1), 0.008881, 0.2361318), (Count(4, 4), 0.5101092, 1.0)],
 )
 def test_an_interval_is_wilsons(count: Count, low: float, high: float) -> None:

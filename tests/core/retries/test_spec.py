@@ -11,6 +11,7 @@ from guardrails.core.retries.factors import MAX_CODE
 from guardrails.core.retries.spec import ACTION, CONTEXT, MAX_DOCUMENT, FeatureSpec, FeatureSpecError
 from guardrails.policy.feature_file import SHIPPED, load_spec, shipped_spec
 from tests.core.retries.pinned import SPEC
+from tests.tables import table
 
 
 def test_the_shipped_specification_has_the_four_features_of_the_seed() -> None:
@@ -56,13 +57,13 @@ def test_every_code_is_of_some_levels(code: int) -> None:
     assert SPEC.encode_context(SPEC.decode_context(code)) == code
 
 
-@pytest.mark.parametrize("code", [-1, SPEC.contexts])
+@table("code", [-1, SPEC.contexts])
 def test_a_code_that_there_is_not_is_refused(code: int) -> None:
     with pytest.raises(ValueError, match=f"no code {code}"):
         SPEC.decode_context(code)
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "value", "level", "shown"),
     [
         ("ra", None, 0, "unknown"),
@@ -81,7 +82,7 @@ def test_a_level_goes_up_to_its_edge(name: str, value: int | None, level: int, s
     assert factor.shown(level) == shown
 
 
-@pytest.mark.parametrize(
+@table(
     ("change", "message"),
     [
         ({"format": "x"}, "`format`"),
@@ -105,13 +106,13 @@ def test_what_is_wrong_with_a_specification_is_said(change: dict[str, Any], mess
         FeatureSpec.parse({**SPEC.document(), **change})
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, " " * (MAX_DOCUMENT + 1), b"\xff"])
+@table("text", ["", "[]", "{", "[" * 100_000, " " * (MAX_DOCUMENT + 1), b"\xff"])
 def test_a_text_that_is_no_specification_is_refused(text: str | bytes) -> None:
     with pytest.raises(FeatureSpecError):
         FeatureSpec.parse(text)
 
 
-@pytest.mark.parametrize("wait_ms", shipped_spec().delays_ms)
+@table("wait_ms", shipped_spec().delays_ms)
 def test_an_advised_wait_is_judged_by_retries_that_waited_as_long_and_none_that_came_sooner(wait_ms: int) -> None:
     spec = shipped_spec()
     delay, reach = spec.by_name["delay"], spec.by_name["reach"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from guardrails import Approve, Budget, MemoryStore, Policy, Session, SessionState, Success, Tool
 from guardrails.core.values.session_id import scope_key
 from tests.conftest import FakeClock
+from tests.tables import table
 
 
 TOOLS = [
@@ -195,7 +196,7 @@ STEPS: dict[str, Callable[[Host, int, tuple[int, int]], None]] = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS)
+@table("step", STEPS)
 def test_each_end_of_what_was_held_is_in_the_books_of_a_session_and_its_tenant(step: str) -> None:
     host = Host()
     for who, used in ((0, (1, 9)), (1, (11, 110)), (0, (0, 0))):
@@ -223,7 +224,7 @@ def test_what_a_child_leaves_open_when_it_closes_is_its_parents_use(clock: Any) 
     assert parent._read(lambda state, _: (state.calls, state.cost, state.tokens)) == (2, 110_000, 101)
 
 
-@pytest.mark.parametrize("extra", [0, 1])
+@table("extra", [0, 1])
 def test_a_child_gets_exactly_what_is_left_and_no_more(extra: int, clock: Any) -> None:
     from guardrails import SessionError
 
@@ -242,7 +243,7 @@ def test_a_child_gets_exactly_what_is_left_and_no_more(extra: int, clock: Any) -
     assert parent.child("all", max_calls=4, max_tokens=90).progress["calls_left"] == 4
 
 
-@pytest.mark.parametrize("used", [0, 3, 5])
+@table("used", [0, 3, 5])
 def test_a_session_that_is_extended_may_do_that_much_more_than_its_limit(used: int, clock: Any) -> None:
     session = Policy([Budget(max_calls=5)]).session("s", clock=clock)
     for number in range(used):

@@ -6,8 +6,6 @@ import json
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +29,7 @@ from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import ToolCall
 from guardrails.sinks import MemorySink
+from tests.tables import table
 
 
 Call = tuple[str, dict[str, Any], Any]
@@ -159,7 +158,7 @@ REPAIRS: dict[str, list[Call]] = {
 }
 
 
-@pytest.mark.parametrize("name", REPAIRS)
+@table("name", REPAIRS)
 def test_a_call_with_a_value_that_a_result_has_shown_passes_in_silence(name: str, clock: Any) -> None:
     assert said(session(clock, unknown_tool_nudge=2), *REPAIRS[name])[-1] is None
 
@@ -180,7 +179,7 @@ NOTHING_NEW: dict[str, list[Call]] = {
 }
 
 
-@pytest.mark.parametrize("name", NOTHING_NEW)
+@table("name", NOTHING_NEW)
 def test_guesses_are_hinted_at_from_the_fourth_on_and_refused_from_the_seventh(name: str, clock: Any) -> None:
     assert said(session(clock), *NOTHING_NEW[name]) == [None] * 3 + ["same_error"] * 3 + ["SAME_ERROR"]
 
@@ -246,7 +245,7 @@ def test_several_tools_that_fail_alike_may_go_on_with_what_was_shown(clock: Any)
     assert said(one, ("shop__get_order", {"id": "W71"}, {"total": 7})) == [None]
 
 
-@pytest.mark.parametrize("several", [2, 3, 5])
+@table("several", [2, 3, 5])
 def test_of_several_tools_that_fail_alike_one_call_is_let_through_after_four_refusals(several: int, clock: Any) -> None:
     one = Policy.load("default").session("s", clock=clock)
     down = RuntimeError("HTTP 401: invalid token")
@@ -256,7 +255,7 @@ def test_of_several_tools_that_fail_alike_one_call_is_let_through_after_four_ref
     assert not one.exhausted
 
 
-@pytest.mark.parametrize(
+@table(
     ("kind", "heard"),
     [
         (LookupError("no such order"), None),
@@ -351,7 +350,7 @@ def test_arguments_that_are_not_known_bring_nothing_new() -> None:
     assert not brings_new(ToolCall("a", None, "1", None, 7), [Failing(1, 0, (1 << BITS) - 1)])
 
 
-@pytest.mark.parametrize("name", [*REPAIRS, "refused"])
+@table("name", [*REPAIRS, "refused"])
 def test_a_record_without_results_is_replayed_exactly(name: str, clock: Any) -> None:
     story = REPAIRS.get(name) or guessed(*[f"g{n}" for n in range(14)])
     policy, sink = Policy([Loops(final_after=None), Retryable()]), MemorySink()

@@ -16,6 +16,7 @@ from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 from guardrails.stores.sqlite import SqliteStore
 from tests.conftest import FakeClock
+from tests.tables import table
 
 
 Story = Callable[[Session], Envelope]
@@ -136,12 +137,12 @@ def told(story: Story, clock: Any, **session: Any) -> Envelope:
     return story(Policy.load("default").session("family", clock=clock, **session))
 
 
-@pytest.mark.parametrize("story", FREED)
+@table("story", FREED)
 def test_the_work_of_one_session_of_a_family_frees_the_looks_of_all_others(story: Story, clock: Any) -> None:
     assert told(story, clock).ok
 
 
-@pytest.mark.parametrize("story", REFUSED)
+@table("story", REFUSED)
 def test_a_family_without_work_frees_no_look(story: Story, clock: Any) -> None:
     assert told(story, clock).code == STALE
 

@@ -26,6 +26,7 @@ from guardrails.core.state.turns import begin_turn, end_turn
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.values.errors import SessionError, StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES, Denial, Outcome, ToolCall
+from tests.tables import table
 
 
 KEPT = Path(__file__).parents[2] / "golden/0.2.0/state.bin"
@@ -169,14 +170,14 @@ def test_counters_above_64_bits_are_kept_exactly() -> None:
     assert unpack(pack(state)).meters == {"growth.tokens": NOW * 20_000_000 + 1}
 
 
-@pytest.mark.parametrize("name", ["\ud800", "x" * 100_000, "", "\x00\n", "😀" * 100])
+@table("name", ["\ud800", "x" * 100_000, "", "\x00\n", "😀" * 100])
 def test_a_tool_name_or_call_id_that_a_model_made_up_can_be_packed(name: str) -> None:
     state = SessionState()
     admitted(state, call(name, 1, call_id=name))
     assert unpack(pack(state)) == state
 
 
-@pytest.mark.parametrize(
+@table(
     ("field", "value", "kept"),
     [
         ("retries_left", 10**9, 63),
@@ -194,7 +195,7 @@ def test_what_a_tool_claims_of_a_retry_cannot_break_the_state(field: str, value:
     assert getattr(unpack(pack(state)).window[0], field) == kept
 
 
-@pytest.mark.parametrize(
+@table(
     "damage",
     [
         lambda b: b"",
@@ -216,7 +217,7 @@ def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Call
         unpack(damage(pack(state)))
 
 
-@pytest.mark.parametrize("version", [0, VERSION - 1, VERSION + 1, 255])
+@table("version", [0, VERSION - 1, VERSION + 1, 255])
 def test_a_state_of_another_version_says_which_and_what_to_do(version: int) -> None:
     packed = bytes([version]) + pack(SessionState())[1:]
     said = f"is of version {version}, and this version of the library reads {VERSION}: .*; `forget` it only to start it afresh"

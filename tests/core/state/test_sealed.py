@@ -13,6 +13,7 @@ import pytest
 
 from guardrails import Budget, Growth, Policy, SessionError, SessionState
 from guardrails.core.state.entries import Entry, Pending
+from tests.tables import table
 
 
 FOLDER = str(Path(sys.modules[SessionState.__module__].__file__ or "").parent)
@@ -68,7 +69,7 @@ def seal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("seal")
-@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+@table("name", ["default", "strict", "observe"])
 def test_a_session_lives_with_a_sealed_state(name: str, clock: Any) -> None:
     shipped = Policy.load(name)
     limits = [Budget(max_calls=90, max_cost_usd=5.0), Growth(max_requests_per_second=50)]
@@ -98,7 +99,7 @@ def test_a_session_lives_with_a_sealed_state(name: str, clock: Any) -> None:
 
 
 @pytest.mark.usefixtures("seal")
-@pytest.mark.parametrize(
+@table(
     "write",
     [
         lambda state: setattr(state, "n", 1),

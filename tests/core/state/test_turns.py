@@ -4,13 +4,12 @@ Which calls were made together, where nobody tells turns.
 
 from typing import Any
 
-import pytest
-
 from guardrails.core.state.admissions import admit, deny, settle
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import touch
 from guardrails.core.state.turns import BURST_MS, MOST, OVERLAP_MS, TOGETHER_MS, imply_turn, part_turn
 from guardrails.core.values.types import Denial, Outcome, ToolCall
+from tests.tables import table
 
 
 NOW = 1_800_000_000_000
@@ -64,7 +63,7 @@ STORIES: dict[str, tuple[list[tuple[int, int | None]], bool, list[int]]] = {
 }
 
 
-@pytest.mark.parametrize("name", STORIES)
+@table("name", STORIES)
 def test_turns_are_told_apart_by_the_times_of_calls(name: str) -> None:
     starts, answered, expected = STORIES[name]
     assert turns(*starts, answered=answered) == expected
@@ -117,7 +116,7 @@ def test_a_burst_after_a_pause_may_last_as_long_again() -> None:
     assert seen == [*[1] * 100, *[2] * 100]
 
 
-@pytest.mark.parametrize("told", [0, 3, 254, 255, 256, 600])
+@table("told", [0, 3, 254, 255, 256, 600])
 def test_no_two_turns_that_are_near_have_one_mark_and_none_is_unmarked(told: int) -> None:
     state = SessionState()
     seen: list[Any] = []

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, Truncate
 from guardrails.core.text.collect import MAX_ITEMS, collect, collect_async, decoded, weight
+from tests.tables import table
 
 
 class Source:
@@ -57,8 +58,8 @@ def collected(source: Source, limit: int, *, is_async: bool) -> tuple[list[Any],
     return asyncio.run(collect_async(source, limit)) if is_async else collect(source, limit)
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("item", ["", "x" * 100, 1, None, {}, {"a": "b" * 50}, [[]], b"", b"\xff" * 30, object()])
+@table("is_async", [False, True])
+@table("item", ["", "x" * 100, 1, None, {}, {"a": "b" * 50}, [[]], b"", b"\xff" * 30, object()])
 def test_an_endless_iterator_ends_and_is_closed(item: Any, is_async: bool) -> None:
     source = Source(item)
     items, complete = collected(source, 65_536, is_async=is_async)
@@ -69,7 +70,7 @@ def test_an_endless_iterator_ends_and_is_closed(item: Any, is_async: bool) -> No
     assert source.taken == len(items) + 1
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@table("is_async", [False, True])
 def test_an_iterator_that_ends_in_time_is_whole(is_async: bool) -> None:
     source = Source({"id": 1}, length=3)
 
@@ -77,13 +78,13 @@ def test_an_iterator_that_ends_in_time_is_whole(is_async: bool) -> None:
     assert source.closed
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@table("is_async", [False, True])
 def test_an_iterator_whose_last_item_crosses_the_limit_is_whole(is_async: bool) -> None:
     assert collected(Source("x" * 500, length=1), 100, is_async=is_async) == (["x" * 500], True)
     assert collected(Source("x" * 500, length=2), 100, is_async=is_async) == (["x" * 500], False)
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@table("is_async", [False, True])
 def test_a_collection_is_about_as_large_as_its_limit(is_async: bool) -> None:
     items, _ = collected(Source("x" * 97), 10_000, is_async=is_async)
 
@@ -122,7 +123,7 @@ def test_a_generator_runs_its_finally_block_when_it_is_cut() -> None:
     assert told == ["closed"]
 
 
-@pytest.mark.parametrize("is_async", [False, True])
+@table("is_async", [False, True])
 def test_an_iterator_that_fails_to_close_has_still_given_its_items(is_async: bool) -> None:
     class Stubborn(Source):
         def close(self) -> None:
@@ -138,8 +139,8 @@ def test_bytes_inside_an_iterator_become_text() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-@pytest.mark.parametrize(
+@table("kind", [bytes, bytearray, memoryview])
+@table(
     ("data", "value"),
     [
         (b"", ""),
@@ -176,7 +177,7 @@ def test_of_ten_megabytes_of_binary_data_only_the_head_is_encoded() -> None:
     assert (len(value["base64"]), value["bytes"], complete) == (65_536, 10_000_000, False)
 
 
-@pytest.mark.parametrize("before", range(4))
+@table("before", range(4))
 def test_long_text_is_cut_between_characters_and_says_its_length(before: int) -> None:
     text = "x" * before + "\U0001f600" * 1_000
     value, complete = decoded(text.encode(), 1_000)

@@ -7,13 +7,13 @@ import json
 from typing import Any
 
 import orjson
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.text.control import cleaned
+from tests.tables import table
 
 
 values = st.recursive(
@@ -44,7 +44,7 @@ def test_d9_texts_lose_their_control_characters_and_nothing_else_changes(value: 
     assert cleaned(text) == text
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         (r'{"a":"C:\\bin\\u0000","b":"\n\t\r"}', r'{"a":"C:\\bin\\u0000","b":"\n\t\r"}'),

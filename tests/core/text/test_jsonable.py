@@ -17,11 +17,10 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-import pytest
-
 from pydantic import BaseModel, RootModel
 
 from guardrails.core.text.jsonable import dumps, plain, repaired
+from tests.tables import table
 
 
 class Stars(IntEnum):
@@ -133,7 +132,7 @@ def named(value: object) -> str:
     return type(value).__name__ if " at 0x" in said or isinstance(value, frozenset) else said
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "expected"),
     [
         (Kind.SUITE, "suite"),
@@ -166,13 +165,12 @@ def named(value: object) -> str:
         (Array(7, ndim=0), 7),
         (Array([1], [2], ndim=2), [[1], [2]]),
     ],
-    ids=named,
 )
 def test_each_kind_of_value_has_its_form(value: object, expected: object) -> None:
     assert plain(value, 65_536) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         "text",
@@ -188,13 +186,12 @@ def test_each_kind_of_value_has_its_form(value: object, expected: object) -> Non
         dt.date(2026, 1, 2),
         uuid.UUID(int=1),
     ],
-    ids=repr,
 )
 def test_what_json_or_orjson_knows_stays_itself(value: object) -> None:
     assert plain(value, 65_536) is value
 
 
-@pytest.mark.parametrize("kind", [Silent, Hostile, Answering])
+@table("kind", [Silent, Hostile, Answering])
 def test_what_does_not_describe_itself_is_named_by_its_type(kind: type) -> None:
     assert f"{kind.__name__} object at 0x" in plain(kind(), 65_536)
 
@@ -225,7 +222,7 @@ def test_a_set_that_has_no_order_keeps_all_members() -> None:
     assert sorted(plain({1, "a"}, 65_536), key=str) == [1, "a"]
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         range(10**12),
@@ -234,7 +231,6 @@ def test_a_set_that_has_no_order_keeps_all_members() -> None:
         frozenset(range(5_000)),
         Array(*range(5_000)),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_a_long_collection_ends_where_more_cannot_fit(value: object) -> None:
     assert plain(value, 1_000) == list(range(1_000))
@@ -247,13 +243,13 @@ def test_an_endless_iterator_ends_and_says_so() -> None:
     assert last == {"_truncated": True, "omitted": None}
 
 
-@pytest.mark.parametrize("value", [OrderedDict(a=1), [Room("a")], {"a": Stars}, 2**64, "\ud800", {1: 2}], ids=ascii)
+@table("value", [OrderedDict(a=1), [Room("a")], {"a": Stars}, 2**64, "\ud800", {1: 2}])
 def test_nothing_is_written_unseen(value: object) -> None:
     assert dumps(value) is None
     assert dumps([Hostile(), value]) is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("broken", "whole"),
     [
         ("\ud83d\ude00", "😀"),

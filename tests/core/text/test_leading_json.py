@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from guardrails.core.text.leading_json import estimate, leading_escaped, leading_items, leading_json
 from guardrails.core.text.room import MAX_DEPTH, room_left
+from tests.tables import table
 
 
 UNBOUNDED = 1 << 62
@@ -85,7 +86,7 @@ def test_element_by_element_says_the_same_as_at_once(value: object) -> None:
     assert leading_json(odd, UNBOUNDED)[0] == b'{"1":%b,"l":[%b,18446744073709551616]}' % (whole, whole)
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "expected"),
     [
         (2**64, "18446744073709551616"),
@@ -108,7 +109,6 @@ def test_element_by_element_says_the_same_as_at_once(value: object) -> None:
         ({1: "a", "1": "b", "1_": "c"}, '{"1":"a","1_":"b","1__":"c"}'),
         ({chr(0xD800): 1, chr(0xFFFD): 2}, '{"\ufffd":1,"\ufffd_":2}'),
     ],
-    ids=ascii,
 )
 def test_what_orjson_does_not_write_has_its_form(value: object, expected: str) -> None:
     assert leading_json(value, UNBOUNDED) == (expected.encode(), True)
@@ -151,7 +151,7 @@ def test_an_object_held_twice_is_written_twice() -> None:
     assert leading_json([shared, shared], UNBOUNDED) == (b'[{"1":2},{"1":2}]', True)
 
 
-@pytest.mark.parametrize("odd", [False, True])
+@table("odd", [False, True])
 def test_depth_is_told_to_the_level(odd: bool) -> None:
     inner = {1: 2} if odd else {"1": 2}
     written = b"[" * (MAX_DEPTH - 1) + b'{"1":2}' + b"]" * (MAX_DEPTH - 1)
@@ -224,7 +224,7 @@ def test_what_another_thread_changes_counts_as_too_much() -> None:
     assert left < 0
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         {"data": "x" * 1_000_000},
@@ -234,12 +234,11 @@ def test_what_another_thread_changes_counts_as_too_much() -> None:
         {f"key {n}": {"a": [n]} for n in range(10_000)},
         {"a": OrderedDict(b=["x" * 100_000])},
     ],
-    ids=["text", "mcp", "rows", "lists", "keys", "subclass"],
 )
 def test_an_estimate_is_of_the_right_size(value: object) -> None:
     assert estimate(value) == pytest.approx(len(orjson.dumps(value)), rel=0.2)
 
 
-@pytest.mark.parametrize(("value", "size"), [("", 2), ([], 2), ({}, 2), ([[[1]]], 7), (1, 1), (object(), 4)])
+@table(("value", "size"), [("", 2), ([], 2), ({}, 2), ([[[1]]], 7), (1, 1), (object(), 4)])
 def test_an_estimate_of_little_is_little(value: object, size: int) -> None:
     assert estimate(value) == size

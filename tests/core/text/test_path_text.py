@@ -2,15 +2,14 @@
 What a path says, before any file system is asked.
 """
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.text.path_text import BadPathError, joined, path_of, readings, within
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "root", "inside"),
     [
         ("/w/a", "/w", True),

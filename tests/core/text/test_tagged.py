@@ -31,6 +31,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from guardrails.core.text.signature import canonical, sign
 from guardrails.core.text.tagged import MAX_VALUES, Unsignable, tagged
+from tests.tables import table
 
 
 class Color(enum.Enum):
@@ -217,7 +218,7 @@ def test_different_things_have_different_forms() -> None:
         forms[encoded] = value
 
 
-@pytest.mark.parametrize("value", DISTINCT, ids=lambda value: type(value).__name__)
+@table("value", DISTINCT)
 def test_every_form_is_json_in_utf8(value: Any) -> None:
     encoded = canonical([value])
     if encoded is not None:
@@ -225,14 +226,14 @@ def test_every_form_is_json_in_utf8(value: Any) -> None:
         assert orjson.loads(encoded) is not None
 
 
-@pytest.mark.parametrize("value", DISTINCT, ids=lambda value: type(value).__name__)
+@table("value", DISTINCT)
 def test_a_form_read_as_json_is_never_taken_for_the_value(value: Any) -> None:
     encoded = canonical(value)
     if encoded is not None and b'{ "!' in encoded:
         assert canonical(json.loads(encoded)) != encoded
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "other"),
     [
         ((1, (2,)), [1, [2]]),
@@ -266,7 +267,7 @@ def test_equal_things_have_one_form(value: Any, other: Any) -> None:
     assert canonical({"in": [value]}) == canonical({"in": (other,)})
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "form"),
     [
         ({1: "a", "b": 2}, '{ "!dict":[["b",2],[1,"a"]]}'),
@@ -397,7 +398,7 @@ UNSIGNABLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", UNSIGNABLE)
+@table("name", UNSIGNABLE)
 def test_what_cannot_be_known_is_unsignable_and_never_raises(name: str) -> None:
     value = UNSIGNABLE[name]()
     for arguments in (value, {"a": value}, [1, (value,)], {"a": {1: value}}):

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
 from guardrails.core.text.truncation import LIMIT, MIN_LIMIT, Rendered, render
+from tests.tables import table
 
 
 MEGABYTE = 2**20
@@ -146,10 +147,8 @@ def test_d3_a_text_keeps_its_leading_characters(value: str, limit: int) -> None:
         assert rendered.omitted == len(value) - len(shown)
 
 
-@pytest.mark.parametrize(
-    "unit", ["a", '"', "\\", "\n", "\x00", "é", "€", "😀", "a\x1f", '😀"', "ab\\é", "\ud83d\ude00", "\udfff"], ids=ascii
-)
-@pytest.mark.parametrize("limit", [*range(MIN_LIMIT, MIN_LIMIT + 8), LIMIT])
+@table("unit", ["a", '"', "\\", "\n", "\x00", "é", "€", "😀", "a\x1f", '😀"', "ab\\é", "\ud83d\ude00", "\udfff"])
+@table("limit", [*range(MIN_LIMIT, MIN_LIMIT + 8), LIMIT])
 def test_d3_a_cut_text_fills_the_limit_whatever_its_characters(unit: str, limit: int) -> None:
     rendered = render(unit * limit, limit)
 
@@ -186,14 +185,13 @@ def test_d3_a_list_of_which_no_element_fits_shows_the_leading_json_of_the_first(
     assert rendered.original_bytes == len(orjson.dumps([{"type": "text", "text": "x" * 1_000}, 2]))
 
 
-@pytest.mark.parametrize(
+@table(
     "value",
     [
         {"status": "success", "retryable": True},
         [{"_truncated": True, "omitted": 3}],
         {"_truncated_json": "{", "original_bytes": 9},
     ],
-    ids=str,
 )
 def test_what_imitates_a_cut_result_is_data(value: object) -> None:
     assert render(value) == Rendered(
@@ -304,7 +302,7 @@ SHAPES: list[tuple[Callable[[], object], object]] = [
 ]
 
 
-@pytest.mark.parametrize(("make", "expected"), SHAPES, ids=range(len(SHAPES)))
+@table(("make", "expected"), SHAPES)
 def test_every_value_has_a_rendering(make: Callable[[], object], expected: object) -> None:
     rendered = render(make())
 
@@ -313,9 +311,7 @@ def test_every_value_has_a_rendering(make: Callable[[], object], expected: objec
     assert rendered.text == (expected if isinstance(expected, str) else None)
 
 
-@pytest.mark.parametrize(
-    "value", [Hostile(), {"a": Hostile()}, [Hostile()], {Hostile(): 1}], ids=["alone", "member", "element", "key"]
-)
+@table("value", [Hostile(), {"a": Hostile()}, [Hostile()], {Hostile(): 1}])
 def test_a_hostile_object_is_named_and_loses_nothing_else(value: object) -> None:
     assert "Hostile object at 0x" in render(value).payload.decode()
 
@@ -357,9 +353,9 @@ def test_what_nests_too_deep_survives_as_text() -> None:
     assert read(render([nested(254)]))[0]["_truncated_json"] == json.dumps(nested(254), separators=(",", ":"))
 
 
-@pytest.mark.parametrize("limit", [256, 4_000, 65_536])
-@pytest.mark.parametrize("levels", [253, 254, 255, 300])
-@pytest.mark.parametrize("inner", [2**70, 1, {1: 2}], ids=str)
+@table("limit", [256, 4_000, 65_536])
+@table("levels", [253, 254, 255, 300])
+@table("inner", [2**70, 1, {1: 2}])
 def test_depth_is_read_back_as_it_was_written(levels: int, limit: int, inner: object) -> None:
     once = render(nested(levels, inner), limit)
 
@@ -367,9 +363,7 @@ def test_depth_is_read_back_as_it_was_written(levels: int, limit: int, inner: ob
     assert render(read(once), limit).payload == once.payload
 
 
-@pytest.mark.parametrize(
-    "value", [10**4_000, 10**100_000, "9" * 5_000, {"n": 10**100_000}], ids=["number", "hex", "text", "member"]
-)
+@table("value", [10**4_000, 10**100_000, "9" * 5_000, {"n": 10**100_000}])
 def test_a_long_number_is_bounded(value: object) -> None:
     once = render(value, 1_000)
 
@@ -400,7 +394,7 @@ BIG = {
 }
 
 
-@pytest.mark.parametrize("value", BIG.values(), ids=BIG)
+@table("value", BIG.values())
 def test_d3_ten_megabytes_are_cut_to_the_limit(value: object) -> None:
     rendered = render(value)
 
@@ -409,9 +403,7 @@ def test_d3_ten_megabytes_are_cut_to_the_limit(value: object) -> None:
     read(rendered)
 
 
-@pytest.mark.parametrize(
-    "name", ["text", "not ascii", "rows", "text field", "mcp", "rows in a field", "many small lists", "pages"]
-)
+@table("name", ["text", "not ascii", "rows", "text field", "mcp", "rows in a field", "many small lists", "pages"])
 def test_the_size_of_the_whole_is_about_right(name: str) -> None:
     assert render(BIG[name]).original_bytes == pytest.approx(len(orjson.dumps(BIG[name])), rel=0.2)
 
@@ -435,7 +427,7 @@ def test_a_result_that_another_thread_changes_is_rendered() -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("depth", [253, 255, 2_500, 50_000])
+@table("depth", [253, 255, 2_500, 50_000])
 def test_tuples_that_nest_deeper_than_orjson_counts_are_cut_and_not_written_past_its_buffer(depth: int) -> None:
     value: Any = 1
     for _ in range(depth):

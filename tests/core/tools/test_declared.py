@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from guardrails.core.tools.declared import TooManyError, named
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "names", "expected"),
     [
         ({"path": "a", "other": "b"}, ["path"], [("path", "a")]),

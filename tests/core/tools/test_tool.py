@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from guardrails import Budget, Duplicates, Policy, PolicyError, Rule, Tool, Validation
 from guardrails.core.tools.tool import from_annotations
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -76,7 +77,7 @@ def test_a_tool_of_a_function_leaves_out_what_the_host_passes(clock: Any) -> Non
     assert session.call("rent", {"city": "Kyoto", "database": "x"}, ok).status == "validation_error"
 
 
-@pytest.mark.parametrize("parameters", [book, Stay, SCHEMA])
+@table("parameters", [book, Stay, SCHEMA])
 def test_a7_one_definition_gives_the_schema_the_model_sees_and_the_check(parameters: Any, clock: Any) -> None:
     tool = Tool(name="book", description="d", parameters=parameters)
     shown = tool.openai()
@@ -99,7 +100,7 @@ def test_parameters_that_are_no_definition_are_a_policy_error(clock: Any) -> Non
         Tool(name="t", parameters=7).arguments()
 
 
-@pytest.mark.parametrize(
+@table(
     ("annotations", "hints"),
     [
         ({"readOnlyHint": True, "idempotentHint": False}, {"read_only": True, "idempotent": False}),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SessionError, Tool, Validation
+from tests.tables import table
 
 
 class Name(enum.StrEnum):
@@ -27,8 +28,8 @@ def ask(session: Any, way: str, tool: Any, execute: Any = ok, **settings: Any) -
     return asyncio.run(made) if way == "acall" else made
 
 
-@pytest.mark.parametrize("way", ["call", "acall", "decide"])
-@pytest.mark.parametrize(
+@table("way", ["call", "acall", "decide"])
+@table(
     ("tool", "settings", "raised", "message"),
     [
         (None, {}, TypeError, "`tool` is the name of a tool, not `NoneType`"),
@@ -48,8 +49,8 @@ def test_a_hosts_own_mistake_is_raised_and_charges_nothing(
     assert session.progress["calls_used"] == 0
 
 
-@pytest.mark.parametrize("way", ["call", "acall"])
-@pytest.mark.parametrize("execute", [None, "search", 7])
+@table("way", ["call", "acall"])
+@table("execute", [None, "search", 7])
 def test_what_cannot_be_called_is_raised_before_the_call_is_charged(way: str, execute: Any, clock: Any) -> None:
     session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
     with pytest.raises(TypeError, match=r"function of \(tool, arguments\)"):
@@ -63,7 +64,7 @@ def test_a_member_of_a_string_enumeration_names_a_tool(clock: Any) -> None:
     assert (type(decision.call.tool), decision.call.tool, type(decision.call.id)) == (str, "search", str)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "message"),
     [
         ('"x"', "the arguments must be a JSON object, not a string"),

@@ -4,12 +4,11 @@ The tool choice of the next model request.
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, forces, next_tool_choice
+from tests.tables import table
 
 
 CHAT_NAMED = {"type": "function", "function": {"name": "search"}}
@@ -51,14 +50,14 @@ def always(choice: ToolChoice) -> Strategy:
     return strategy
 
 
-@pytest.mark.parametrize("choice", FORCING)
+@table("choice", FORCING)
 def test_c1_a_forcing_choice_is_kept_for_the_first_request_only(choice: ToolChoice) -> None:
     assert forces(choice)
     assert next_tool_choice(choice, first=True, exhausted=False) == choice
     assert next_tool_choice(choice, first=False, exhausted=False) is None
 
 
-@pytest.mark.parametrize("choice", FREE)
+@table("choice", FREE)
 def test_c1_a_free_choice_stays(choice: ToolChoice) -> None:
     assert not forces(choice)
     assert next_tool_choice(choice, first=True, exhausted=False) == choice

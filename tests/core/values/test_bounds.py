@@ -10,9 +10,10 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from guardrails.core.values import bounds
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "kind", "limit", "right", "wrong"),
     [
         ("Ge", int, 2, 2, 1),

@@ -28,6 +28,7 @@ from guardrails.core.values.usage import Price
 from guardrails.policy.check import _checked_by_pydantic, _plainly_right
 from guardrails.policy.file import names, read
 from guardrails.policy.file.document import adapter, document_type, other_names, rule_type
+from tests.tables import table
 
 
 STRICT = ConfigDict(strict=True)
@@ -141,7 +142,7 @@ def test_a_policy_that_fits_is_what_pydantic_makes_of_it(document: dict[str, Any
     assert same(made, adapter().validate_json(json.dumps(document)))
 
 
-@pytest.mark.parametrize("name", names())
+@table("name", names())
 def test_the_shipped_policies_need_no_pydantic(name: str) -> None:
     document = read(name, other_names=other_names())
     made = fitted(document_type(), document.data, written=True)
@@ -193,7 +194,7 @@ def positive(value: int) -> int:
     return -value
 
 
-@pytest.mark.parametrize(
+@table(
     ("kind", "value", "made"),
     [
         (Any, {"a": 1}, {"a": 1}),
@@ -215,7 +216,7 @@ def test_what_is_plainly_right_is_told(kind: Any, value: Any, made: Any) -> None
     assert same(fitted(kind, value, written=True), made)
 
 
-@pytest.mark.parametrize(
+@table(
     ("kind", "value"),
     [
         (int, True),

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Policy, SessionError
 from guardrails.core.values.session_id import checked_id, session_name
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "said"),
     [
         ("", "empty"),
@@ -50,7 +51,7 @@ def test_d8_a_name_that_could_reach_outside_is_refused(name: Any, said: str) -> 
         checked_id(name)
 
 
-@pytest.mark.parametrize(
+@table(
     "name",
     ["trip-42", "x" * 256, "é" * 128, "user@example.org:7", "a b", ".", "日本", "C:x", "می‌خواهم", "👩‍🔬", "שלום"],
 )
@@ -79,7 +80,7 @@ def test_d8_the_name_of_a_child_is_held_to_the_same(clock: Any) -> None:
     assert session.progress["calls_left"] == 0
 
 
-@pytest.mark.parametrize("name", ["thread-7", "user@example.org:7", "日本"])
+@table("name", ["thread-7", "user@example.org:7", "日本"])
 def test_a_hosts_name_that_may_name_a_session_is_kept(name: str) -> None:
     assert session_name(name) is name
 

@@ -14,6 +14,7 @@ from guardrails.core.records.replay import replay
 from guardrails.core.values.session_time import LEAP_MS, STEP_BACK_MS, read
 from guardrails.core.values.types import NO_TIME
 from guardrails.sinks import MemorySink
+from tests.tables import table
 
 
 DAY = 86_400
@@ -81,9 +82,9 @@ EVENTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("on_error", ["deny", "allow"])
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("name", ABSURD)
+@table("on_error", ["deny", "allow"])
+@table("event", EVENTS)
+@table("name", ABSURD)
 def test_one_absurd_reading_ends_no_session(name: str, event: str, on_error: Any) -> None:
     clock, sink = Clock(), MemorySink()
     policy = Policy(GUARDS, on_error=on_error)
@@ -110,7 +111,7 @@ PAUSES = ("a month behind", "two hours behind")
 """As a first reading these cannot be told from a pause."""
 
 
-@pytest.mark.parametrize("name", [name for name in ABSURD if name not in PAUSES])
+@table("name", [name for name in ABSURD if name not in PAUSES])
 def test_a_first_reading_that_is_absurd_ends_no_session_either(name: str) -> None:
     clock = Clock()
     session = Policy(GUARDS).session("s", clock=clock)
@@ -124,7 +125,7 @@ def test_a_first_reading_that_is_absurd_ends_no_session_either(name: str) -> Non
     assert not session.exhausted
 
 
-@pytest.mark.parametrize("name", ABSURD)
+@table("name", ABSURD)
 def test_limits_of_time_hold_after_an_absurd_reading(name: str) -> None:
     clock = Clock()
     session = Policy([Budget(max_elapsed=3_600)]).session("s", clock=clock)
@@ -137,7 +138,7 @@ def test_limits_of_time_hold_after_an_absurd_reading(name: str) -> None:
     assert session.call("t", {"n": 1}, ok).code == "budget.max_elapsed"
 
 
-@pytest.mark.parametrize("said", [float("nan"), 1e18, -1.0, None], ids=str)
+@table("said", [float("nan"), 1e18, -1.0, None])
 def test_a_clock_that_says_no_time_refuses_the_call_and_no_other(said: Any) -> None:
     clock = Clock()
     session = Policy(GUARDS).session("s", clock=clock)
@@ -155,7 +156,7 @@ def test_where_a_policy_allows_failures_limits_hold_without_a_clock(caplog: pyte
     assert "clock failed: the clock says `nan`" in caplog.text
 
 
-@pytest.mark.parametrize("seconds", [8 * DAY, 90 * DAY, 360 * DAY], ids=str)
+@table("seconds", [8 * DAY, 90 * DAY, 360 * DAY])
 def test_a_session_that_is_taken_up_again_is_as_old_as_the_clock_says(seconds: float) -> None:
     clock = Clock()
     session = Policy([Budget(max_elapsed=7 * DAY)]).session("s", clock=clock)

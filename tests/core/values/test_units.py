@@ -25,6 +25,7 @@ from guardrails.core.values.units import (
     glob,
     matcher,
 )
+from tests.tables import table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +39,7 @@ class Settings:
 SETTINGS = TypeAdapter(Settings)
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "expected"),
     [
         ("500ms", 500),
@@ -60,7 +61,7 @@ def test_a_duration_is_read_to_the_millisecond(written: object, expected: int) -
     assert duration_s(written) == expected / 1_000
 
 
-@pytest.mark.parametrize(
+@table(
     "written",
     ["24 hours", "30", "", "s", "-5s", "+5s", "1:30", "30S", "10M", " 30s", "30s\n", "1e3s", "٣s", "infs", "1m30s"],
 )
@@ -71,7 +72,7 @@ def test_any_other_text_is_refused_with_the_forms_that_work(written: str) -> Non
     assert str(caught.value) == f"not a duration: write 500ms, 30s, 10m, 24h or 7d, got `{written}`"
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "message"),
     [
         ("0.5ms", "not a duration: must be whole milliseconds, got `0.5ms`"),
@@ -93,7 +94,7 @@ def test_a_duration_out_of_bounds_says_its_bounds(written: object, message: str)
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("written", [10**400, -(10**400)])
+@table("written", [10**400, -(10**400)])
 def test_a_huge_integer_is_refused_not_a_crash(written: int) -> None:
     with pytest.raises(ValueError, match="must be between"):
         duration_ms(written)
@@ -102,7 +103,7 @@ def test_a_huge_integer_is_refused_not_a_crash(written: int) -> None:
         byte_size(written)
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "expected"),
     [("512B", 512), ("64KiB", 65_536), ("4MiB", 4_194_304), ("1GiB", 1 << 30), ("1.5KiB", 1_536), (65_536, 65_536)],
 )
@@ -110,7 +111,7 @@ def test_a_size_is_read_in_bytes(written: object, expected: int) -> None:
     assert byte_size(written) == expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "message"),
     [
         ("64KB", "not a size: write 64KiB or 64000 (bytes), got `64KB`"),
@@ -174,7 +175,7 @@ def test_a_setting_takes_text_and_survives_a_second_validation() -> None:
     assert SETTINGS.validate_python(settings) == settings
 
 
-@pytest.mark.parametrize("data", [{"timeout": "500ms"}, {"timeout": 0.5}, {"timeout": "soon"}, {"max_bytes": "64KB"}])
+@table("data", [{"timeout": "500ms"}, {"timeout": 0.5}, {"timeout": "soon"}, {"max_bytes": "64KB"}])
 def test_a_setting_keeps_its_constraints(data: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SETTINGS.validate_python(data)
@@ -196,12 +197,12 @@ def test_the_parsers_work_as_before_validators() -> None:
     assert adapter.validate_json('"30s"') == 30_000
 
 
-@pytest.mark.parametrize("pattern", ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None])
+@table("pattern", ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None])
 def test_a_glob_that_some_name_matches_is_kept(pattern: object) -> None:
     assert glob(pattern) == pattern
 
 
-@pytest.mark.parametrize(
+@table(
     ("pattern", "said"),
     [("", "an empty glob"), ("b[", "never closed"), ("[]", "never closed"), ("[z-a]", "empty range")],
 )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, Price, SessionError
 from guardrails.core.values.usage import Usage, cost_of, read_usage
+from tests.tables import table
 
 
 CHAT = {
@@ -27,13 +28,13 @@ def as_object(mapping: dict[str, Any]) -> Any:
     return SimpleNamespace(**{k: as_object(v) if isinstance(v, dict) else v for k, v in mapping.items()})
 
 
-@pytest.mark.parametrize("usage", [CHAT, RESPONSES, as_object(CHAT), as_object(RESPONSES), Usage(1_000, 50, 800)])
+@table("usage", [CHAT, RESPONSES, as_object(CHAT), as_object(RESPONSES), Usage(1_000, 50, 800)])
 def test_usage_is_read_in_both_forms_as_an_object_or_a_mapping(usage: Any) -> None:
     assert read_usage(usage) == Usage(1_000, 50, 800)
     assert read_usage(usage).total == 1_050
 
 
-@pytest.mark.parametrize("wire", ["chat", "responses"])
+@table("wire", ["chat", "responses"])
 def test_what_is_among_the_tokens_is_read_too(wire: str) -> None:
     totals, read, written = (
         ({"prompt_tokens": 90, "completion_tokens": 40}, "prompt_tokens_details", "completion_tokens_details")
@@ -55,7 +56,7 @@ def test_the_clients_own_usage_object_is_read() -> None:
     assert read_usage(usage) == Usage(1_000, 50, 800)
 
 
-@pytest.mark.parametrize(
+@table(
     "usage",
     [
         None,
@@ -70,7 +71,7 @@ def test_what_is_no_count_counts_nothing(usage: Any) -> None:
     assert read_usage(usage) == Usage(0, 0)
 
 
-@pytest.mark.parametrize(
+@table(
     ("usage", "read"),
     [
         ({"total_tokens": 100}, Usage(0, 100)),
@@ -86,7 +87,7 @@ def test_a_sum_is_read_where_its_parts_are_not_told(usage: Any, read: Usage) -> 
     assert read_usage(usage) == read
 
 
-@pytest.mark.parametrize(
+@table(
     ("usage", "unpriced"),
     [
         (None, 1),
@@ -107,13 +108,13 @@ def test_usage_that_says_nothing_or_cannot_be_read_was_not_free(usage: Any, unpr
     assert (session.unpriced, session.cost_usd) == (unpriced, 0.0)
 
 
-@pytest.mark.parametrize("usage", ["12 tokens", 7, True, [CHAT], (1, 2), SimpleNamespace(usage=as_object(CHAT))])
+@table("usage", ["12 tokens", 7, True, [CHAT], (1, 2), SimpleNamespace(usage=as_object(CHAT))])
 def test_what_cannot_be_usage_is_refused_with_a_hint(usage: Any) -> None:
     with pytest.raises(SessionError, match=r"`response\.usage`"):
         read_usage(usage)
 
 
-@pytest.mark.parametrize(
+@table(
     ("usage", "price", "micro"),
     [
         (Usage(1_000, 50), Price(input_mtok=1.25, output_mtok=10.0), 1_750),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, SessionError
 from guardrails.core.values.usage import Usage, read_usage, tells
+from tests.tables import table
 
 
 FORMS: dict[str, tuple[dict[str, Any], Usage]] = {
@@ -176,7 +177,7 @@ def as_object(said: Any) -> Any:
     return SimpleNamespace(**{k: as_object(v) for k, v in said.items()}) if isinstance(said, dict) else said
 
 
-@pytest.mark.parametrize("form", FORMS)
+@table("form", FORMS)
 def test_each_form_is_read_as_a_mapping_and_as_an_object(form: str) -> None:
     said, usage = FORMS[form]
     assert read_usage(said) == read_usage(as_object(said)) == usage
@@ -184,21 +185,21 @@ def test_each_form_is_read_as_a_mapping_and_as_an_object(form: str) -> None:
     assert tells(as_object(said))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@table("form", FORMS)
 def test_what_says_none_of_its_tokens_was_not_free(form: str) -> None:
     said = dict.fromkeys(FORMS[form][0])
     assert read_usage(said) == Usage(0, 0)
     assert not tells(said)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@table("form", FORMS)
 def test_a_total_alone_is_read_in_each_form(form: str) -> None:
     said = {key: 960 for key in FORMS[form][0] if "otal" in key}
     assert read_usage(said) == Usage(0, 960 if said else 0)
     assert tells(said) == bool(said)
 
 
-@pytest.mark.parametrize(
+@table(
     "said",
     [
         {"requests": 0, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
@@ -218,7 +219,7 @@ def test_a_request_that_used_nothing_is_told() -> None:
     assert tells({"total_tokens": 0})
 
 
-@pytest.mark.parametrize("name", ["usage", "usage_metadata", "usage_details"])
+@table("name", ["usage", "usage_metadata", "usage_details"])
 def test_an_answer_is_no_usage(name: str) -> None:
     with pytest.raises(SessionError, match=r"`response\.usage`"):
         read_usage(SimpleNamespace(**{name: {"input_tokens": 1}}))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from guardrails.hooks.install.entries import entries, folder_is_ours, installed, removed
 from guardrails.hooks.install.scanner import NotJson, parse
+from tests.tables import table
 
 
 COMMAND: Final = "/opt/py/bin/python3 -I -m guardrails hook --client=claude --policy=default"
@@ -87,14 +88,14 @@ NASTY: Final = (
 )
 
 
-@pytest.mark.parametrize("text", NASTY)
+@table("text", NASTY)
 def test_a_file_is_byte_identical_after_install_and_uninstall(text: str) -> None:
     after = installed(text, wanted(), ours)
     assert there(after) == wanted()
     assert removed(after, ours) == text
 
 
-@pytest.mark.parametrize("text", NASTY)
+@table("text", NASTY)
 def test_installed_twice_changes_nothing_and_other_options_replace_ours(text: str) -> None:
     first = installed(text, wanted(), ours)
     assert installed(first, wanted(), ours) == first
@@ -104,7 +105,7 @@ def test_installed_twice_changes_nothing_and_other_options_replace_ours(text: st
     assert removed(second, ours) == text
 
 
-@pytest.mark.parametrize("text", NASTY)
+@table("text", NASTY)
 def test_events_of_another_version_come_and_go(text: str) -> None:
     fewer = {"Stop": wanted()["Stop"]}
     more = {**wanted(), "SessionEnd": wanted()["Stop"]}
@@ -267,7 +268,7 @@ def test_nothing_that_follows_gets_into_a_comment() -> None:
 # What is refused
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "at"),
     [
         ("{", (1, 2)),

@@ -6,8 +6,6 @@ import itertools
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -16,6 +14,7 @@ from guardrails.integrations.openai.chat_completions import Response
 from guardrails.session.turns.loop import RequestedCall
 from guardrails.testing.chat_completions import frames, whole
 from guardrails.testing.replies import Calls, Text, Usage, call
+from tests.tables import table
 
 
 def chunk(finish: str | None = None, usage: Any = None, **delta: Any) -> ChatCompletionChunk:
@@ -112,7 +111,7 @@ def test_only_the_first_choice_counts() -> None:
     assert response.turn(1).text == "mine"
 
 
-@pytest.mark.parametrize(
+@table(
     ("deltas", "calls"),
     [
         (
@@ -176,7 +175,7 @@ def test_a_custom_tool_gets_its_input() -> None:
         assert response.messages()[0]["tool_calls"] == [wire]
 
 
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
+@table("finish", ["length", "content_filter"])
 def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without(finish: str) -> None:
     complete, cut = piece("", id="a", name="ls"), piece("", id="b", name="rm", index=1)
     response = streamed(complete, cut, finish=finish)

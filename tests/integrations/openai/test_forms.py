@@ -6,16 +6,15 @@ import inspect
 
 from typing import Any
 
-import pytest
-
 from guardrails.integrations.openai import arun, run
 from guardrails.integrations.openai.forms import flat, flat_choice, named, nested, nested_choice
+from tests.tables import table
 
 
 SCHEMA = {"type": "object", "properties": {}}
 
 
-@pytest.mark.parametrize(
+@table(
     ("chat", "responses"),
     [
         (
@@ -38,7 +37,7 @@ def test_a_tool_that_was_not_strict_is_not_made_strict() -> None:
     assert flat(chat) == {"type": "function", "name": "x", "parameters": SCHEMA, "strict": False}
 
 
-@pytest.mark.parametrize(
+@table(
     ("chat", "responses"),
     [
         ("auto", "auto"),

@@ -8,14 +8,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import ResponseFailed
 from guardrails.integrations.openai.heard import Heard, in_one_line
 from guardrails.integrations.openai.reading import Cut, Unreadable
+from tests.tables import table
 
 
 class Stream:
@@ -72,7 +71,7 @@ def test_an_error_has_at_most_the_first_200_bytes_in_one_line(body: bytes, cuts:
     assert str(told).isprintable()
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "key", "shown"),
     [
         ("bad key local-key-17, try again", "local-key-17", "bad key [redacted], try again"),
@@ -95,6 +94,6 @@ def test_the_url_is_shown_without_what_may_be_a_key() -> None:
     assert str(told) == "it is odd (HTTP 203 from `http://127.0.0.1:8000/v1/responses`: an empty body)"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("no route"), TypeError("ours")])
+@table("error", [KeyboardInterrupt(), OSError("no route"), TypeError("ours")])
 def test_what_is_not_the_server_s_stays_as_it_is(error: BaseException) -> None:
     assert Heard(Stream()).told(error) is error

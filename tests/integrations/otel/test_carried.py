@@ -4,12 +4,11 @@ What a proxy writes into a request, and all that stays as it was.
 
 import json
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.mcp.proxy.messages import carrying
+from tests.tables import table
 
 
 CARRIER = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
@@ -30,13 +29,13 @@ def test_a_request_says_the_same_and_names_its_span(
     assert made == {**said, "params": {**params, "_meta": {**(meta or {}), **CARRIER}}}
 
 
-@pytest.mark.parametrize("digits", ["1.10", "1e400", "12345678901234567890.123456789012345678901", "-0.0", "1E-7"])
+@table("digits", ["1.10", "1e400", "12345678901234567890.123456789012345678901", "-0.0", "1E-7"])
 def test_a_fraction_keeps_its_digits(digits: str) -> None:
     line = b'{"method":"tools/call","params":{"name":"t","arguments":{"x":%b}}}\n' % digits.encode()
     assert b'{"x":%b}' % digits.encode() in carrying(line, CARRIER)
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         b'{"params":{"arguments":{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}}}\n",
@@ -44,7 +43,6 @@ def test_a_fraction_keeps_its_digits(digits: str) -> None:
         b'{"params":{"arguments":{"x":"\xff"}}}\n',
         b'{"params":{"arguments":{"x":' + b"1" * 5_000 + b"}}}\n",
     ],
-    ids=["deep", "no number", "no text", "digits"],
 )
 def test_what_cannot_be_written_anew_passes_as_it_is(line: bytes) -> None:
     assert carrying(line, CARRIER) == line

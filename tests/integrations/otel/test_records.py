@@ -17,6 +17,7 @@ from guardrails.core.records.replay import replay
 from guardrails.integrations.otel.sink import ids_of
 from guardrails.offline.readers import RecordedCall, Report, recognise
 from tests.integrations.otel.seen import Seen
+from tests.tables import table
 
 
 pytest.importorskip("opentelemetry.sdk")
@@ -68,7 +69,7 @@ def test_the_sink_of_a_session_keeps_what_it_has_beside(seen: Seen, tmp_path: Pa
     assert [len(one["trace"]["trace_id"]) for one in lines] == [32, 32]
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "found"),
     [
         ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", True),

@@ -4,7 +4,6 @@ The suggestions as a policy file. What records say in it is data: it steers neit
 
 from pathlib import Path
 
-import pytest
 import yaml
 
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +13,7 @@ from guardrails import Duplicates, Policy
 from guardrails.offline.quality.overrides import overrides
 from guardrails.offline.quality.suggestions.suggest import Suggestion, suggestion
 from guardrails.offline.quality.tally import Odds, Tally
+from tests.tables import table
 
 
 BASE = Policy([Duplicates(rule="evidence", window=20)])
@@ -69,7 +69,7 @@ def matched(text: str, folder: Path) -> Policy:
     return Policy.load(path)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@table("name", HOSTILE)
 def test_the_name_of_a_tool_is_matched_as_it_is_and_nothing_more(name: str, tmp_path: Path) -> None:
     policy = matched(written(name), tmp_path)
     (rule, *_) = policy.chain.rules
@@ -91,9 +91,7 @@ def test_no_name_breaks_the_file(tmp_path: Path, name: str) -> None:
     assert not [c for c in text if not c.isprintable() and c != "\n"]
 
 
-@pytest.mark.parametrize(
-    "name", ["a\nextends: observe", "a\r\nb", "a\x00b", "a\x1b[31m", "a\u2028b", "a\x85b", "\ud800"]
-)
+@table("name", ["a\nextends: observe", "a\r\nb", "a\x00b", "a\x1b[31m", "a\u2028b", "a\x85b", "\ud800"])
 def test_a_name_with_line_breaks_or_controls_gets_no_rule(name: str) -> None:
     assert suggested(name) is None
     assert "Nothing is suggested" in written(name)

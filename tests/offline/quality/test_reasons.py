@@ -5,11 +5,10 @@ Which tool to redesign first, and why.
 from collections import Counter
 from typing import Any, get_args
 
-import pytest
-
 from guardrails.core.values.types import ErrorType
 from guardrails.offline.quality.reasons import ranked, reasons
 from guardrails.offline.quality.tally import NEWS, REFUSED, Odds, Tally
+from tests.tables import table
 
 
 def told(**figures: Any) -> list[str]:
@@ -44,14 +43,14 @@ def test_rare_causes_and_news_of_the_work_are_left_out() -> None:
     assert [one.partition(":")[0] for one in said] == ["91 failed with not_found"]
 
 
-@pytest.mark.parametrize("kind", sorted({*get_args(ErrorType), REFUSED} - NEWS))
+@table("kind", sorted({*get_args(ErrorType), REFUSED} - NEWS))
 def test_every_kind_of_failure_has_a_cure(kind: str) -> None:
     (said,) = told(calls=10, wasted=5, errors=Counter({kind: 5}), corrections=Odds(5, 5))
     what = "were refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
     assert said.startswith(f"5 {what}: ")
 
 
-@pytest.mark.parametrize(
+@table(
     ("figures", "expected"),
     [
         (
@@ -93,7 +92,7 @@ def test_waiting_is_no_reason() -> None:
     assert told(calls=90, pointless_later=30, waits=30) == []
 
 
-@pytest.mark.parametrize(("worked", "said"), [(2, True), (3, False)])
+@table(("worked", "said"), [(2, True), (3, False)])
 def test_errors_that_do_not_teach_are_told(worked: int, said: bool) -> None:
     found = told(calls=10, wasted=5, errors=Counter(validation=5), corrections=Odds(5, worked))
     assert (f"{worked} of 5 calls with wrong arguments were corrected by the next one" in " ".join(found)) is said

@@ -10,6 +10,7 @@ import pytest
 from guardrails import Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
 from guardrails.policy.file.document import adapter
+from tests.tables import table
 
 
 @guard
@@ -70,7 +71,7 @@ def test_every_guard_has_its_key() -> None:
     assert {cls.name for cls in GUARDS} <= keys.keys()
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "mistake"),
     [
         ("growth: {max_calls: 3}", "unknown key `max_calls`"),

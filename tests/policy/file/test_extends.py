@@ -11,6 +11,7 @@ import pytest
 from guardrails import Policy
 from guardrails.core.values.errors import PolicyError
 from guardrails.policy.file.extends import Document, read, read_text
+from tests.tables import table
 
 
 FILES = Path(__file__).parent / "files"
@@ -136,7 +137,7 @@ def test_rules_are_replaced_as_a_whole_list_only() -> None:
         assert str(mistake).startswith(f"t:{place}: `!replace` stands before the list of `tools:` only"), text
 
 
-@pytest.mark.parametrize(
+@table(
     ("base", "own", "said"),
     [
         ("{max_cost_usd: 1, on_unpriced: warn}", "{max_calls: 5}", "warn"),
@@ -147,7 +148,7 @@ def test_rules_are_replaced_as_a_whole_list_only() -> None:
         ("{on_unpriced: warn}", "{max_cost_usd: 2}", "warn"),
     ],
 )
-@pytest.mark.parametrize("place", ["budget: SETTINGS", "scopes: {user: {budget: SETTINGS}}"])
+@table("place", ["budget: SETTINGS", "scopes: {user: {budget: SETTINGS}}"])
 def test_a_cap_that_a_file_writes_is_not_softened_by_what_was_said_of_another(
     base: str, own: str, said: str | None, place: str, tmp_path: Path
 ) -> None:
@@ -205,7 +206,7 @@ def test_a_long_chain_of_files_ends(tmp_path: Path) -> None:
     assert document.data == {}
 
 
-@pytest.mark.parametrize(
+@table(
     ("extends", "expected"),
     [
         ("strikt", "2:10: extends: no policy named `strikt`, did you mean `strict`?"),
@@ -295,7 +296,7 @@ def test_a_broken_extends_is_one_mistake() -> None:
 SECRET = "hunter2-is-the-password"
 
 
-@pytest.mark.parametrize(
+@table(
     "content",
     [
         f"root:{SECRET}:0:0\n",
@@ -340,14 +341,13 @@ def test_what_is_no_file_of_a_disk_is_not_opened(tmp_path: Path, there: str) -> 
     assert len(caught.value.mistakes) == 1
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "version: 1\n" + "".join(f"budgot{n}: 1\n" for n in range(5_000)),
         "version: 1\nx: [" + "012," * 5_000 + "]\n",
         "version: 1\n" + "".join(f"a{n}: *a\n" for n in range(5_000)),
     ],
-    ids=["unknown keys", "numbers", "aliases"],
 )
 def test_of_very_many_mistakes_the_first_are_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "top.yaml").write_text(text)

@@ -11,17 +11,18 @@ import pytest
 from guardrails.core.values.errors import PolicyError
 from guardrails.policy.file.folder import find, names, shipped
 from guardrails.policy.source import is_name
+from tests.tables import table
 
 
 SHIPPED = Path(__file__).parent / "files" / "shipped"
 
 
-@pytest.mark.parametrize("text", ["default", "my-policy_2", "Strict"])
+@table("text", ["default", "my-policy_2", "Strict"])
 def test_a_bare_word_is_a_name(text: str) -> None:
     assert is_name(text)
 
 
-@pytest.mark.parametrize("text", ["", "./default", "default.yaml", "a/b", "..", "a\\b", "default\n", "a b"])
+@table("text", ["", "./default", "default.yaml", "a/b", "..", "a\\b", "default\n", "a b"])
 def test_anything_else_is_a_path(text: str) -> None:
     assert not is_name(text)
 
@@ -66,7 +67,7 @@ def test_names_are_those_of_the_folder() -> None:
     assert names(SHIPPED) == ["default", "strict"]
 
 
-@pytest.mark.parametrize("name", ["./nowhere.yaml", "", ".", "/", "a\0b.yaml", "x" * 5_000 + ".yaml"])
+@table("name", ["./nowhere.yaml", "", ".", "/", "a\0b.yaml", "x" * 5_000 + ".yaml"])
 def test_a_path_that_is_no_file_is_refused(name: str) -> None:
     with pytest.raises(PolicyError, match="no policy file"):
         find(name)

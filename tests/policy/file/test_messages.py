@@ -8,14 +8,13 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import pytest
-
 import guardrails.core.guards
 
 from guardrails import Denial, Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.policy.file.messages import CODES
+from tests.tables import table
 
 
 @guard
@@ -37,7 +36,7 @@ def mistakes(messages: Any, *guards: Guard) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("cls", [*GUARDS, ToolBudget], ids=lambda cls: cls.name)
+@table("cls", [*GUARDS, ToolBudget])
 def test_every_guard_of_the_library_tells_its_codes_and_each_begins_with_its_name(cls: type[Guard]) -> None:
     assert cls.codes is not None
     assert all(code.startswith((f"{cls.name}.", f"tools.{cls.name}.")) for code in cls.codes)
@@ -55,7 +54,7 @@ def test_every_code_that_a_guard_writes_out_is_among_them() -> None:
     assert written <= CODES.keys()
 
 
-@pytest.mark.parametrize(
+@table(
     "messages",
     [
         {"budget.max_calls": {"message": "$used of $limit, $$5", "hint": "Stop."}},
@@ -69,7 +68,7 @@ def test_what_a_guard_says_may_be_worded_anew(messages: Any) -> None:
     assert mistakes(messages, Mine(), Told()) == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("messages", "said"),
     [
         ({"budget.max_cals": {"message": "x"}}, "no guard says `budget.max_cals`, did you mean `budget.max_calls`?"),

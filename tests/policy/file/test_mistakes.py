@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from guardrails.policy.file.mistakes import find_mistakes
 from guardrails.policy.file.yaml_position import plain
 from guardrails.policy.file.yaml_reader import parse
+from tests.tables import table
 
 
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -66,7 +67,7 @@ def mistakes(kind: Any, value: str, *, partial: bool = False) -> list[str]:
     return [f"{m.position.line}:{m.position.column}: {m.message}" for m in found]
 
 
-@pytest.mark.parametrize(
+@table(
     ("kind", "value", "expected"),
     [
         (Annotated[int, Gt(3)], "3", "1:4: a: must be above 3, got `3`"),
@@ -106,7 +107,7 @@ def test_a_wrong_key_of_a_free_map_is_pointed_to_itself() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "expected"),
     [
         ("x", "1:4: a: not a whole number or `auto` or a map of keys: got `x`"),
@@ -120,7 +121,7 @@ def test_of_a_union_the_alternative_that_was_meant_is_reported(value: str, expec
     assert mistakes(Annotated[int, Ge(1)] | Literal["auto"] | Square, value) == [expected]
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "expected"),
     [
         ("{kind: circel}", "1:11: a.kind: not one of `circle`, `square`: got `circel`, did you mean `circle`?"),

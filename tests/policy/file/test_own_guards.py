@@ -13,6 +13,7 @@ from guardrails import Denial, Envelope, Guard, Policy, PolicyError, Rule, guard
 from guardrails.core.guards.settings import Keys, map_of
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.units import Duration
+from tests.tables import table
 
 
 try:
@@ -135,7 +136,7 @@ def test_it_may_stand_in_a_scope_and_shape_failures_of_single_tools(tmp_path: Pa
     assert session.call("d", {}, fails).code == "user.office.hours"
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "given", "said"),
     [
         ("office: {hours: {first: -1}}", Office, "2:25: office.hours.first: must be at least 0, got `-1`"),
@@ -185,7 +186,7 @@ def test_the_schema_tells_editors_of_it() -> None:
     assert "office" not in Policy.schema()["properties"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "place"),
     [
         ("office: {hours: {first: 18}}", "2:9"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from guardrails import Policy, PolicyError, Retryable
+from tests.tables import table
 
 
 def test_a_model_is_relative_to_the_policy_file_that_names_it(tmp_path: Path) -> None:
@@ -36,7 +37,7 @@ def test_a_policy_without_a_model_loads_none(tmp_path: Path) -> None:
     assert Policy.load(tmp_path / "own.yaml").model_files is None
 
 
-@pytest.mark.parametrize("written", ["''", "3", "[a]"])
+@table("written", ["''", "3", "[a]"])
 def test_a_model_that_is_no_name_is_a_mistake(written: str, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(f"version: 1\nretryable: {{model: {written}}}\n")
     with pytest.raises(PolicyError, match="model"):

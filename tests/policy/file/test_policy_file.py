@@ -22,6 +22,7 @@ from pydantic import ConfigDict, TypeAdapter
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.units import ByteSize, Duration
 from guardrails.policy.file import json_schema, load, loads
+from tests.tables import table
 
 
 FILES = Path(__file__).parent / "files"
@@ -126,7 +127,7 @@ def test_a_valid_file_gives_the_settings() -> None:
     assert settings.tools[8] == Rule(match="wait", timeout="never")
 
 
-@pytest.mark.parametrize(
+@table(
     ("line", "expected"),
     [
         ("budget: {max_calls: yes}", "2:21: budget.max_calls: not a whole number: got `yes`"),
@@ -178,7 +179,7 @@ def test_a_mistake_names_its_place_what_is_wrong_and_how_to_write_it(line: str, 
     assert mistakes_of(f"version: 1\n{line}\n") == [expected]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("", "1:1: the file is empty"),
@@ -281,7 +282,7 @@ def test_a_file_need_not_be_whole_when_what_it_extends_completes_it(tmp_path: Pa
         load(tmp_path / "low.yaml", adapter=ADAPTER)
 
 
-@pytest.mark.parametrize("parent", [b"version: 1\nbudget: [\n", b"\xff\xfe", b"version: 7\n", b"- 1\n"])
+@table("parent", [b"version: 1\nbudget: [\n", b"\xff\xfe", b"version: 7\n", b"- 1\n"])
 def test_an_unreadable_parent_does_not_hide_the_mistakes_of_its_child(tmp_path: Path, parent: bytes) -> None:
     (tmp_path / "parent.yaml").write_bytes(parent)
     (tmp_path / "top.yaml").write_text("version: 1\nextends: ./parent.yaml\nmode: wrong\ntools: [{read_only: true}]\n")

@@ -8,6 +8,7 @@ import pytest
 
 from guardrails import Budget, Growth, Policy, PolicyError, Rate
 from guardrails.cli.policies import chain_of, shown
+from tests.tables import table
 
 
 GOOD = """
@@ -63,7 +64,7 @@ def test_a_policy_is_shown_with_its_scopes(tmp_path: Path) -> None:
     assert "scope `user`" in str(policy)
 
 
-@pytest.mark.parametrize(
+@table(
     ("line", "said"),
     [
         ("scopes: {User: {budget: {max_calls: 1}}}", "2:10: scopes.User: a scope is named like `user`"),

@@ -4,10 +4,9 @@ The words for what pydantic says.
 
 from typing import Any
 
-import pytest
-
 from guardrails.policy.file.wording import choices_of, expectation, suggestion, unknown_key, wording
 from guardrails.policy.file.yaml_position import Node, Position, Source
+from tests.tables import table
 
 
 HERE = Position(Source("t", ("a",)), 1, 1)
@@ -19,7 +18,7 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "expected"),
     [
         ("budgets", ", did you mean `budget`?"),
@@ -44,7 +43,7 @@ def test_without_a_schema_an_unknown_key_is_just_unknown() -> None:
     assert unknown_key(["budget"], {}) == "unknown key `budget`"
 
 
-@pytest.mark.parametrize(
+@table(
     ("listed", "expected"),
     [
         ("'a', 'b c' or 'd'", ["a", "b c", "d"]),

@@ -2,15 +2,14 @@
 Mistakes shown at their place.
 """
 
-import pytest
-
 from guardrails.policy.file.yaml_position import Entry, Mistake, Node, Position, Source, plain, quoted
+from tests.tables import table
 
 
 SOURCE = Source("p.yaml", ("version: 1", "budget: {max_call: 3}", "\tx: 1", "y: " + "z" * 1_000, "é: \x1b[31m", ""))
 
 
-@pytest.mark.parametrize(
+@table(
     ("line", "column", "expected"),
     [
         (2, 10, "p.yaml:2:10: wrong\n    budget: {max_call: 3}\n             ^"),
@@ -25,7 +24,7 @@ def test_a_mistake_is_its_place_the_line_and_a_caret(line: int, column: int, exp
     assert str(Mistake(Position(SOURCE, line, column), "wrong")) == expected
 
 
-@pytest.mark.parametrize("column", [1, 4, 51, 500, 1_004])
+@table("column", [1, 4, 51, 500, 1_004])
 def test_a_long_line_is_cut_around_the_caret(column: int) -> None:
     _, shown, caret = str(Mistake(Position(SOURCE, 4, column), "wrong")).split("\n")
 

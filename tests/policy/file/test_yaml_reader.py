@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from guardrails.policy.file.yaml_position import Node, plain
 from guardrails.policy.file.yaml_reader import MAX_DEPTH, parse, resolve
+from tests.tables import table
 
 
 # YAML has no escapes in pairs of surrogates, the one thing JSON has beside it.
@@ -42,7 +43,7 @@ def mistakes_of(text: str | bytes) -> list[str]:
     return [f"{m.position.line}:{m.position.column}: {m.message}" for m in parse(text, "t").mistakes]
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "value"),
     [
         ("true", True),
@@ -89,7 +90,7 @@ def test_a_plain_scalar_is_what_yaml_1_2_says(written: str, value: object) -> No
     assert type(read) is type(value)
 
 
-@pytest.mark.parametrize(
+@table(
     ("written", "message"),
     [
         ("010", 'a number with a leading zero: write 10 or "010", got `010`'),
@@ -109,7 +110,7 @@ def test_a_number_that_readers_disagree_on_is_a_mistake(written: str, message: s
     assert mistakes_of(f"a: {written}") == [f"1:4: {message}"]
 
 
-@pytest.mark.parametrize("written", ['"010"', "'true'", '"~"', "'2024-01-01'", '"1e999"', '""'])
+@table("written", ['"010"', "'true'", '"~"', "'2024-01-01'", '"1e999"', '""'])
 def test_what_is_quoted_is_text(written: str) -> None:
     assert value_of(f"a: {written}") == {"a": written[1:-1]}
 
@@ -129,7 +130,7 @@ def test_block_and_folded_text_keep_their_lines() -> None:
     assert value_of("a: |\n  x\n  y\nb: >-\n  x\n  y\n") == {"a": "x\ny\n", "b": "x y"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         ("a: 1\nb: {c: 1, c: 2}", ["2:11: key `c` is given twice (first on line 2)"]),
@@ -165,7 +166,7 @@ def test_reading_goes_on_after_a_mistake_that_allows_it() -> None:
     assert [mistake.position.line for mistake in parsed.mistakes] == [1, 3, 5]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         (b"", "1:1: the file is empty"),
@@ -233,7 +234,7 @@ def test_every_key_and_value_knows_its_line_and_column() -> None:
     assert places(parsed.root) == {"a": ((1, 1), (1, 4)), "b": ((2, 1), [(3, 5), {"c": ((4, 6), (4, 9))}])}
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "message"),
     [
         ("[" * 500_000, "nested deeper than 32"),
@@ -292,7 +293,7 @@ def test_json_is_read_as_json(data: dict[str, Any]) -> None:
     assert value_of(json.dumps(data)) == data
 
 
-@pytest.mark.parametrize("indent", [None, 2])
+@table("indent", [None, 2])
 def test_the_pure_python_parser_reads_the_same(indent: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps({"a": [1, "x", {"b": None}], "c": 0.5}, indent=indent) + "\n# é\n"
     quick = parse(text, "t")

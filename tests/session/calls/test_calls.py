@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Guard, Policy, SessionError, guard
+from tests.tables import table
 
 
 def test_a_clock_that_fails_after_the_tool_ran_loses_no_result() -> None:
@@ -41,7 +42,7 @@ class Odd(Guard):
         return {"fine": 1, **self.counts}
 
 
-@pytest.mark.parametrize("counts", [{"odd": "text"}, {"odd": 1.5}, {"odd": True}, {"odd": None}, {7: 1}])
+@table("counts", [{"odd": "text"}, {"odd": 1.5}, {"odd": True}, {"odd": None}, {7: 1}])
 def test_a_counter_that_is_no_int_is_its_guards_error(counts: Any, clock: Any) -> None:
     policy = Policy([Odd(counts=counts), Budget(max_calls=5)])
     session = policy.session("s", clock=clock)
@@ -50,7 +51,7 @@ def test_a_counter_that_is_no_int_is_its_guards_error(counts: Any, clock: Any) -
     assert session._read(lambda state, _: (state.meters, state.calls)) == ({}, 0)
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@table("awaited", [False, True])
 def test_a_failure_leaves_no_garbage_that_only_the_collector_finds(awaited: bool) -> None:
     session = Policy([Budget(max_calls=50)]).session("s")
 

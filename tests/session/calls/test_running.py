@@ -16,6 +16,7 @@ import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, Success, Summary, Tool, Truncate
 from guardrails.session.calls.running import is_async
+from tests.tables import table
 
 
 def make(clock: Any, timeout: float | None = None, **settings: Any) -> Any:
@@ -40,8 +41,8 @@ def counted(limit: int) -> Iterator[int]:
     yield from range(limit)
 
 
-@pytest.mark.parametrize("timeout", [None, 5.0])
-@pytest.mark.parametrize("wrapped", [False, True])
+@table("timeout", [None, 5.0])
+@table("wrapped", [False, True])
 def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
     timeout: float | None, wrapped: bool, clock: Any
 ) -> None:
@@ -56,14 +57,14 @@ def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
     assert session.cost_usd == (0.5 if wrapped else 0.0)
 
 
-@pytest.mark.parametrize("timeout", [None, 5.0])
-@pytest.mark.parametrize("awaited", [False, True])
+@table("timeout", [None, 5.0])
+@table("awaited", [False, True])
 def test_a_generator_that_ends_is_whole(timeout: float | None, awaited: bool, clock: Any) -> None:
     envelope = run(make(clock, timeout), lambda *_: counted(4), awaited=awaited)
     assert (envelope.value, envelope.is_complete, envelope.total_matches) == ([0, 1, 2, 3], True, 4)
 
 
-@pytest.mark.parametrize("kind", ["async generator", "generator", "generator, awaited", "from a coroutine"])
+@table("kind", ["async generator", "generator", "generator, awaited", "from a coroutine"])
 def test_d12_a_generator_that_hangs_half_way_ends_at_the_timeout(kind: str, clock: Any) -> None:
     release = threading.Event()
 
@@ -86,9 +87,9 @@ def test_d12_a_generator_that_hangs_half_way_ends_at_the_timeout(kind: str, cloc
     assert time.monotonic() - started < 5
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-@pytest.mark.parametrize("timeout", [None, 5.0])
-@pytest.mark.parametrize("error", [StopIteration("x"), StopAsyncIteration("x"), ValueError("x")])
+@table("awaited", [False, True])
+@table("timeout", [None, 5.0])
+@table("error", [StopIteration("x"), StopAsyncIteration("x"), ValueError("x")])
 def test_whatever_a_tool_raises_is_an_error_at_once(
     error: Exception, timeout: float | None, awaited: bool, clock: Any
 ) -> None:
@@ -100,7 +101,7 @@ def test_whatever_a_tool_raises_is_an_error_at_once(
     assert envelope.error_type != "timeout"
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@table("awaited", [False, True])
 def test_the_late_outcome_of_a_generator_is_recorded(awaited: bool, clock: Any) -> None:
     release, sink = threading.Event(), MemorySink()
 
@@ -118,7 +119,7 @@ def test_the_late_outcome_of_a_generator_is_recorded(awaited: bool, clock: Any) 
     assert (last["event"], last["late"], orjson.dumps(last["result"])) == ("settle", True, b"[1,2]")
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@table("awaited", [False, True])
 def test_a_tool_s_own_timeout_is_not_said_to_be_the_limit_s(awaited: bool, clock: Any) -> None:
     async def impatient(*_: Any) -> Any:
         raise TimeoutError
@@ -146,7 +147,7 @@ def test_an_async_tool_past_its_limit_reads_the_limit(clock: Any) -> None:
     assert (envelope.error_type, envelope.error_message) == ("timeout", "no result within 0.05 s")
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@table("awaited", [False, True])
 def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bool, clock: Any) -> None:
     def interrupted(*_: Any) -> Iterator[int]:
         yield 1
@@ -191,8 +192,8 @@ def late_records(sink: MemorySink) -> list[Any]:
     return [record["late"] for record in sink.records if record["event"] == "settle"]
 
 
-@pytest.mark.parametrize("timeout", [None, 60.0])
-@pytest.mark.parametrize("awaited", [False, True])
+@table("timeout", [None, 60.0])
+@table("awaited", [False, True])
 def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(
     awaited: bool, timeout: float | None, clock: Any
 ) -> None:
@@ -226,7 +227,7 @@ def test_the_smaller_of_the_tool_s_and_the_session_s_time_is_the_limit(clock: An
     assert envelope.error_message == "no result within 0.02 s"
 
 
-@pytest.mark.parametrize("declared", [True, False])
+@table("declared", [True, False])
 def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time(declared: bool, clock: Any) -> None:
     sink = MemorySink()
     tool = Tool(name="t", timeout=0.02 if declared else None)
@@ -269,7 +270,7 @@ def test_an_asynchronous_tool_is_held_to_the_session_s_time_however_its_coroutin
     assert run(session, lambda *_: endless(), awaited=True).error_type == "timeout"
 
 
-@pytest.mark.parametrize("makes", ["a value", "a coroutine", "an exception"])
+@table("makes", ["a value", "a coroutine", "an exception"])
 def test_a_function_that_ends_as_its_time_does_is_told_late_and_leaves_nothing_open(makes: str, clock: Any) -> None:
     sink = MemorySink()
     session = make(clock, timeout=0.005, records=sink)
@@ -304,7 +305,7 @@ def test_a_function_that_ends_as_its_time_does_is_told_late_and_leaves_nothing_o
         assert late == [False]
 
 
-@pytest.mark.parametrize(("left", "same"), [(601, True), (599, False)])
+@table(("left", "same"), [(601, True), (599, False)])
 def test_a_synchronous_tool_leaves_its_thread_only_in_the_last_ten_minutes(left: float, same: bool, clock: Any) -> None:
     session = Policy([Budget(max_elapsed=3600)]).session("s", clock=clock)
     session.request()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from guardrails import Budget, Envelope, Policy, Session, Tool, arguments_of
+from tests.tables import table
 
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ VALUES: list[tuple[Callable[..., Any], str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "shown", "value"), VALUES)
+@table(("function", "shown", "value"), VALUES)
 def test_the_signature_has_the_parameters_and_what_comes_back(
     function: Callable[..., Any], shown: str, value: Any, session: Session
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from guardrails import Budget, CallDenied, Duplicates, Policy, ResultClassifier, Tool, Validation
 from guardrails.core.envelope.errors import CallFailed
 from guardrails.core.values.errors import PolicyError, SessionError
+from tests.tables import table
 
 
 SMALL = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 10}}, "required": ["amount"]}
@@ -130,8 +131,8 @@ def test_a_failure_seen_in_the_result_is_raised_with_its_envelope(clock: Any) ->
     assert failed.value.envelope.status == "error"
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-@pytest.mark.parametrize("generator", [False, True])
+@table("awaited", [False, True])
+@table("generator", [False, True])
 def test_a_tool_out_of_time_raises_a_timeout(awaited: bool, generator: bool, clock: Any) -> None:
     release = threading.Event()
 
@@ -198,7 +199,7 @@ class Database:
     rows = ("a", "b")
 
 
-@pytest.mark.parametrize("awaited", [False, True])
+@table("awaited", [False, True])
 def test_hidden_parameters_pass_by_the_chain(awaited: bool, clock: Any) -> None:
     def search(query: str, *, database: Database) -> Any:
         return [query, *database.rows]

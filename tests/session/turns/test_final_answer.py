@@ -4,13 +4,12 @@ The end of a loop as a part of it.
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, FinalAnswer, MemorySink, Policy, Session
 from guardrails.session.turns.final_answer import SILENT_CODE
+from tests.tables import table
 
 
 CALLS = ["c1"]
@@ -63,7 +62,7 @@ def test_tools_stay_off_once_they_are_also_if_the_session_is_extended() -> None:
     assert final.forced
 
 
-@pytest.mark.parametrize("waste", [(None, CALLS), ("text", CALLS), ("", []), (" \n", 0), (None, 2)])
+@table("waste", [(None, CALLS), ("text", CALLS), ("", []), (" \n", 0), (None, 2)])
 def test_a_model_that_does_not_answer_is_asked_once_more_and_then_the_digest_is_the_answer(
     waste: tuple[str | None, Any],
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.session.turns.final_answer import SILENT_CODE
 from guardrails.session.turns.loop import LIMIT_CODE, Ask, End, Loop, Refuse, RequestedCall, Run, Turn
+from tests.tables import table
 
 
 CALL = RequestedCall("c1", "grep", "{}")
@@ -87,7 +88,7 @@ def test_a_session_exhausted_before_the_first_request_forces_at_once() -> None:
     assert loop.end == End("forced", "done", "budget.max_calls")
 
 
-@pytest.mark.parametrize(
+@table(
     ("turns", "end"),
     [
         ([CALLS, TEXT], End("forced", "done", "budget.max_calls")),
@@ -112,7 +113,7 @@ def test_calls_made_against_none_are_refused_with_the_code() -> None:
     assert said[3] == Refuse((CALL,), "budget.max_calls")
 
 
-@pytest.mark.parametrize(
+@table(
     ("turns", "end"),
     [
         ([NOTHING, TEXT], End("forced", "done", SILENT_CODE)),
@@ -155,7 +156,7 @@ def test_d1_an_answer_at_the_limit_does_not_raise() -> None:
     assert loop.end == End("answered", "done", None)
 
 
-@pytest.mark.parametrize("limit", [0, -1])
+@table("limit", [0, -1])
 def test_d1_the_limit_is_at_least_one(limit: int) -> None:
     with pytest.raises(SessionError, match=f"at least 1, not {limit}"):
         Loop(max_tool_iterations=limit)

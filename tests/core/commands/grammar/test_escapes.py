@@ -2,12 +2,11 @@
 Quoting undone.
 """
 
-import pytest
-
 from guardrails.core.commands.grammar.escapes import ansi, braces, double_quoted, unquoted
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "expected"),
     [
         (r"\x72m", "rm"),
@@ -27,7 +26,7 @@ def test_backslashes_quote_one_character_and_join_lines() -> None:
     assert double_quoted(r"a\"b\$c\d") == 'a"b$c\\d'
 
 
-@pytest.mark.parametrize(
+@table(
     ("word", "expected"),
     [
         ("a{b,c}d", ["abd", "acd"]),

@@ -2,12 +2,11 @@
 Here-documents taken out of a command.
 """
 
-import pytest
-
 from guardrails.core.commands.grammar.heredocs import without_bodies
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "kept", "bodies"),
     [
         ("cat <<'E'\na\nb\nE\nls", "cat <<'E'\nE\nls", {6: "a\nb"}),

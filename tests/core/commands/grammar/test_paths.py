@@ -2,12 +2,11 @@
 Paths of commands, made comparable.
 """
 
-import pytest
-
 from guardrails.core.commands.grammar.paths import plain, under
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("word", "expected"),
     [
         ("/", "/"),

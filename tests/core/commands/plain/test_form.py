@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from guardrails.core.commands import NotPlainError, UnreadableError, plainly
 from guardrails.core.commands.plain.form import steps
 from guardrails.core.commands.plain.run import _NAMES
+from tests.tables import table
 
 
 LISTED = yaml.safe_load((Path(__file__).parents[1] / "plain.yaml").read_text())
@@ -57,15 +58,13 @@ def test_size_is_checked_before_anything_is_read() -> None:
         steps("'" * 16_385)
 
 
-@pytest.mark.parametrize(
-    "text", ["a;" * 2_500, "eval " * 40 + "a", "env " * 40 + "a", "a" + "|a" * 2_500], ids=range(4)
-)
+@table("text", ["a;" * 2_500, "eval " * 40 + "a", "env " * 40 + "a", "a" + "|a" * 2_500])
 def test_what_runs_too_much_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableError, match="more than"):
         plainly(text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "reason"),
     [
         ("env -S 'id' ls", "option `-S`"),
@@ -88,7 +87,7 @@ def test_what_a_program_starts_is_never_guessed(text: str, reason: str) -> None:
         plainly(text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("words", "commands"),
     [
         (["grep", "-n", "a$b", "f"], [["grep", "-n", "a$b", "f"]]),
@@ -108,7 +107,7 @@ def test_a_list_of_words_is_read_as_words(words: list[str], commands: list[list[
     assert [list(command.words) for command in plainly(words).commands] == commands
 
 
-@pytest.mark.parametrize(
+@table(
     "words",
     [
         ["bash", "-c", "ls $(id)"],
@@ -126,14 +125,13 @@ def test_a_list_of_words_is_read_as_words(words: list[str], commands: list[list[
         ["watch", "ls $x"],
         ["ssh", "host", "ls $x"],
     ],
-    ids=" ".join,
 )
 def test_what_a_list_of_words_gives_a_shell_is_text(words: list[str]) -> None:
     with pytest.raises(NotPlainError):
         plainly(words)
 
 
-@pytest.mark.parametrize("text", ["cat x | sh", "echo ls | bash -s", "ls | xargs -I x x", "cat x | sh -c 'bash'"])
+@table("text", ["cat x | sh", "echo ls | bash -s", "ls | xargs -I x x", "cat x | sh -c 'bash'"])
 def test_what_is_known_only_at_run_time_is_a_doubt(text: str) -> None:
     assert plainly(text).doubts
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from guardrails.core.commands import UnreadableError, plainly
+from tests.tables import table
 
 
 LISTED = yaml.safe_load((Path(__file__).parents[1] / "started.yaml").read_text())
@@ -25,12 +26,12 @@ def test_what_a_program_may_start_is_not_guessed(text: str) -> None:
     assert all(doubts)
 
 
-@pytest.mark.parametrize("text", LISTED["seen"])
+@table("text", LISTED["seen"])
 def test_what_a_program_starts_is_seen(text: str) -> None:
     assert "id" in {command.words[0] for command in plainly(text).commands}
 
 
-@pytest.mark.parametrize("text", LISTED["honest"])
+@table("text", LISTED["honest"])
 def test_honest_use_of_such_programs_is_clear(text: str) -> None:
     found = plainly(text)
     assert found.doubts == []
@@ -42,7 +43,7 @@ def test_an_expansion_in_inner_text_is_named_by_that_text() -> None:
         plainly("timeout 5 bash -c 'ls $x'")
 
 
-@pytest.mark.parametrize("piece", ["eval ", "timeout 5 ", "find . -exec ", "xargs ", "nice ", "ssh h ", "parallel "])
+@table("piece", ["eval ", "timeout 5 ", "find . -exec ", "xargs ", "nice ", "ssh h ", "parallel "])
 def test_no_repetition_of_programs_takes_long(piece: str) -> None:
     with pytest.raises(UnreadableError):
         plainly(piece * (16_000 // len(piece)) + "ls")

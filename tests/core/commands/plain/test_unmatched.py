@@ -2,12 +2,11 @@
 Rules of an allow list that no command can match.
 """
 
-import pytest
-
 from guardrails.core.commands import allows, plainly, rule, unmatched
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "reason"),
     [
         ("> out/*", "a redirection"),
@@ -39,7 +38,7 @@ def test_a_rule_that_needs_what_is_never_allowed_is_named(text: str, reason: str
     assert reason in (unmatched(text) or "")
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "words"),
     [("> out/*", [">", "out/x"]), ("A=*", ["A=b"]), ("time *", ["time", "ls"]), ("ls ~/*", ["ls", "~/x"])],
 )
@@ -47,7 +46,7 @@ def test_a_rule_that_is_named_allows_nothing_as_a_list_of_words_either(text: str
     assert not allows(rule(text), plainly(words).commands[0])
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "command"),
     [
         ("ls", "ls"),

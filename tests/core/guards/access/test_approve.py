@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from guardrails import Approve, Denial, Facts, Guard, Policy, PolicyError, SessionState, ToolCall, guard
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["approve: [pay_*, buy]", "approve: {tools: [pay_*, buy]}", "approve:\n  - pay_*\n  - buy"],
-)
+@table("text", ["approve: [pay_*, buy]", "approve: {tools: [pay_*, buy]}", "approve:\n  - pay_*\n  - buy"])
 def test_a_list_stands_for_its_tools(text: str, tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(f"version: 1\n{text}\n")
     (made,) = Policy.load(tmp_path / "p.yaml").chain.guards
@@ -29,7 +27,7 @@ def test_a_file_that_forgets_the_tools_of_the_one_that_it_extends_is_a_mistake(t
         Policy([Approve(reason="money")])
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "code"),
     [
         ('{match: launch, approve: {reason: "boom"}}', "approve.pending"),

@@ -2,12 +2,11 @@
 The guard that refuses the calls of a tool that is held.
 """
 
-import pytest
-
 from guardrails import Policy, Tool
 from guardrails.core.guards.access.held import Held
 from guardrails.core.records.replay import replay
 from guardrails.sinks import MemorySink
+from tests.tables import table
 
 
 WHY = "its server changed its description"
@@ -17,7 +16,7 @@ def ran(tool: str, arguments: object) -> str:
     return "ran"
 
 
-@pytest.mark.parametrize("policy", [Policy([]), Policy.load("default"), Policy.load("strict")])
+@table("policy", [Policy([]), Policy.load("default"), Policy.load("strict")])
 def test_a_held_tool_is_refused_under_any_policy_until_it_is_declared_again(policy: Policy) -> None:
     with policy.session("s") as session:
         assert session.call("add", {"a": 1}, ran).ok

@@ -16,6 +16,7 @@ from guardrails.core.commands.reading import _kept
 from guardrails.core.guards.base import Facts
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
+from tests.tables import table
 
 
 ROOT = Path(__file__).parents[4]
@@ -43,7 +44,7 @@ def code(guard: Shell, command: object) -> str | None:
     return None if said is None else said.code
 
 
-@pytest.mark.parametrize("command", commands("denied"))
+@table("command", commands("denied"))
 def test_d7_an_evil_command_is_denied_however_it_is_written(command: str) -> None:
     assert judged(SHIPPED, command) is not None
 
@@ -56,19 +57,19 @@ def test_an_honest_command_passes(command: str) -> None:
 HONEST = yaml.safe_load((ROOT / "tests/core/commands/honest.yaml").read_text())
 
 
-@pytest.mark.parametrize("command", [*HONEST["plain"], *HONEST["other"]])
+@table("command", [*HONEST["plain"], *HONEST["other"]])
 def test_what_a_coding_agent_runs_passes_a_denylist(command: str) -> None:
     assert judged(SHIPPED, command) is None
 
 
-@pytest.mark.parametrize("command", HONEST["plain"])
+@table("command", HONEST["plain"])
 def test_what_a_coding_agent_runs_can_be_allowed(command: str) -> None:
     allow = tuple({f"{each.words[0]} *" for each in plainly(command).commands})
     assert judged(Shell(allow=allow), command) is None
     assert judged(Shell(allow=allow, deny=SHIPPED.deny), command) is None
 
 
-@pytest.mark.parametrize("command", HONEST["other"])
+@table("command", HONEST["other"])
 def test_what_is_refused_for_its_form_is_told_what_to_write(command: str) -> None:
     said = judged(Shell(allow=("{cat,cd,cp,diff,echo,git,grep,kill,ls,make,npm,pytest,python,wc} *",)), command)
     assert said is not None
@@ -81,7 +82,7 @@ def test_the_list_is_long_enough_to_mean_something() -> None:
     assert len(commands("allowed")) >= 80
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "expected"),
     [
         ("rm -rf /", "shell.deny"),
@@ -117,7 +118,7 @@ def test_a_denial_names_the_command_that_would_have_run_and_the_rule() -> None:
     assert said.details["error_type"] == "permission"
 
 
-@pytest.mark.parametrize(
+@table(
     ("rule", "command", "denied"),
     [
         ("git push --force", "git push origin --force", True),
@@ -150,7 +151,7 @@ def test_a_rule_that_forbids_names_a_command_its_flags_and_its_words(rule: str, 
     assert (code(Shell(deny=(rule,), undecidable="allow"), command) == "shell.deny") is denied
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "expected"),
     [
         ("git status", None),
@@ -194,18 +195,18 @@ PLAIN = yaml.safe_load((ROOT / "tests/core/commands/plain.yaml").read_text())
 GENEROUS = Shell(allow=("{ls,l,cat,echo,test,printf,read,let,declare,unset,wait,command,builtin,bash,find} *",))
 
 
-@pytest.mark.parametrize("text", [each["text"] for listed in PLAIN["refused"].values() for each in listed])
+@table("text", [each["text"] for listed in PLAIN["refused"].values() for each in listed])
 def test_no_other_text_is_allowed_whatever_programs_are(text: str) -> None:
     assert code(GENEROUS, text) in ("shell.allow", "shell.unreadable")
 
 
-@pytest.mark.parametrize("text", [each["text"] for each in PLAIN["accepted"]])
+@table("text", [each["text"] for each in PLAIN["accepted"]])
 def test_plain_text_is_allowed_where_its_programs_are(text: str) -> None:
     programs = {each.words[0] for each in plainly(text).commands} or {"ls"}
     assert code(Shell(allow=tuple(f"{program} *" for program in programs)), text) is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("command", "said", "advice"),
     [
         ("ls $HOME", "character 4 of it is an expansion", "Write the value itself"),
@@ -269,7 +270,7 @@ def test_a_rule_of_a_tool_declares_commands_and_replaces_settings() -> None:
         assert session.call("run_words", {"argv": ["ls", "-l"]}, lambda *_: "done").ok
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "expected"),
     [
         ({"command": "rm", "args": ["-rf", "/"]}, "shell.deny"),
@@ -312,7 +313,7 @@ def test_without_the_parser_a_command_is_denied_with_the_reason(monkeypatch: pyt
     assert "toolcall-guardrails[shell]" in said.hint
 
 
-@pytest.mark.parametrize("rule", ["", "'open", "ls |", "| sh"])
+@table("rule", ["", "'open", "ls |", "| sh"])
 def test_a_rule_that_is_no_command_is_a_mistake_of_the_policy(rule: str) -> None:
     with pytest.raises(PolicyError, match=r"shell\.deny"):
         Policy([Shell(deny=(rule,))])
@@ -343,7 +344,7 @@ def test_a_command_is_read_before_the_state_is_locked() -> None:
     assert not any(read_inside)
 
 
-@pytest.mark.parametrize(("mode", "read"), [("enforce", False), ("observe", True)])
+@table(("mode", "read"), [("enforce", False), ("observe", True)])
 def test_what_validation_refuses_is_not_read(mode: Any, read: bool) -> None:
     schema = {"type": "object", "properties": {"command": {"type": "string"}, "n": {"type": "integer"}}}
     tool = Tool(name="bash", commands=("command",), parameters=schema)

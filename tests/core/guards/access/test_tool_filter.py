@@ -4,9 +4,8 @@ Which tools may be called at all.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Policy, Tool, ToolFilter
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -17,7 +16,7 @@ def code(clock: Any, guard: ToolFilter, tool: str, **settings: Any) -> str | Non
     return Policy([guard], **settings).session("s", clock=clock).call(tool, {}, ok).code
 
 
-@pytest.mark.parametrize(
+@table(
     ("guard", "tool", "expected"),
     [
         (ToolFilter(), "anything", None),

@@ -4,11 +4,10 @@ Arguments that do not fit the tool.
 
 from typing import Any, Literal
 
-import pytest
-
 from pydantic import BaseModel, Field
 
 from guardrails import Budget, Denials, Policy, Tool, Validation
+from tests.tables import table
 
 
 class Search(BaseModel):
@@ -42,10 +41,9 @@ def ok(*_: Any) -> str:
     return "ok"
 
 
-@pytest.mark.parametrize("parameters", [Search, SCHEMA, search], ids=["model", "schema", "function"])
-@pytest.mark.parametrize(
-    ("arguments", "fields"),
-    [({}, ["city"]), ({"city": 7}, ["city"]), ({"city": "Kyoto", "sort": "size"}, ["sort"])],
+@table("parameters", [Search, SCHEMA, search])
+@table(
+    ("arguments", "fields"), [({}, ["city"]), ({"city": 7}, ["city"]), ({"city": "Kyoto", "sort": "size"}, ["sort"])]
 )
 def test_a7_each_field_that_does_not_fit_is_named(
     parameters: Any, arguments: Any, fields: list[str], clock: Any
@@ -60,7 +58,7 @@ def test_a7_each_field_that_does_not_fit_is_named(
     assert session.progress["calls_used"] == 0
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "ask_user", "action"),
     [
         ({}, (), "ask_user"),
@@ -87,7 +85,7 @@ def test_what_fits_runs_with_coerced_arguments(clock: Any) -> None:
     assert seen[0]["nights"] == 2
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@table("mode", ["observe", "off"])
 def test_where_it_is_not_enforced_the_tool_gets_the_arguments_as_they_came(mode: Any, clock: Any) -> None:
     seen: list[Any] = []
     tool = Tool(name="search", parameters=Search)

@@ -5,13 +5,12 @@ Whether the user is asked about arguments that do not fit follows from how often
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from guardrails import Envelope, Policy, Retryable, Tool, Validation
 from guardrails.core.retries.labels import INVALID
 from guardrails.core.retries.model import Golden
 from guardrails.core.retries.scoring import probability
 from tests.core.retries.conftest import text
+from tests.tables import table
 
 
 SCHEMA: dict[str, Any] = {
@@ -58,7 +57,7 @@ def test_a11_what_is_corrected_one_time_in_ten_asks_the_user(tmp_path: Path) -> 
     assert made.next_action_hint == "Ask the user, then call the tool with the corrected arguments."
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "share", "action"),
     [
         (MISSING, 0.1, "ask_user"),

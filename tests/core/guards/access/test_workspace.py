@@ -14,6 +14,7 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.records.replay import replay
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
+from tests.tables import table
 
 
 READ = Tool(name="read", paths=("path", "paths", "edits.path", "*_dir"))
@@ -39,7 +40,7 @@ def asked(guard: Workspace, arguments: Any) -> Envelope:
         return session.call("read", arguments, lambda *_: "read")
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "src/app.py",
@@ -64,7 +65,7 @@ def test_d6_a_path_inside_passes(root: Path, path: str) -> None:
     assert asked(Workspace(root=str(root)), {"path": path}).ok
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "..",
@@ -96,7 +97,7 @@ def test_d6_a_path_that_leads_out_is_denied(root: Path, path: str) -> None:
     assert envelope.retryable_after_correction
 
 
-@pytest.mark.parametrize(
+@table(
     ("path", "reason"),
     [
         ("", "empty"),
@@ -184,7 +185,7 @@ def test_a_link_that_is_swapped_after_the_check_is_not_seen(root: Path, tmp_path
     assert envelope.value == str(tmp_path / "secret")
 
 
-@pytest.mark.parametrize(
+@table(
     ("root", "path", "held"),
     [
         ("/w", "a/../b", True),

@@ -8,6 +8,7 @@ import pytest
 
 from guardrails import Budget, Duplicates, Policy, Success, Tool
 from guardrails.core.guards.limits.budget_words import usd
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -37,10 +38,10 @@ def test_a5_the_call_that_uses_up_the_limit_says_so_and_the_next_is_refused(cloc
     assert over.next_action_hint == "Write the final answer from what you have."
 
 
-@pytest.mark.parametrize(
+@table(
     ("limit", "price", "expected"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (0.7, 0.1, 7), (1.0, 0.3, 3), (0.0003, 0.0001, 3)]
 )
-@pytest.mark.parametrize("charged", ["estimate", "actual", "both"])
+@table("charged", ["estimate", "actual", "both"])
 def test_a4_money_is_exact(limit: float, price: float, expected: int, charged: str, clock: Any) -> None:
     tool = Tool(name="t", cost_usd=0.0 if charged == "actual" else price)
     session = make(clock, Budget(max_cost_usd=limit), tools=[tool])
@@ -78,7 +79,7 @@ def test_a_call_that_does_not_fit_is_refused_alone_and_cheaper_ones_still_run(cl
     assert admitted(session, 9, tool="cheap") == 4
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), TimeoutError("slow")])
+@table("error", [ValueError("no"), TimeoutError("slow")])
 def test_a4_failing_tools_are_not_free(error: Exception, clock: Any) -> None:
     def fails(*_: Any) -> None:
         raise error
@@ -154,7 +155,7 @@ def test_money_for_the_final_answer_is_held_back(clock: Any) -> None:
     assert (session.exhausted, session.cost_usd) == (True, 0.7)
 
 
-@pytest.mark.parametrize("limit", ["max_calls", "max_turns", "max_cost_usd", "max_tokens"])
+@table("limit", ["max_calls", "max_turns", "max_cost_usd", "max_tokens"])
 def test_a_limit_of_zero_admits_nothing(limit: str, clock: Any) -> None:
     settings: Any = {limit: 0}
     session = make(clock, Budget(**settings))
@@ -176,7 +177,7 @@ def test_a_limit_under_two_of_its_names_is_refused() -> None:
             Budget(**settings)
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@table("mode", ["observe", "off"])
 def test_a_budget_that_is_not_enforced_refuses_and_ends_nothing(mode: Any, clock: Any) -> None:
     seen: list[Any] = []
     policy = Policy([Budget(max_calls=1, mode=mode)])
@@ -187,7 +188,7 @@ def test_a_budget_that_is_not_enforced_refuses_and_ends_nothing(mode: Any, clock
     assert observed == ([[], ["budget.max_calls"], ["budget.max_calls"]] if mode == "observe" else [[], [], []])
 
 
-@pytest.mark.parametrize(
+@table(
     ("micro", "text"),
     [
         (0, "$0.00"),

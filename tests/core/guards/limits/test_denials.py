@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +19,7 @@ from guardrails.core.state.state import SessionState
 from guardrails.core.state.turns import end_turn
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.sinks import MemorySink
+from tests.tables import table
 
 
 CAP = "denials.max_turns_in_a_row"
@@ -182,7 +181,7 @@ def test_a_call_that_may_still_be_admitted_keeps_the_turn_open(clock: Any) -> No
     assert not session.exhausted
 
 
-@pytest.mark.parametrize("guard", [Denials(max_turns_in_a_row=None), Denials(mode="off"), Denials(mode="observe")])
+@table("guard", [Denials(max_turns_in_a_row=None), Denials(mode="off"), Denials(mode="observe")])
 def test_without_the_cap_refusals_go_on_for_ever(guard: Any, clock: Any) -> None:
     session = make(clock, guard)
     for _ in range(12):
@@ -225,7 +224,7 @@ def test_what_is_remembered_of_refusals_is_bounded_and_kept(numbers: list[int]) 
 # Turns that nobody tells
 
 
-@pytest.mark.parametrize("seconds", [0, 0.001, 5, 120], ids=str)
+@table("seconds", [0, 0.001, 5, 120])
 def test_where_no_turns_are_told_a_session_of_repeated_refusals_has_an_end_too(seconds: float, clock: Any) -> None:
     session = make(clock, Denials())
     seen = []
@@ -275,7 +274,7 @@ def test_whoever_asks_again_while_a_call_runs_is_not_ended(clock: Any) -> None:
 GUARDS = (Loops(), Duplicates(rule="evidence", window=20), Denials(), Retryable())
 
 
-@pytest.mark.parametrize("workers", [1, 4, 30])
+@table("workers", [1, 4, 30])
 def test_a_fan_out_by_threads_is_refused_nothing_for_what_its_siblings_brought(workers: int) -> None:
     session = Policy(GUARDS).session("s")
     together = Barrier(workers)
@@ -308,7 +307,7 @@ def test_neither_is_one_by_tasks(clock: Any) -> None:
     assert [end.code for end in asyncio.run(all_of_them())] == [None] * 30
 
 
-@pytest.mark.parametrize("apart", [0, 0.001, 0.003, 0.009], ids=str)
+@table("apart", [0, 0.001, 0.003, 0.009])
 def test_neither_is_one_in_a_row(apart: float, clock: Any) -> None:
     session = Policy(GUARDS).session("s", clock=clock)
     seen = []
@@ -330,7 +329,7 @@ def test_the_next_fan_out_is_told_what_the_one_before_brought(clock: Any) -> Non
     assert seen == [[]] * 15 + [["loops.same_error"]] * 5
 
 
-@pytest.mark.parametrize("apart", [0.02, 0.05, 1, 30], ids=str)
+@table("apart", [0.02, 0.05, 1, 30])
 def test_calls_that_a_model_made_one_by_one_are_turns_of_their_own(apart: float, clock: Any) -> None:
     session = Policy(GUARDS).session("s", clock=clock)
     seen = []

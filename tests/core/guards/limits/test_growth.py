@@ -4,9 +4,8 @@ Sessions that run away.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Growth, Policy
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -17,8 +16,8 @@ def make(clock: Any, *guards: Any, **settings: Any) -> Any:
     return Policy(guards, **settings).session("s", clock=clock)
 
 
-@pytest.mark.parametrize("policy", ["default", "strict"])
-@pytest.mark.parametrize("told", ["requests", "responses", "both"])
+@table("policy", ["default", "strict"])
+@table("told", ["requests", "responses", "both"])
 def test_a4_the_incident_is_stopped_within_its_first_second(policy: str, told: str, clock: Any) -> None:
     """
     436 model requests at zero-second intervals, 224 a second, 436 million tokens in a minute.
@@ -64,13 +63,13 @@ def test_a4_tool_calls_that_come_too_fast_end_the_session(clock: Any) -> None:
     assert session.call("t", {"n": 9}, ok).code == "growth.max_calls_per_second"
 
 
-@pytest.mark.parametrize(("limit", "said"), [(1, "limit 1 call a second"), (2, "limit 2 calls a second")])
+@table(("limit", "said"), [(1, "limit 1 call a second"), (2, "limit 2 calls a second")])
 def test_the_message_counts_as_a_person_does(limit: int, said: str, clock: Any) -> None:
     session = make(clock, Growth(max_calls_per_second=limit))
     assert said in [session.call("t", {"n": n}, ok) for n in range(limit + 1)][-1].limit_message
 
 
-@pytest.mark.parametrize(("after_ms", "code"), [(333, "growth.max_calls_per_second"), (334, None)])
+@table(("after_ms", "code"), [(333, "growth.max_calls_per_second"), (334, None)])
 def test_room_for_a_call_comes_back_to_the_millisecond(after_ms: int, code: str | None, clock: Any) -> None:
     session = Policy([Growth(max_calls_per_second=3)]).session("s", clock=clock)
     assert all(session.call("t", {"n": n}, ok).ok for n in range(3))
@@ -129,7 +128,7 @@ def test_a_clock_that_stands_still_or_goes_back_does_not_open_the_cap(clock: Any
     assert not session.call("t", {"n": 3}, ok).ok
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@table("mode", ["observe", "off"])
 def test_in_observe_mode_all_three_caps_are_watched_and_nothing_ends(mode: Any, clock: Any) -> None:
     seen: list[Any] = []
     guard = Growth(max_calls_per_second=1, max_requests_per_second=1, max_tokens_per_minute=10, mode=mode)

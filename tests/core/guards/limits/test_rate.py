@@ -4,14 +4,13 @@ Calls spaced out.
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Denials, Policy, Rate, Rule
 from guardrails.core.guards.limits.rate import counter, gcra
 from guardrails.core.state.state import METERS, OVERFLOW, SessionState
+from tests.tables import table
 
 
 NOW = 1_800_000_000_000
@@ -112,7 +111,7 @@ def test_any_window_of_one_period_holds_at_most_two_limits_and_waits_are_exact(
         assert len(inside) <= 2 * limit
 
 
-@pytest.mark.parametrize("limit", [1, 3, 7, 1_000, 20_000_000])
+@table("limit", [1, 3, 7, 1_000, 20_000_000])
 def test_a_full_burst_and_not_one_more_at_one_instant(limit: int) -> None:
     now = 1_800_000_000_000
     meter, wait = gcra(0, now, limit, 60_000, limit)

@@ -4,11 +4,10 @@ What one tool may use.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Budget, Facts, Policy, Rule, SessionState, Success, Tool, ToolCall
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.values.types import Outcome
+from tests.tables import table
 
 
 def ok(*_: Any) -> str:
@@ -33,9 +32,7 @@ def test_a4_each_tool_that_matches_has_the_limit_to_itself_and_the_session_goes_
     assert not session.exhausted
 
 
-@pytest.mark.parametrize(
-    ("limit", "said"), [("max_calls", "1 call of its 1 call"), ("max_turns", "1 turn of its 1 turn")]
-)
+@table(("limit", "said"), [("max_calls", "1 call of its 1 call"), ("max_turns", "1 turn of its 1 turn")])
 def test_one_is_said_in_the_singular(limit: str, said: str, clock: Any) -> None:
     session = make(clock, {limit: 1})
     for _ in range(2):
@@ -44,7 +41,7 @@ def test_one_is_said_in_the_singular(limit: str, said: str, clock: Any) -> None:
     assert last.message == f"`search_web` has used {said} in this session."
 
 
-@pytest.mark.parametrize(("limit", "price", "expected"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (1.0, 0.5, 2)])
+@table(("limit", "price", "expected"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (1.0, 0.5, 2)])
 def test_a4_money_of_one_tool_is_exact_and_reserved(limit: float, price: float, expected: int, clock: Any) -> None:
     tools = [Tool(name="search_web", cost_usd=price)]
     session = make(clock, {"max_cost_usd": limit}, tools=tools)
@@ -71,9 +68,7 @@ def test_tokens_of_one_tool_are_counted_when_its_calls_are_done(clock: Any) -> N
     assert admitted(session, "search_web", 5, lambda *_: Success("ok", tokens=50)) == 2
 
 
-@pytest.mark.parametrize(
-    ("limit", "used"), [("max_tokens", Outcome(1, tokens=10)), ("max_cost_usd", Outcome(1, cost=10))]
-)
+@table(("limit", "used"), [("max_tokens", Outcome(1, tokens=10)), ("max_cost_usd", Outcome(1, cost=10))])
 def test_what_a_call_was_estimated_at_gives_way_to_what_it_used(limit: str, used: Outcome) -> None:
     budget, state, call = ToolBudget(limit=limit, amount=100), SessionState(), ToolCall("t", {}, "1", None, 7)
     facts = Facts(0, Tool(name="t"), 60, 60)

@@ -22,6 +22,7 @@ from guardrails import (
     Tool,
 )
 from guardrails.core.records.replay import replay, replay_together
+from tests.tables import table
 
 
 CODE = "budget.unpriced"
@@ -59,7 +60,7 @@ def test_the_message_names_the_model_and_how_to_price_it(clock: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@table(
     ("model", "shown"),
     [("", "for a model, so"), (None, "for a model, so"), ("m" * 500, f"`{'m' * 80}`"), ("gpt-\ud800", "`gpt-\ud800`")],
 )
@@ -70,7 +71,7 @@ def test_a_model_of_any_name_closes_it(model: Any, shown: str, clock: Any) -> No
     assert shown in session.limit_message
 
 
-@pytest.mark.parametrize(
+@table(
     "charge",
     [
         {"model": UNKNOWN, "usage": SOME},
@@ -89,7 +90,7 @@ def test_whatever_was_used_at_no_known_price_closes_it(charge: dict[str, Any], c
     assert session.exhausted_by == CODE
 
 
-@pytest.mark.parametrize(
+@table(
     "charge",
     [
         {"model": UNKNOWN, "usage": SOME, "cost_usd": 0.01},
@@ -111,8 +112,8 @@ def test_what_is_priced_or_free_or_broke_off_closes_nothing(charge: dict[str, An
     assert session.call("t", {}, ok).ok
 
 
-@pytest.mark.parametrize("model", [UNKNOWN, "gpt-5-mini", ""])
-@pytest.mark.parametrize(
+@table("model", [UNKNOWN, "gpt-5-mini", ""])
+@table(
     "usage",
     [
         None,
@@ -144,7 +145,7 @@ def test_a_response_that_broke_off_closes_it_where_it_had_used_tokens_without_a_
     assert session.exhausted_by == CODE
 
 
-@pytest.mark.parametrize("whole", [True, False])
+@table("whole", [True, False])
 def test_a_replay_ends_where_a_response_did_not_say_what_it_used(whole: bool, clock: Any) -> None:
     sink = MemorySink()
     policy = Policy([Budget(max_cost_usd=0.5)])
@@ -163,7 +164,7 @@ def test_a_free_model_costs_nothing_whatever_it_did_not_say(clock: Any) -> None:
     assert session.unpriced == 1
 
 
-@pytest.mark.parametrize(
+@table(
     "guards",
     [
         (),
@@ -182,7 +183,7 @@ def test_without_a_cap_that_is_enforced_nothing_is_closed(guards: Any, clock: An
     assert session.call("t", {}, ok).ok
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@table("mode", ["observe", "off"])
 def test_a_policy_that_is_not_enforced_is_never_ended(mode: Any, clock: Any) -> None:
     seen: list[Any] = []
     policy = Policy([Budget(max_cost_usd=0.5)], mode=mode)
@@ -277,7 +278,7 @@ def test_a_scope_that_warns_and_one_without_a_cap_stay_open(clock: Any) -> None:
     assert session.call("t", {}, ok).ok
 
 
-@pytest.mark.parametrize("own", [{}, {"max_cost_usd": 0.1}])
+@table("own", [{}, {"max_cost_usd": 0.1}])
 def test_a_response_of_a_child_closes_the_family_that_shares_its_cap(own: dict[str, float], clock: Any) -> None:
     parent = capped(clock)
     with parent.child("c", **own) as child:
@@ -321,7 +322,7 @@ def told(policy: Policy, clock: Any) -> tuple[list[dict[str, Any]], list[str | N
     return sink.records, codes
 
 
-@pytest.mark.parametrize("on_unpriced", ["deny", "warn"])
+@table("on_unpriced", ["deny", "warn"])
 def test_a_replay_decides_alike(on_unpriced: Any, clock: Any) -> None:
     policy = Policy([Budget(max_cost_usd=0.5, on_unpriced=on_unpriced)])
     records, codes = told(policy, clock)

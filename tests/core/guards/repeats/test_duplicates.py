@@ -12,6 +12,7 @@ import pytest
 from guardrails import Budget, Denial, Duplicates, Loops, Policy, Retryable, Tool
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.repeats.duplicates import still_failing
+from tests.tables import table
 
 
 MESSAGE = (
@@ -50,7 +51,7 @@ def test_a6_an_exact_repeat_is_blocked_with_the_exact_message_and_the_earlier_re
     assert read["next_action_hint"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other"),
     [
         ({"n": 1}, {"n": True}),
@@ -67,7 +68,7 @@ def test_a6_other_arguments_are_another_call(one: Any, other: Any, clock: Any) -
     assert session.call("u", one, gives(1)).ok
 
 
-@pytest.mark.parametrize("window", [1, 5, 20, 50])
+@table("window", [1, 5, 20, 50])
 def test_a6_only_the_last_calls_count(window: int, clock: Any) -> None:
     session = make(clock, Duplicates(window=window))
     session.call("t", {"n": "first"}, gives(1))
@@ -162,13 +163,13 @@ def test_a_failure_of_a_stable_tool_is_no_answer(clock: Any) -> None:
 # Exemptions
 
 
-@pytest.mark.parametrize("rule", ["always", "evidence"])
+@table("rule", ["always", "evidence"])
 def test_polling_tools_are_exempt_under_both_rules(rule: Any, clock: Any) -> None:
     session = make(clock, Duplicates(rule=rule), tools=[Tool(name="t", polling=True, stable=True)])
     assert codes(session, [("t", "same")] * 5) == [None] * 5
 
 
-@pytest.mark.parametrize("rule", ["always", "evidence"])
+@table("rule", ["always", "evidence"])
 def test_a_retry_that_was_offered_is_no_duplicate(rule: Any, clock: Any) -> None:
     session = make(clock, Duplicates(rule=rule, window=20), Retryable(max_retries=2))
     seen = []
@@ -179,8 +180,8 @@ def test_a_retry_that_was_offered_is_no_duplicate(rule: Any, clock: Any) -> None
     assert seen == [None, None, None, refused, refused]
 
 
-@pytest.mark.parametrize("rule", ["always", "evidence"])
-@pytest.mark.parametrize("polling", [True, False])
+@table("rule", ["always", "evidence"])
+@table("polling", [True, False])
 def test_an_identical_call_that_still_runs_is_refused_under_both_rules(rule: Any, polling: bool, clock: Any) -> None:
     session = make(clock, Duplicates(rule=rule), Budget(max_calls=9), tools=[Tool(name="t", polling=polling)])
     seen = []
@@ -217,7 +218,7 @@ def test_children_share_no_window_with_their_parent(clock: Any) -> None:
 EMPTY = "build ok"
 
 
-@pytest.mark.parametrize("result", [EMPTY, "All tests passed", None])
+@table("result", [EMPTY, "All tests passed", None])
 def test_an_edit_test_cycle_with_the_same_passing_result_runs_on_under_default(result: Any, clock: Any) -> None:
     session = Policy.load("default").session("s", clock=clock)
     for n in range(8):
@@ -275,7 +276,7 @@ ALONE: Any = pytest.mark.parametrize("rule", ["always", "evidence"])
 
 
 @ALONE
-@pytest.mark.parametrize("name", PASSING)
+@table("name", PASSING)
 def test_a_failure_that_may_pass_is_tried_again_without_a_guard_that_judges_it(
     rule: Any, name: str, clock: Any
 ) -> None:
@@ -285,7 +286,7 @@ def test_a_failure_that_may_pass_is_tried_again_without_a_guard_that_judges_it(
 
 
 @ALONE
-@pytest.mark.parametrize("name", PASSING)
+@table("name", PASSING)
 def test_a_failure_that_does_not_pass_is_refused_and_never_called_a_result(rule: Any, name: str, clock: Any) -> None:
     session = make(clock, Duplicates(rule=rule))
     failed = PASSING[name] if isinstance(PASSING[name], Exception) else RuntimeError(f"HTTP {name}")
@@ -299,7 +300,7 @@ def test_a_failure_that_does_not_pass_is_refused_and_never_called_a_result(rule:
     assert codes(session, [("t", "an answer")]) == [None]
 
 
-@pytest.mark.parametrize("name", PASSING)
+@table("name", PASSING)
 def test_loops_alone_let_such_a_failure_be_tried_again_later_too(name: str, clock: Any) -> None:
     session = make(clock, Loops())
     failed = PASSING[name] if isinstance(PASSING[name], Exception) else RuntimeError(f"HTTP {name}")

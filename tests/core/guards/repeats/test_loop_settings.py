@@ -17,6 +17,7 @@ from guardrails import Loops, Policy, PolicyError, Rule
 from guardrails.core.guards.repeats.loop_settings import SPELLINGS
 from guardrails.policy.file import read
 from guardrails.policy.file.document import other_names
+from tests.tables import table
 
 
 COUNTS = st.none() | st.integers(1, 9)
@@ -83,7 +84,7 @@ def test_a_rule_lies_upon_the_policy_and_upon_later_rules_key_by_key() -> None:
     assert chain.plan("b").guards == (Loops(empty={"deny": 5}, cycle={"nudge": None, "deny": 8}),)
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "said"),
     [
         ({"cycle": {"nudge": 1}, "cycle_nudge": 2}, "`cycle.nudge` is given twice, once as `cycle_nudge`"),
@@ -101,7 +102,7 @@ def test_a_key_in_both_spellings_is_refused_in_code(settings: Any, said: str) ->
     assert f"rules.0.loops: {said}" in mistakes.value.mistakes
 
 
-@pytest.mark.parametrize(
+@table(
     ("lines", "said"),
     [
         ("cycle: {nudge: 1}\n  cycle_nudge: 2", "4:3: key `cycle_nudge` is `cycle.nudge` by another name"),
@@ -119,7 +120,7 @@ def test_a_key_in_both_spellings_is_a_mistake_of_a_file_with_its_place(lines: st
     assert [mistake.startswith(f"{path}:{said}") for mistake in found] == [True]
 
 
-@pytest.mark.parametrize(
+@table(
     ("settings", "said"),
     [
         ({"cycle": {"nuge": 1}}, "loops.cycle.nuge: extra inputs are not permitted"),

@@ -6,8 +6,6 @@ import re
 
 from typing import Any, get_args
 
-import pytest
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,13 +14,14 @@ from guardrails.core.guards.repeats.loop_words import ADVICE, ALIKE, WORDS, deni
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.state.state import Pending
 from guardrails.core.values.types import ErrorType
+from tests.tables import table
 
 
 KINDS: tuple[ErrorType, ...] = get_args(ErrorType)
 UNCLEAR = ("exec_nonzero", "code_error", "other", "cancelled")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@table("kind", KINDS)
 def test_failures_alike_are_stated_with_their_kind_and_advised_on_if_the_kind_tells(kind: ErrorType) -> None:
     said = nudge_of("same_error", "read", 3, 0, kind)
     assert said.hint == f"The last 3 calls of `read` failed alike: {kind}. {ADVICE.get(kind, '')}".rstrip()
@@ -30,16 +29,16 @@ def test_failures_alike_are_stated_with_their_kind_and_advised_on_if_the_kind_te
     assert said.values == {"tool": "read", "count": 3, "error": kind}
 
 
-@pytest.mark.parametrize("pattern", ALIKE)
-@pytest.mark.parametrize("kind", KINDS)
+@table("pattern", ALIKE)
+@table("kind", KINDS)
 def test_a_refusal_always_has_a_next_step(pattern: str, kind: ErrorType) -> None:
     denial = denial_of(pattern, "read", 6, 0, "denied", kind)
     assert "a result has shown" in denial.hint
     assert denial.values["error"] == kind
 
 
-@pytest.mark.parametrize("pattern", WORDS)
-@pytest.mark.parametrize("kind", KINDS)
+@table("pattern", WORDS)
+@table("kind", KINDS)
 def test_nothing_is_left_to_be_filled_in_and_no_cause_is_denied(pattern: str, kind: ErrorType) -> None:
     for said in (nudge_of(pattern, "a$count", 3, 2, kind).hint, denial_of(pattern, "t", 3, 2, "denied", kind).message):
         assert "$" not in said.replace("a$count", "")
@@ -60,7 +59,7 @@ def heard(clock: Any, *calls: tuple[str, dict[str, Any], Any]) -> str:
     return " ".join(hint for _, hint in decision.nudges)
 
 
-@pytest.mark.parametrize(
+@table(
     ("failure", "advice"),
     [
         (ValueError("unknown column `usr`: invalid argument"), "Check the arguments"),
@@ -76,7 +75,6 @@ def heard(clock: Any, *calls: tuple[str, dict[str, Any], Any]) -> str:
         (SyntaxError("invalid syntax"), ""),
         (RuntimeError("it did not work"), ""),
     ],
-    ids=lambda value: str(value)[:20],
 )
 def test_the_advice_follows_from_the_error(failure: Exception, advice: str, clock: Any) -> None:
     said = heard(clock, *[("do_it", {"n": f"v{n}w"}, failure) for n in range(4)])
@@ -145,7 +143,7 @@ DULL: dict[str, tuple[list[tuple[str, dict[str, Any], Any]], dict[str, Any], Any
 }
 
 
-@pytest.mark.parametrize("pattern", DULL)
+@table("pattern", DULL)
 def test_that_a_loop_brings_nothing_is_not_said_beside_something_new(pattern: str, clock: Any) -> None:
     before, arguments, dull = DULL[pattern]
     for value, told in ((dull, True), ({"found": "news"}, False), (RuntimeError("HTTP 500"), True)):

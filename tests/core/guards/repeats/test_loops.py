@@ -4,12 +4,11 @@ Patterns that bring nothing, and the honest work beside them (MISSION A12).
 
 from typing import Any
 
-import pytest
-
 from guardrails import Duplicates, Loops, Policy, Retryable, Tool
 from guardrails.core.engine.plan import Rule
 from guardrails.core.records.replay import replay
 from guardrails.sinks import MemorySink
+from tests.tables import table
 
 
 Call = tuple[str, dict[str, Any], Any]
@@ -87,9 +86,7 @@ LOOPS: list[tuple[str, list[Call], str, int | None, int]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("calls", "pattern", "nudged", "denied"), [row[1:] for row in LOOPS], ids=[row[0] for row in LOOPS]
-)
+@table(("calls", "pattern", "nudged", "denied"), [row[1:] for row in LOOPS])
 def test_a12_a_pattern_is_nudged_first_and_denied_later(
     calls: list[Call], pattern: str, nudged: int | None, denied: int, clock: Any
 ) -> None:
@@ -123,12 +120,12 @@ HONEST: dict[str, list[Call]] = {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
+@table("name", HONEST)
 def test_a12_honest_work_is_left_alone(name: str, clock: Any) -> None:
     assert not any(said(session(clock), *HONEST[name]))
 
 
-@pytest.mark.parametrize("name", ["reworded", "empty"])
+@table("name", ["reworded", "empty"])
 def test_a_look_at_something_else_keeps_a_run_that_brings_nothing_from_being_refused(name: str, clock: Any) -> None:
     """
     It may have shown why nothing is found.
@@ -254,7 +251,7 @@ def test_retries_that_the_last_envelope_allowed_are_let_through(clock: Any) -> N
     assert "loops.identical" in heard
 
 
-@pytest.mark.parametrize("story", [row[1] for row in LOOPS], ids=[row[0] for row in LOOPS])
+@table("story", [row[1] for row in LOOPS])
 def test_records_decide_every_loop_again(story: list[Call], clock: Any) -> None:
     policy, sink = Policy([Duplicates(rule="evidence"), Loops()]), MemorySink()
     with policy.session("s", clock=clock, records=sink) as one:
@@ -264,10 +261,8 @@ def test_records_decide_every_loop_again(story: list[Call], clock: Any) -> None:
     assert all(call.same for call in replayed)
 
 
-@pytest.mark.parametrize(
-    "arguments", [{}, {"a": None}, {"a": "\ud800"}, {"a": b"\x00\xff"}, {"a": object()}, {"a": "x" * 10**6}]
-)
-@pytest.mark.parametrize("value", [None, "", b"\x00\xff" * 10, "\ud800", {"a": object()}, "y" * 10**6])
+@table("arguments", [{}, {"a": None}, {"a": "\ud800"}, {"a": b"\x00\xff"}, {"a": object()}, {"a": "x" * 10**6}])
+@table("value", [None, "", b"\x00\xff" * 10, "\ud800", {"a": object()}, "y" * 10**6])
 def test_no_arguments_and_no_result_make_it_fail(arguments: Any, value: Any, clock: Any) -> None:
     one = session(clock)
     for _ in range(4):
@@ -282,17 +277,16 @@ NOT_FOUND = missing("a.toml")
 ORDER = Tool(name="order", read_only=True)
 
 
-@pytest.mark.parametrize(
+@table(
     "failure",
     [NOT_FOUND, TypeError("not a number: `x`"), ValueError("url must be absolute"), RuntimeError("Unknown tool: open")],
-    ids=["not found", "exception", "invalid", "unknown tool"],
 )
 def test_a_call_that_cannot_work_is_refused_at_once(failure: Exception, clock: Any) -> None:
     one = session(clock)
     assert said(one, *[("open", {"path": "a"}, failure)] * 3) == [None, *["loops.unrepaired"] * 2]
 
 
-@pytest.mark.parametrize(
+@table(
     "failure",
     [TimeoutError("timed out"), ConnectionRefusedError("refused"), PermissionError("no"), RuntimeError("exit code 1")],
 )
@@ -300,7 +294,7 @@ def test_a_call_that_may_work_the_next_time_is_not(failure: Exception, clock: An
     assert said(session(clock), *[("open", {"path": "a"}, failure)] * 2) == [None, None]
 
 
-@pytest.mark.parametrize(
+@table(
     ("between", "code"),
     [
         (("write", {"path": "a"}, "ok"), None),
@@ -309,7 +303,6 @@ def test_a_call_that_may_work_the_next_time_is_not(failure: Exception, clock: An
         (("write", {"path": "/"}, RuntimeError("Unknown tool: write")), "loops.unrepaired"),
         (("order", {"id": 1}, "sent"), "loops.unrepaired"),
     ],
-    ids=["work", "work that may have been done", "half of it", "no tool", "a look"],
 )
 def test_work_that_may_have_helped_lets_a_failed_call_run_again(between: Call, code: str | None, clock: Any) -> None:
     one = session(clock, tools=[ORDER, Tool(name="open", read_only=True)])
@@ -321,7 +314,7 @@ STALE = RuntimeError("Ref e12 not found in the current page snapshot")
 ABSENT = RuntimeError("HTTP 404: no order A1")
 
 
-@pytest.mark.parametrize(
+@table(
     ("calls", "heard"),
     [
         ([("click", {"ref": "e12"}, STALE), ("order", {}, "[e12] Pay"), ("click", {"ref": "e12"}, "ok")], [None] * 3),
@@ -347,7 +340,6 @@ ABSENT = RuntimeError("HTTP 404: no order A1")
             [None] * 3,
         ),
     ],
-    ids=["a look renews what is shown", "but not an argument", "just made", "but only once", "one tool for all"],
 )
 def test_what_may_have_helped_a_failed_call_lets_it_run_again(
     calls: list[Call], heard: list[str | None], clock: Any
@@ -362,7 +354,7 @@ def test_what_was_made_long_before_does_not_help_a_failed_call(clock: Any) -> No
     assert said(one, *[("get", {"id": "A1"}, ABSENT)] * 2) == [None, "loops.unrepaired"]
 
 
-@pytest.mark.parametrize(
+@table(
     ("failed", "failure"),
     [("import x", ModuleNotFoundError("No module named 'x'")), ("x.y", AttributeError("x has no attribute `y`"))],
 )
@@ -381,10 +373,9 @@ WAITING = {"state": "pending"}
 SLEEPY = {"command": "sleep 60; gh run view 7"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "arguments", "value"),
     [("get_export", {"id": 9}, WAITING), ("bash", SLEEPY, "7 of 9"), ("check_build", {"id": 9}, "7 of 9")],
-    ids=["by its result", "by its arguments", "by its name"],
 )
 def test_who_waits_is_recognised_and_never_blocked(tool: str, arguments: Any, value: Any, clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops())
@@ -392,7 +383,7 @@ def test_who_waits_is_recognised_and_never_blocked(tool: str, arguments: Any, va
     assert heard == [None] * 3 + ["nudge loops.wait"] * 6
 
 
-@pytest.mark.parametrize(
+@table(
     "command",
     [
         "kubectl -n shop get pods",
@@ -401,7 +392,7 @@ def test_who_waits_is_recognised_and_never_blocked(tool: str, arguments: Any, va
         ["aws", "--region", "r", "ec2", "describe-instances"],
     ],
 )
-@pytest.mark.parametrize("value", ["7 of 9", missing("web")], ids=["answered", "failed"])
+@table("value", ["7 of 9", missing("web")])
 def test_a_command_that_looks_elsewhere_polls_wherever_its_verb_stands(command: Any, value: Any, clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops())
     heard = said(one, *[("bash", {"command": command}, value)] * 9)
@@ -415,9 +406,7 @@ def test_a_command_that_polls_with_the_time_of_day_polls(clock: Any) -> None:
     assert said(session(clock), *calls) == [None] * 9
 
 
-@pytest.mark.parametrize(
-    "command", ["kubectl -n status apply -f x", "git -C app status", "pytest -k wait", "cat status"]
-)
+@table("command", ["kubectl -n status apply -f x", "git -C app status", "pytest -k wait", "cat status"])
 def test_an_ordinary_command_made_again_and_again_is_refused(command: str, clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops())
     assert None not in said(one, *[("bash", {"command": command}, "as before")] * 5)[2:]
@@ -438,7 +427,7 @@ def test_a_service_that_is_down_is_told_and_left_to_retries(clock: Any) -> None:
     assert heard == [None] * 3 + ["nudge loops.same_error"] * 6
 
 
-@pytest.mark.parametrize("news", [0, 1], ids=["nothing new", "news"])
+@table("news", [0, 1])
 def test_an_acting_tool_is_in_no_loop_while_a_look_shows_something_new(news: int, clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops(), tools=[ORDER])
     heard = []
@@ -462,7 +451,7 @@ def test_what_still_runs_may_help_a_failed_call(clock: Any) -> None:
     one.complete(build, "built")
 
 
-@pytest.mark.parametrize("nothing", ["0 replacements", {"replacements": 0}, "a.py is unchanged"])
+@table("nothing", ["0 replacements", {"replacements": 0}, "a.py is unchanged"])
 def test_an_edit_of_nothing_is_told_of_and_refuses_no_test(nothing: Any, clock: Any) -> None:
     red: Call = ("test", {}, RuntimeError("1 failed: test_total"))
 
@@ -499,7 +488,7 @@ def churn(
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     ("loop", "told"),
     [
         (documents(), "nudge loops.volatile_argument"),
@@ -507,7 +496,6 @@ def churn(
         (churn(), "nudge loops.cycle"),
         (churn(made=lambda _: {"size": "s"}, name="srv-%d", said="srv-#"), "nudge loops.cycle"),
     ],
-    ids=["document", "upload", "churn", "ids"],
 )
 def test_work_that_is_in_vain_under_ever_new_names_is_told_of(loop: list[Call], told: str, clock: Any) -> None:
     heard = said(session(clock, Duplicates(rule="evidence", window=20), Loops()), *loop)
@@ -515,7 +503,7 @@ def test_work_that_is_in_vain_under_ever_new_names_is_told_of(loop: list[Call], 
     assert {*heard} == {None, told}
 
 
-@pytest.mark.parametrize(
+@table(
     "honest",
     [
         documents(text=lambda n: f"{LETTER} {n}"),
@@ -600,7 +588,7 @@ def test_who_asks_for_the_next_is_not(clock: Any) -> None:
     assert said(session(clock, tools=[ORDER]), *[("order", {}, n) for n in range(3)]) == [None] * 3
 
 
-@pytest.mark.parametrize("declared", [{}, {"read_only": True, "polling": True}], ids=["may work", "polls"])
+@table("declared", [{}, {"read_only": True, "polling": True}])
 def test_only_who_merely_looks_is_told(declared: dict[str, Any], clock: Any) -> None:
     one = session(clock, tools=[Tool(name="order", **declared)])
     assert said(one, *[("order", {"id": 1}, "sent")] * 2) == [None, None]
@@ -614,7 +602,7 @@ def test_a_cycle_stays_refused_at_whichever_of_its_calls_it_goes_on(clock: Any) 
     assert said(one, ("look", {"at": 9}, "a door"), lap[0]) == [None, None]
 
 
-@pytest.mark.parametrize(
+@table(
     ("answer", "told"),
     [
         ({"ok": False}, None),
@@ -625,7 +613,6 @@ def test_a_cycle_stays_refused_at_whichever_of_its_calls_it_goes_on(clock: Any) 
         ({"error": "out of range"}, "loops.{}"),
         (LookupError("no such user"), "loops.{}"),
     ],
-    ids=str,
 )
 def test_what_may_be_the_answer_to_each_of_many_questions_is_a_scan(answer: Any, told: str | None, clock: Any) -> None:
     alone = [("get_user", {"name": f"{n}{n}"}, answer) for n in range(30)]
@@ -634,7 +621,7 @@ def test_what_may_be_the_answer_to_each_of_many_questions_is_a_scan(answer: Any,
     assert said(session(clock), *two)[6] == (told and told.format("sibling_errors"))
 
 
-@pytest.mark.parametrize(
+@table(
     ("answer", "refused"),
     [
         ({"status": 404, "message": "not found"}, 3),
@@ -642,7 +629,6 @@ def test_what_may_be_the_answer_to_each_of_many_questions_is_a_scan(answer: Any,
         ({"content": [{"type": "text", "text": "no such job"}], "isError": True}, 2),
         (LookupError("no such job"), 2),
     ],
-    ids=str,
 )
 def test_a_thing_that_an_object_says_is_not_there_yet_is_looked_at_once_more(
     answer: Any, refused: int, clock: Any

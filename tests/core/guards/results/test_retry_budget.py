@@ -30,6 +30,7 @@ from guardrails.core.guards.results.retry_budget import TOKEN
 from guardrails.core.records.replay import replay_together
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.tools.tool import Tool
+from tests.tables import table
 
 
 Session = Any
@@ -157,7 +158,7 @@ def test_the_same_tests_run_again_are_no_retry(tenant: Any) -> None:
         session.call("edit", {"file": "a.py"}, ok)
 
 
-@pytest.mark.parametrize("settings", [{"mode": "observe"}, {"mode": "off"}])
+@table("settings", [{"mode": "observe"}, {"mode": "off"}])
 def test_a_budget_that_is_not_enforced_changes_no_envelope(tenant: Any, settings: Any) -> None:
     assert all(one.call("search", {"q": 1}, down).retryable for one in tenant(5, burst=1, **settings))
 

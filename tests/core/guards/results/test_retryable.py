@@ -4,13 +4,12 @@ Whether a failure is worth another try.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Tool
 from guardrails.core.guards.results.retry_words import NEXT
 from guardrails.core.guards.results.retryable import NEVER
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES
+from tests.tables import table
 
 
 class Busy(Exception):  # noqa: N818
@@ -119,7 +118,7 @@ def test_a_call_before_its_wait_is_over_is_refused_with_the_rest_of_it(clock: An
     assert flaky.progress["calls_used"] == 3
 
 
-@pytest.mark.parametrize(("gone", "shown"), [(0.0, "20 s"), (0.001, "20 s"), (0.25, "19.8 s"), (19.999, "0.1 s")])
+@table(("gone", "shown"), [(0.0, "20 s"), (0.001, "20 s"), (0.25, "19.8 s"), (19.999, "0.1 s")])
 def test_a_wait_is_told_in_tenths_that_are_never_too_short(gone: float, shown: str, clock: Any) -> None:
     busy = session(clock)
     busy.call("search", {"q": 1}, fails(Busy(**{"retry-after": "20"})))
@@ -142,8 +141,8 @@ def test_waits_that_are_refused_are_no_strikes(clock: Any) -> None:
     assert not flaky.exhausted
 
 
-@pytest.mark.parametrize("kind", ERROR_TYPES)
-@pytest.mark.parametrize("declared", [None, True, False])
+@table("kind", ERROR_TYPES)
+@table("declared", [None, True, False])
 def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
     kind: Any, declared: bool | None, clock: Any
 ) -> None:
@@ -158,7 +157,7 @@ def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
         assert bool(envelope.retryable_after_correction) is (expected in ("fix_arguments", "fix_precondition"))
 
 
-@pytest.mark.parametrize(
+@table(
     "error",
     [
         PermissionError("no"),
@@ -228,8 +227,8 @@ def test_a_success_is_left_as_it_is(clock: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("merged", [False, True])
+@table("shared", [False, True])
+@table("merged", [False, True])
 def test_no_repeat_is_advised_after_the_call_that_used_up_a_limit(clock: Any, *, shared: bool, merged: bool) -> None:
     budget = [Budget(max_calls=2)]
     scopes = {"tenant": budget} if shared else {}

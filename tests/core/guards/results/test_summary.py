@@ -7,8 +7,6 @@ import json
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +14,7 @@ from guardrails import Budget, Envelope, Policy, Summary, Truncate
 from guardrails.core.guards.results.summary import MAX_SUMMARY, summarise
 from guardrails.core.text.signature import sign
 from guardrails.core.values.types import ToolCall
+from tests.tables import table
 
 
 def shown(value: Any, arguments: Any, *guards: Any, clock: Any = lambda: 0.0) -> dict[str, Any]:
@@ -42,7 +41,7 @@ def test_a8_an_error_says_what_was_asked_too(clock: Any) -> None:
     assert "is_complete" not in read
 
 
-@pytest.mark.parametrize(
+@table(
     ("value", "total", "complete"),
     [
         ([], 0, True),
@@ -71,7 +70,7 @@ def test_a1_matches_are_counted_and_a_page_is_not_complete(value: Any, total: in
         assert any(word in read["next_action_hint"] for word in ("more", " of ", "cut"))
 
 
-@pytest.mark.parametrize(("found", "words"), [(0, "No matches."), (1, "Found 1 match."), (7, "Found 7 matches.")])
+@table(("found", "words"), [(0, "No matches."), (1, "Found 1 match."), (7, "Found 7 matches.")])
 def test_a1_the_next_step_says_how_many_were_found(found: int, words: str) -> None:
     assert shown(list(range(found)), {})["next_action_hint"].startswith(words)
 
@@ -144,7 +143,7 @@ def test_a_summary_is_at_most_1_kb_of_json_whatever_the_arguments(arguments: Any
     assert len(text.encode()) - len('{"status":"success","query_summary":,"result":1}') <= MAX_SUMMARY + 16
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "change"),
     [
         ({"city": "Tokyo", "page": 1}, lambda given: given.pop("city")),
@@ -152,7 +151,6 @@ def test_a_summary_is_at_most_1_kb_of_json_whatever_the_arguments(arguments: Any
         ({"city": "Tokyo", "text": "x" * 300}, lambda given: given.clear()),
         ({"city": "Tokyo", "day": object()}, lambda given: given.clear()),
     ],
-    ids=["flat", "nested", "long", "unsigned"],
 )
 def test_the_echo_is_what_was_asked_though_the_tool_changes_its_arguments(arguments: Any, change: Any) -> None:
     expected = Policy([Summary()]).session("a").call("t", copy.deepcopy(arguments), lambda *_: 1).query_summary

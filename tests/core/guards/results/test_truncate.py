@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Envelope, Guard, Policy, Rule, Summary, Truncate, guard
+from tests.tables import table
 
 
 def shown(value: Any, *guards: Any, **settings: Any) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def test_the_hint_says_how_much_is_there_and_what_to_ask_for() -> None:
     )
 
 
-@pytest.mark.parametrize("form", ["nested", "merged"])
+@table("form", ["nested", "merged"])
 def test_a_cut_result_says_so_in_both_forms(form: Any) -> None:
     read = shown({"rows": "x" * 70_000}, Truncate(), envelope=form)
     assert read["is_complete"] is False
@@ -78,7 +79,7 @@ def test_each_tool_may_have_its_own_limit() -> None:
     assert len(shown("x" * 1_000, Truncate(), rules=rules)["result"]) <= 300
 
 
-@pytest.mark.parametrize("mode", ["observe", "off"])
+@table("mode", ["observe", "off"])
 def test_where_it_is_not_enforced_a_result_is_whole(mode: Any) -> None:
     assert shown("x" * 100_000, Truncate(mode=mode)) == {
         "status": "success",

@@ -7,13 +7,12 @@ import time
 
 from typing import Any
 
-import pytest
-
 from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
 from guardrails.core.guards.results.retryable import AMBIGUOUS
 from guardrails.core.records.replay import replay
 from guardrails.core.repetition.tool_names import once
 from guardrails.core.values.types import Outcome
+from tests.tables import table
 
 
 READERS = [
@@ -48,14 +47,14 @@ def said(tool: Tool, error: object) -> Any:
     return session.complete(session.decide(tool.name, {"a": 1}), error)
 
 
-@pytest.mark.parametrize("error", [TimeoutError("late"), ConnectionError("connection reset by peer")])
-@pytest.mark.parametrize("name", READERS)
+@table("error", [TimeoutError("late"), ConnectionError("connection reset by peer")])
+@table("name", READERS)
 def test_what_only_looks_or_may_be_no_more_is_tried_again(name: str, error: Exception) -> None:
     assert said(Tool(name=name), error).retryable is True
 
 
-@pytest.mark.parametrize("error", [TimeoutError("late"), ConnectionError("connection reset by peer")])
-@pytest.mark.parametrize("name", ACTORS)
+@table("error", [TimeoutError("late"), ConnectionError("connection reset by peer")])
+@table("name", ACTORS)
 def test_what_acts_by_its_name_is_checked_first(name: str, error: Exception) -> None:
     envelope = said(Tool(name=name), error)
     assert (envelope.retryable, envelope.next_action, envelope.max_retries_remaining) == (False, "ask_user", 0)
@@ -63,7 +62,7 @@ def test_what_acts_by_its_name_is_checked_first(name: str, error: Exception) -> 
     assert "again" not in (envelope.next_action_hint or "").partition("before")[0]
 
 
-@pytest.mark.parametrize(
+@table(
     ("declared", "retryable"),
     [
         ({"idempotent": True}, True),
@@ -94,7 +93,7 @@ def test_what_a_person_has_to_approve_acts_whatever_its_name() -> None:
     assert Policy([Retryable()]).session("s").call("launch", {}, late).retryable is True
 
 
-@pytest.mark.parametrize("name", ["search_and_filter", "get_next_page", "list_or_page"])
+@table("name", ["search_and_filter", "get_next_page", "list_or_page"])
 def test_a_rule_that_only_doubts_a_look_leaves_it_one(name: str) -> None:
     policy = Policy.load("default")
     session = policy.session("s")
@@ -102,7 +101,7 @@ def test_a_rule_that_only_doubts_a_look_leaves_it_one(name: str) -> None:
     assert session.complete(session.decide(name, {}), TimeoutError("late")).retryable is True
 
 
-@pytest.mark.parametrize("kind", sorted(AMBIGUOUS))
+@table("kind", sorted(AMBIGUOUS))
 def test_every_kind_of_unknown_outcome_is_told(kind: Any) -> None:
     from guardrails import Outcome
 
@@ -127,7 +126,7 @@ def test_a_tool_out_of_time_is_told_so_in_both_worlds() -> None:
         assert asyncio.run(session.acall(tool, {"n": 2}, slow)).retryable is retryable
 
 
-@pytest.mark.parametrize(
+@table(
     ("message", "unknown"),
     [
         ("The user doesn't want to proceed with this tool use.", False),
@@ -158,7 +157,7 @@ def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
     assert session.call("send_email", {}, lambda tool, arguments: "sent").ok
 
 
-@pytest.mark.parametrize("tool", ["send_email", "search_hotels"])
+@table("tool", ["send_email", "search_hotels"])
 def test_a_call_that_nobody_ended_is_told_when_it_is_made_again(tool: str) -> None:
     now, sink = [1_800_000_000.0], MemorySink()
     policy = Policy([Retryable(), Approve(tools=("pay_*",), expires=60.0)])

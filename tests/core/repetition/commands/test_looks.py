@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from hypothesis import given
@@ -27,6 +26,7 @@ from guardrails.core.repetition.commands.programs import (
     TASKS,
 )
 from guardrails.core.repetition.commands.verbs import is_live
+from tests.tables import table
 
 
 KNOWN: dict[str, list[str]] = yaml.safe_load((Path(__file__).parents[1] / "commands.yaml").read_text())
@@ -46,12 +46,12 @@ def wrong(cases: list[tuple[str, bool]], changed: Callable[[str], str]) -> list[
     return [changed(command) for command, expected in cases if script_waits(changed(command)) is not expected]
 
 
-@pytest.mark.parametrize(("command", "expected"), CASES, ids=[repr(command) for command, _ in CASES])
+@table(("command", "expected"), CASES)
 def test_who_waits_is_told_from_the_command(command: str, expected: bool) -> None:
     assert script_waits(command) is expected
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@table("shell", SHELLS)
 def test_a_shell_that_is_given_a_command_is_that_command(shell: str) -> None:
     assert wrong(CASES, lambda command: f"{shell} {shlex.quote(command)}") == []
     assert [command for command, expected in CASES if words_wait([*shell.split(), command]) is not expected] == []
@@ -66,32 +66,30 @@ def test_a_list_of_words_is_read_like_their_text() -> None:
     assert [command for command, expected in PLAIN if words_wait(shlex.split(command)) is not expected] == []
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+@table("wrapper", WRAPPERS)
 def test_a_wrapper_is_seen_through(wrapper: str) -> None:
     assert wrong(PLAIN, lambda command: f"{wrapper} {command}") == []
 
 
-@pytest.mark.parametrize("option", OPTIONS)
+@table("option", OPTIONS)
 def test_options_before_the_verb_make_no_difference(option: str) -> None:
     assert len(CALLED) > 100
     assert wrong(CALLED, lambda command: command.replace(" ", f" {option} ", 1)) == []
 
 
-@pytest.mark.parametrize("folder", ["/usr/local/bin/", "~/bin/", "./bin/"])
+@table("folder", ["/usr/local/bin/", "~/bin/", "./bin/"])
 def test_the_folder_of_a_known_program_makes_no_difference(folder: str) -> None:
     assert wrong(CALLED, lambda command: folder + command) == []
 
 
-@pytest.mark.parametrize(
-    "verb", ["get", "list", "describe", "show", "status", "ps", "logs", "wait", "events", "inspect"]
-)
+@table("verb", ["get", "list", "describe", "show", "status", "ps", "logs", "wait", "events", "inspect"])
 def test_a_verb_is_enough_for_a_program_that_nobody_has_heard_of(verb: str) -> None:
     assert script_waits(f"zorble {verb} thing-7")
     assert script_waits(f"zorble -p prod --zone=a things {verb} 7 | jq .state")
     assert not script_waits(f"zorble things delete {verb}")
 
 
-@pytest.mark.parametrize("word", ["status", "logs", "get", "list"])
+@table("word", ["status", "logs", "get", "list"])
 def test_programs_for_files_and_builds_take_names_for_no_verbs(word: str) -> None:
     # These two run what they are given.
     programs = sorted((FILES | BUILDS) - {"trap", "fd"})
@@ -99,7 +97,7 @@ def test_programs_for_files_and_builds_take_names_for_no_verbs(word: str) -> Non
     assert [program for program in programs if script_waits(f"sudo {program} -x src/{word} {word}")] == []
 
 
-@pytest.mark.parametrize("script", ["./tool", "bash tool.sh", "python3 tool.py", "node bin/tool.js", "make", "npm run"])
+@table("script", ["./tool", "bash tool.sh", "python3 tool.py", "node bin/tool.js", "make", "npm run"])
 def test_a_script_of_the_project_is_believed_what_leaves_no_doubt(script: str) -> None:
     assert script_waits(f"{script} status")
     assert script_waits(f"{script} wait")
@@ -107,7 +105,7 @@ def test_a_script_of_the_project_is_believed_what_leaves_no_doubt(script: str) -
     assert not script_waits(f"{script} build")
 
 
-@pytest.mark.parametrize(
+@table(
     ("address", "expected"),
     [
         ("http://localhost:8080/healthz", True),
@@ -140,7 +138,7 @@ def test_any_text_is_read(parts: list[str], glue: str) -> None:
     assert words_wait(parts) in (True, False)
 
 
-@pytest.mark.parametrize("piece", ["sudo ", "exec a ", "find -exec ", "bash -c ", "ssh h ", "watchful -- ", "xargs "])
+@table("piece", ["sudo ", "exec a ", "find -exec ", "bash -c ", "ssh h ", "watchful -- ", "xargs "])
 def test_commands_in_commands_are_followed_only_so_far(piece: str) -> None:
     assert not script_waits(piece * 2_000 + "kubectl get pods")
 

@@ -4,13 +4,12 @@ Who waits, by name and arguments, and whom finding nothing pleases (MISSION A12)
 
 from typing import Any
 
-import pytest
-
 from guardrails.core.repetition.commands.waiting import HEAD, inspects, sleeps, waits, waits_itself
 from guardrails.core.values.types import ToolCall
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "expected"),
     [("job_status", True), ("check_build", True), ("TaskOutput", True), ("write_stdin", True), ("get_export", False)],
 )
@@ -18,7 +17,7 @@ def test_a_tool_that_waits_is_known_by_its_name(tool: str, expected: bool) -> No
     assert waits(tool) is expected
 
 
-@pytest.mark.parametrize(
+@table(
     ("arguments", "expected"),
     [
         ({"command": "sleep 30; tail -1 build.log"}, True),
@@ -46,7 +45,7 @@ def test_a_command_that_sleeps_before_it_looks_waits(arguments: Any, expected: b
 POLL = "kubectl -n shop get pods"
 
 
-@pytest.mark.parametrize(
+@table(
     ("tool", "arguments", "expected"),
     [
         ("exec_command", {"cmd": POLL, "workdir": "/srv"}, True),
@@ -96,14 +95,12 @@ def test_a_command_is_found_in_the_arguments_that_hold_one(tool: str, arguments:
     assert sleeps(arguments, tool) is expected
 
 
-@pytest.mark.parametrize(
-    ("tool", "expected"), [("lint_file", True), ("mcp__ide__getDiagnostics", True), ("list_issues", False)]
-)
+@table(("tool", "expected"), [("lint_file", True), ("mcp__ide__getDiagnostics", True), ("list_issues", False)])
 def test_a_tool_that_looks_for_faults_is_known_by_its_name(tool: str, expected: bool) -> None:
     assert inspects(tool) is expected
 
 
-@pytest.mark.parametrize(("command", "expected"), [("sleep 30", True), ("cat notes.md", False)])
+@table(("command", "expected"), [("sleep 30", True), ("cat notes.md", False)])
 def test_whether_a_call_waits_is_found_out_once(command: str, expected: bool) -> None:
     call = ToolCall("run", {"command": command}, "call_1", None, 7)
     assert waits_itself(call) is expected

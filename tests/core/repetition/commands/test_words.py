@@ -4,13 +4,12 @@ A command split into the words of each simple command in it.
 
 import shlex
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.repetition.commands.looks import script_waits
 from guardrails.core.repetition.commands.words import Pipeline, pipelines
+from tests.tables import table
 
 
 CASES: list[tuple[str, list[Pipeline]]] = [
@@ -48,7 +47,7 @@ CASES: list[tuple[str, list[Pipeline]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), CASES, ids=[repr(text) for text, _ in CASES])
+@table(("text", "expected"), CASES)
 def test_a_command_is_split_as_a_shell_would(text: str, expected: list[Pipeline]) -> None:
     assert pipelines(text) == expected
 
@@ -65,7 +64,7 @@ def test_any_text_is_split_and_no_word_is_made_up(text: str) -> None:
         assert sum(map(len, words)) <= len(text)
 
 
-@pytest.mark.parametrize("program", ["bash", "sudo bash -s", "/bin/sh", "python3 -", "node"])
+@table("program", ["bash", "sudo bash -s", "/bin/sh", "python3 -", "node"])
 def test_a_program_that_runs_what_it_reads_is_given_the_text(program: str) -> None:
     found = pipelines(f"{program} <<'E'\nx 'y\nE\nz")
     assert [stages[-1][-1] for stages in found] == [program.rsplit(maxsplit=1)[-1], "x 'y\n", "z"]
