@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.mcp.proxy.chains import STDIO, bridged, http_server, http_tap
 from tests.mcp.proxy.lines import tap
 from tests.mcp.proxy.published import script
