@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails import Policy
 from guardrails.cli import app
+from tests.tables import table
 
 
 SAME = [{"rows": 1}, {"rows": 1}, {"rows": 2}]
@@ -150,8 +151,8 @@ def test_a_file_that_is_there_is_never_replaced_unless_that_is_said(tmp_path: Pa
     assert path.read_text().startswith("# Written by")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+@table(
+    "arguments, code, says",
     [
         (["nosuch.jsonl"], 2, "nosuch.jsonl"),
         (["-"], 2, "name a file"),
@@ -160,7 +161,6 @@ def test_a_file_that_is_there_is_never_replaced_unless_that_is_said(tmp_path: Pa
         (["calls.jsonl", "-o", "nosuch/policy.yaml"], 2, "no folder `nosuch`"),
         (["-o", "nosuch/policy.yaml"], 2, "no folder `nosuch`"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_done_is_said_and_nothing_is_written(
     arguments: list[str], code: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

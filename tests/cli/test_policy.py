@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails import Policy
 from guardrails.cli import app
+from tests.tables import table
 
 
 POLICIES = Path(__file__).parents[2] / "policies"
@@ -47,7 +48,7 @@ def write(tmp_path: Path) -> Any:
     return put
 
 
-@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+@table("name", ["default", "strict", "observe"])
 def test_a_shipped_policy_has_no_mistakes_by_file_and_by_name(name: str) -> None:
     file = str(POLICIES / f"{name}.yaml")
     checked = guardrails("policy", "check", file, name)
@@ -187,7 +188,7 @@ def test_the_schema_beside_the_policies_is_current() -> None:
     assert current, "run: guardrails policy schema -o policies/policy.schema.json"
 
 
-@pytest.mark.parametrize("file", sorted(POLICIES.glob("*.yaml")), ids=lambda file: file.stem)
+@table("file", sorted(POLICIES.glob("*.yaml")))
 def test_a_shipped_policy_names_the_schema_for_editors(file: Path) -> None:
     assert file.read_text().startswith("# yaml-language-server: $schema=./policy.schema.json\n")
 
@@ -227,7 +228,7 @@ def test_a_chain_is_data_for_another_program(write: Any) -> None:
     assert said["prices"] == {"small": {"input_mtok": 0.5, "output_mtok": 2.0}}
 
 
-@pytest.mark.parametrize(("text", "code"), [(MISTAKEN, 1), (None, 2)])
+@table("text, code", [(MISTAKEN, 1), (None, 2)])
 def test_a_policy_that_cannot_be_used_is_not_shown(write: Any, tmp_path: Path, text: str | None, code: int) -> None:
     file = str(tmp_path / "none.yaml") if text is None else write("bad.yaml", text)
     shown = guardrails("policy", "show", file)

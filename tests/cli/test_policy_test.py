@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
 from guardrails.core.commands.grammar.syntax import _language
+from tests.tables import table
 
 
 POLICY = "version: 1\nbudget: {max_calls: 2}\n"
@@ -49,7 +50,7 @@ def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("names", [[], ["default"], ["strict"], ["observe"]])
+@table("names", [[], ["default"], ["strict"], ["observe"]])
 def test_the_shipped_policies_pass_their_cases(names: list[str]) -> None:
     tested = guardrails(*names)
     assert (tested.exit_code, tested.stderr) == (0, "")
@@ -75,7 +76,7 @@ def test_a_failed_case_is_one_line_and_exit_code_1() -> None:
 
 
 @pytest.mark.usefixtures("team")
-@pytest.mark.parametrize(("text", "told"), [("two", "1 case, 1 passed\n"), ("REFUSED", "1 case, 1 passed\n")])
+@table("text, told", [("two", "1 case, 1 passed\n"), ("REFUSED", "1 case, 1 passed\n")])
 def test_cases_are_chosen_by_a_part_of_their_name(text: str, told: str) -> None:
     tested = guardrails("team.yaml", "-k", text)
     assert (tested.exit_code, tested.stdout) == (0, told)
@@ -92,8 +93,8 @@ def test_the_result_is_data_for_another_program() -> None:
 
 
 @pytest.mark.usefixtures("team")
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+@table(
+    "arguments, code, said",
     [
         (["nope"], 2, "no policy named `nope`"),
         (["./nope.yaml"], 2, "no policy file `nope.yaml`"),

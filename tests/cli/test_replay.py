@@ -18,6 +18,7 @@ from guardrails import Policy
 from guardrails.cli import app
 from guardrails.sinks import JsonLines
 from tests.pages import document
+from tests.tables import table
 
 
 def replay(*arguments: str | Path) -> Result:
@@ -190,8 +191,8 @@ def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
     assert "2 without a recorded result" in replay("default", records).stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@table(
+    "arguments, said",
     [
         (["nowhere", "FILE"], "no policy named `nowhere`"),
         (["./nowhere.yaml", "FILE"], "no policy file"),

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from guardrails import Budget, Policy, Retryable, Summary, Tool, Truncate, Validation
 from guardrails.cli import app
 from tests.pages import document
+from tests.tables import table
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -123,8 +124,8 @@ def test_a_policy_of_ones_own_is_extended_from_where_the_file_stands(records: Pa
     assert policy.chain.rules[0].match == ("search",)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@table(
+    "arguments, said",
     [
         (["missing.jsonl"], "no file or folder `missing.jsonl`"),
         (["RECORDS", "-o", "x.yaml"], "`--output` goes with `--suggest`"),

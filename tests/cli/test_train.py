@@ -19,6 +19,7 @@ from guardrails.core.retries.model_format import MAX_BYTES
 from guardrails.policy.model_files import read_model
 from tests.offline.learning.faulty_tools import play
 from tests.pages import document
+from tests.tables import table
 
 
 def run(*arguments: str | Path) -> Result:
@@ -81,8 +82,8 @@ def test_a_policy_says_what_decisions_cost(log: Path, tmp_path: Path) -> None:
     assert json.loads(result.stdout)["verdict"]["new"]["value"] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
+@table(
+    "arguments, said",
     [
         (["train", "nowhere", "-o", "m.json"], "no file or folder `nowhere`"),
         (["train", ".", "-o", "m.json", "--master", "local[2]"], "goes with `--engine spark`"),

@@ -18,6 +18,7 @@ from guardrails.offline.learning.extract import extract
 from guardrails.offline.quality.run import count_files
 from guardrails.offline.readers.inputs import inputs
 from guardrails.sinks import JsonLines
+from tests.tables import table
 
 
 ALWAYS = Policy([Duplicates(window=5), Budget(max_calls=400)], name="always")
@@ -78,7 +79,7 @@ def test_checkpoints_are_the_session_that_the_last_of_them_is(checkpoints: list[
     assert not any("copies" in notice for notice in alone.notices)
 
 
-@pytest.mark.parametrize("many", [3, 20])
+@table("many", [3, 20])
 def test_a_copy_in_any_form_and_number_counts_once(folder: Path, many: int) -> None:
     alone = figures(judged(write(folder / "a.jsonl", lines(60))))
     for number in range(many):

@@ -2,17 +2,16 @@
 How one decision adds to the figures.
 """
 
-import pytest
-
 from guardrails.core.engine.decision import Decision
 from guardrails.core.values.types import Nudge, ToolCall
 from guardrails.offline.judge.counting import ALLOWED, count_denied, count_denied_without_cap, count_observed, said_of
 from guardrails.offline.judge.evidence import Worth
 from guardrails.offline.judge.result import Tally
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
-    ("code", "worth", "row"),
+@table(
+    "code, worth, row",
     [
         ("duplicates.window", "new", "wrong"),
         ("loops.cycle", "new", "wrong"),

@@ -2,13 +2,12 @@
 What a recorded call really brought.
 """
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.offline.judge.evidence import CUT, WINDOW, Past, evidence_of
 from guardrails.offline.readers import RecordedCall
+from tests.tables import table
 
 
 def call(**said: object) -> RecordedCall:
@@ -33,7 +32,7 @@ def test_what_cannot_be_signed_is_never_a_repeat() -> None:
     assert [past.add(None, 1), past.add(None, 1)] == ["new", "new"]
 
 
-@pytest.mark.parametrize(("between", "worth"), [(WINDOW - 1, "second"), (WINDOW, "new")])
+@table("between, worth", [(WINDOW - 1, "second"), (WINDOW, "new")])
 def test_only_the_last_twenty_calls_count(between: int, worth: str) -> None:
     past = Past()
     past.add(7, 1)
@@ -87,6 +86,6 @@ def test_a_failure_without_a_text_is_told_by_its_kind() -> None:
     assert timeouts[0] == timeouts[1] != evidence_of(call(error_type="auth"), True)
 
 
-@pytest.mark.parametrize("said", [{"has_result": False, "result": "x"}, {"result": None}])
+@table("said", [{"has_result": False, "result": "x"}, {"result": None}])
 def test_without_a_result_there_is_no_evidence(said: dict[str, object]) -> None:
     assert evidence_of(call(**said), False) is None

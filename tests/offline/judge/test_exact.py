@@ -28,6 +28,7 @@ from guardrails.core.values.types import ToolCall
 from guardrails.offline.judge.exact import SHOWN, Exactness, replayed
 from guardrails.offline.readers.inputs import Input, inputs
 from guardrails.sinks import JsonLines
+from tests.tables import table
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_each_life_of_a_name_is_replayed_by_itself(records: Path, clock: Any) ->
     assert (found.same, found.sessions, found.calls) == (True, 2, 6)
 
 
-@pytest.mark.parametrize("number", ['"1"', "-1", "1.5", str(2**70)])
+@table("number", ['"1"', "-1", "1.5", str(2**70)])
 def test_an_event_without_a_number_is_none_of_ours(records: Path, number: str) -> None:
     line = f'{{"schema_version": 1, "event": "call", "session_id": "x", "n": {number}, "ts_ms": 0}}\n'
     records.write_text(records.read_text() + line)
@@ -133,7 +134,7 @@ def test_a_child_is_replayed_with_what_its_parent_held_for_it(tmp_path: Path, cl
     assert (found.same, found.first, found.sessions, found.calls) == (True, [], 2, 5)
 
 
-@pytest.mark.parametrize("text", ["", "hello\n", '{"session_id": "s", "tool": "a", "arguments": {}}\n'])
+@table("text", ["", "hello\n", '{"session_id": "s", "tool": "a", "arguments": {}}\n'])
 def test_a_file_without_records_of_ours_is_a_wrong_use(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.jsonl").write_text(text)
     with pytest.raises(SessionError, match="holds no records of this library"):
@@ -186,8 +187,8 @@ def test_guards_that_need_what_was_erased_are_named(tmp_path: Path, clock: Any) 
         assert found.same is (kept == "full")
 
 
-@pytest.mark.parametrize(
-    ("declared", "codes"),
+@table(
+    "declared, codes",
     [
         ({"stable": True}, [None, "duplicates.stable"]),
         ({"polling": True}, [None, None]),
@@ -205,6 +206,7 @@ def test_what_code_declared_of_a_tool_is_in_the_records(
     The policy file knows nothing of it; the records alone decide alike.
     """
     path = tmp_path / "records.jsonl"
+    path.unlink(missing_ok=True)
 
     def policy() -> Policy:
         return Policy([ToolFilter(), Budget(max_cost_usd=0.5), Retryable(), Duplicates(rule="evidence")])

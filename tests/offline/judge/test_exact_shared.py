@@ -12,6 +12,7 @@ import pytest
 from guardrails import Budget, JsonLines, Policy, Rate, Rule
 from guardrails.offline.judge.exact import Exactness, replayed
 from guardrails.offline.readers.inputs import inputs
+from tests.tables import table
 
 
 def policy(calls: int = 3) -> Policy:
@@ -74,7 +75,7 @@ def test_a_policy_without_the_scope_is_told(files: list[Path]) -> None:
     assert "is in a scope `user`, which the policy does not have" in found.first[0].recorded
 
 
-@pytest.mark.parametrize("wrong", [5, [1], {"user": 5}, {"user": ["u1", [], 1, 2]}, {"user": ["u1", "", "x", 2]}])
+@table("wrong", [5, [1], {"user": 5}, {"user": ["u1", [], 1, 2]}, {"user": ["u1", "", "x", 2]}])
 def test_a_mark_that_is_no_good_is_told_and_nothing_breaks(files: list[Path], wrong: Any) -> None:
     lines = files[0].read_text().splitlines()
     record = json.loads(lines[0])

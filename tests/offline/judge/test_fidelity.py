@@ -27,6 +27,7 @@ from guardrails.offline.readers.inputs import inputs
 from guardrails.offline.readers.transcripts.own_records import OwnRecords
 from guardrails.session.session import Session
 from guardrails.sinks import JsonLines, MemorySink
+from tests.tables import table
 
 
 def policy() -> Policy:
@@ -192,8 +193,8 @@ def test_what_the_records_say_of_tools_that_code_declared_is_believed(tmp_path: 
     assert replayed(own, inputs([str(path)])).same
 
 
-@pytest.mark.parametrize(
-    ("charge", "closes"),
+@table(
+    "charge, closes",
     [
         ({"model": "no-such-model", "usage": {"prompt_tokens": 100}}, True),
         ({"model": "gpt-5-mini"}, True),
@@ -201,11 +202,12 @@ def test_what_the_records_say_of_tools_that_code_declared_is_believed(tmp_path: 
         ({"model": "no-such-model", "usage": {"prompt_tokens": 0}}, False),
     ],
 )
-@pytest.mark.parametrize("on_unpriced", ["deny", "warn"])
+@table("on_unpriced", ["deny", "warn"])
 def test_a_response_of_unknown_price_ends_a_session_for_the_judge_as_it_did(
     on_unpriced: Any, charge: dict[str, Any], closes: bool, tmp_path: Path, clock: Any
 ) -> None:
     path, own = tmp_path / "records.jsonl", Policy([Budget(max_cost_usd=0.5, on_unpriced=on_unpriced)])
+    path.unlink(missing_ok=True)
     codes: list[str | None] = []
     with JsonLines(path) as sink:
         session = own.session("s", records=sink, clock=clock, on_decision=lambda decision: codes.append(decision.code))

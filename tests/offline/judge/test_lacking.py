@@ -4,14 +4,13 @@ What transcripts lack, and what is not judged for it.
 
 from collections.abc import Callable
 
-import pytest
-
 from guardrails import Budget, Denials, Duplicates, Loops, Policy, Rate
 from guardrails.core.engine.plan import Rule
 from guardrails.core.guards.base import Guard
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.readers import RecordedCall
 from tests.offline.judging import judged
+from tests.tables import table
 
 
 Calls = Callable[..., list[RecordedCall]]
@@ -62,8 +61,8 @@ def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
     assert judge.judgement().not_judged == {"scopes.user": "no transcript says whose a session is"}
 
 
-@pytest.mark.parametrize(
-    ("guards", "does"),
+@table(
+    "guards, does",
     [
         ([Loops(), Denials()], "`loops` sees calls one by one, and `denials` is left out"),
         ([Loops()], "`loops` sees calls one by one"),

@@ -2,12 +2,11 @@
 What of a chain a transcript can judge.
 """
 
-import pytest
-
 from guardrails import Budget, Denials, Duplicates, Growth, Loops, Policy, Rate, Retryable, Summary, Truncate
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
 from guardrails.offline.judge.lens import MAX_PLANS, lens
+from tests.tables import table
 
 
 FULL = Policy(
@@ -40,8 +39,8 @@ def names(chain: Chain) -> list[str]:
     return [guard.name for guard in chain]
 
 
-@pytest.mark.parametrize(
-    ("timed", "turned", "left"),
+@table(
+    "timed, turned, left",
     [
         (True, True, ["budget", "growth", "rate", "denials", "duplicates", "retryable"]),
         (True, False, ["budget", "growth", "rate", "duplicates", "retryable"]),

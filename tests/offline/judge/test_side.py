@@ -2,8 +2,6 @@
 One recorded session as events of the engine.
 """
 
-import pytest
-
 from guardrails import Budget, Duplicates, Outcome, Policy, Tool
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.prepare import Prepared
@@ -11,6 +9,7 @@ from guardrails.core.state.state import Pending
 from guardrails.core.values.types import ToolCall
 from guardrails.offline.judge.evidence import SUCCESS
 from guardrails.offline.judge.track import Shown, Side
+from tests.tables import table
 
 
 def made(policy: Policy) -> Side:
@@ -55,7 +54,7 @@ def test_a_late_result_changes_nothing() -> None:
     assert side.state.window[0].status == "expired"
 
 
-@pytest.mark.parametrize("outcome", [SUCCESS, Outcome(None, "timeout")])
+@table("outcome", [SUCCESS, Outcome(None, "timeout")])
 def test_what_is_not_over_is_not_seen(outcome: Outcome) -> None:
     side = made(Policy([Duplicates()]))
     called(side, "a", 0, shows(outcome), 5_000)

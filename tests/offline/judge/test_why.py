@@ -5,8 +5,6 @@ Why a denial was wrong.
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +13,7 @@ from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.judge.result import Tally
 from guardrails.offline.readers import RecordedCall
 from tests.offline.judging import judged as told
+from tests.tables import table
 
 
 Calls = Callable[..., list[RecordedCall]]
@@ -28,8 +27,8 @@ def judged(policy: Policy, made: list[RecordedCall]) -> tuple[list[tuple[str | N
     return [(each.why, each.worked) for each in said], judge.judgement().total
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "why"),
+@table(
+    "first, then, why",
     [
         ("a=3 passed in 0.12s", "a=4 passed in 0.12s", ("changed", True)),
         ("a=3 passed in 0.12s", "a=3 passed in 0.34s", ("volatile", True)),
@@ -63,8 +62,8 @@ def test_a_result_that_is_cut_or_known_by_its_hash_alone_counts_as_another_one(c
     assert judged(Policy([ALWAYS]), made)[0][1] == ("changed", True)
 
 
-@pytest.mark.parametrize(
-    ("first", "then", "why"),
+@table(
+    "first, then, why",
     [
         ('{"took_ms": 3, "price": 17}', '{"took_ms": 41, "price": 17}', "volatile"),
         ('{"took_ms": 3, "price": 17}', '{"took_ms": 3, "price": 18}', "changed"),
@@ -79,7 +78,7 @@ def test_fields_that_are_no_news_to_the_guards_are_none_to_the_judge(
     assert said[1] == (why, True)
 
 
-@pytest.mark.parametrize(("last", "why"), [("a!no such file", ("known", False)), ("a=found", ("news", True))])
+@table("last, why", [("a!no such file", ("known", False)), ("a=found", ("news", True))])
 def test_a_call_with_other_arguments_brought_news_or_what_another_had_brought(
     calls: Calls, last: str, why: tuple[str, bool]
 ) -> None:

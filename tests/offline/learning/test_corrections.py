@@ -19,6 +19,7 @@ from guardrails.offline.learning.corrections import as_labels, corrections_of, j
 from guardrails.offline.learning.learn import learn
 from guardrails.offline.learning.rows.cells import FOLDS, UNDATED, Cell, decayed
 from tests.offline.learning.conftest import DAY, SPEC, world
+from tests.tables import table
 
 
 SHARES = {("book", "not_found"): 0.85, ("pay", "not_found"): 0.1, ("book", "validation_error"): 0.9}
@@ -94,9 +95,9 @@ def test_corrections_alone_replace_a_model_and_leave_what_it_says_of_retries() -
     assert not again.better
 
 
-@pytest.mark.parametrize("newest", [1, 2, 3])
-@pytest.mark.parametrize("calls", [8, 30])
-@pytest.mark.parametrize("known", [True, False])
+@table("newest", [1, 2, 3])
+@table("calls", [8, 30])
+@table("known", [True, False])
 def test_newest_days_that_are_bad_together_do_not_get_in(newest: int, calls: int, *, known: bool) -> None:
     good = learn(SPEC, days()).new.model if known else None
     bad = [one._replace(day=one.day + newest) for one in flipped(days(last=newest, calls=calls, seed=2), 99)]

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from guardrails.offline.learning.rows.cell_folder import CellFolder
 from guardrails.offline.learning.rows.cells import COUNTS, UNDATED, Cell, merged
 from guardrails.policy.feature_file import shipped_spec
 from tests.offline.learning.made_rows import session
+from tests.tables import table
 
 
 SPEC = shipped_spec()
@@ -173,7 +175,7 @@ def test_batches_files_and_formats_make_no_difference(
     assert undivided(whole) == undivided(apart) == undivided(unpacked) == undivided(parquet) == expected(lines)
 
 
-@pytest.mark.parametrize("parts", [2, 5])
+@table("parts", [2, 5])
 def test_a_log_that_grows_is_read_on_and_counts_as_if_it_had_been_whole(
     tmp_path: Path, folder: Path, parts: int
 ) -> None:
@@ -212,7 +214,7 @@ def test_a_last_line_without_its_end_waits_for_the_next_run(tmp_path: Path, fold
     )
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["at once", "one after the other"])
+@table("together", [True, False])
 def test_records_that_are_packed_too_count_once(tmp_path: Path, folder: Path, together: bool) -> None:
     made = many()
     plain = write(tmp_path / "calls.jsonl", made)
@@ -285,10 +287,10 @@ def test_late_outcomes_and_other_refusals_do_not_count(tmp_path: Path, folder: P
     assert totals(extract([path], folder).cells)["n"] == 1
 
 
-@pytest.mark.parametrize("tool", ["a'; DROP TABLE calls; --", 'x"y', "two\nlines", "\u2028 \U0001f600", "{}", "$1"])
-def test_a_tool_may_have_any_name(tmp_path: Path, folder: Path, tool: str) -> None:
+@table("tool", ["a'; DROP TABLE calls; --", 'x"y', "two\nlines", "\u2028 \U0001f600", "{}", "$1"])
+def test_a_tool_may_have_any_name(tmp_path: Path, tool: str) -> None:
     path = write(tmp_path / 'it\'s a "log".jsonl', failing(tool=tool))
-    (cell,) = extract([path], folder).cells
+    (cell,) = extract([path], Path(tempfile.mkdtemp(dir=tmp_path))).cells
     assert (cell.tool, cell.n, cell.s) == (tool, 1, 1)
 
 
@@ -303,10 +305,10 @@ def test_a_clock_far_in_the_future_does_not_make_all_else_old(tmp_path: Path, fo
     assert made.newest_day == DAY
 
 
-@pytest.mark.parametrize("times", [None, -5, 10**17])
-def test_records_without_times_have_no_day(tmp_path: Path, folder: Path, times: int | None) -> None:
+@table("times", [None, -5, 10**17])
+def test_records_without_times_have_no_day(tmp_path: Path, times: int | None) -> None:
     path = write(tmp_path / "calls.jsonl", [{**record, "ts_ms": times, "elapsed_ms": None} for record in failing()])
-    (cell,) = extract([path], folder).cells
+    (cell,) = extract([path], Path(tempfile.mkdtemp(dir=tmp_path))).cells
     assert (cell.day, cell.n) == (UNDATED, 1)
     assert SPEC.decode_action(cell.action)["delay"] == 0
 
@@ -372,7 +374,7 @@ def test_parquet_that_holds_no_records_says_so(tmp_path: Path, folder: Path) -> 
         extract([tmp_path / "b.parquet"], tmp_path / "more")
 
 
-@pytest.mark.parametrize("data", [b"PAR1", b"PAR1 not really"])
+@table("data", [b"PAR1", b"PAR1 not really"])
 def test_parquet_that_is_cut_off_is_left_out_also_if_it_is_named(tmp_path: Path, folder: Path, data: bytes) -> None:
     path = tmp_path / "cut.parquet"
     path.write_bytes(data)

@@ -23,6 +23,7 @@ from guardrails.offline.learning.design import columns_of, design, logits
 from guardrails.offline.learning.fit import MAX_TOOLS, RICH, SEED_TERMS, SPREADS, TERMS, fit, known_tools
 from guardrails.offline.learning.rows.cells import UNDATED, Cell, decayed, merged
 from tests.offline.learning.conftest import SPEC, world
+from tests.tables import table
 
 
 ACTING = frozenset(factor.name for factor in SPEC.action)
@@ -119,8 +120,8 @@ def test_tools_of_any_name_are_fitted(tools: list[tuple[str, int, int]]) -> None
             assert set(term.weights) <= names
 
 
-@pytest.mark.parametrize(
-    ("cells", "said"),
+@table(
+    "cells, said",
     [
         ([], "no failed call was ever repeated"),
         ([Cell(0, 0, "a", "timeout", 0, NO_ACTION, "", 0, 0, 9, 0, 0, 0, 0)], "no failed call was ever repeated"),

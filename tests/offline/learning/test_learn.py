@@ -25,6 +25,7 @@ from guardrails.offline.learning.rows.split import split_of
 from guardrails.policy.feature_file import shipped_spec
 from guardrails.policy.model_files import cold_model as shipped_model
 from tests.offline.learning.conftest import DAY, SPEC, TRUTH, world
+from tests.tables import table
 
 
 Flip = Callable[[list[Cell], int], list[Cell]]
@@ -103,7 +104,7 @@ def test_a_day_with_its_labels_flipped_stays_out(first: Learned, flipped: Flip) 
 
 
 # One bad day alone only judges: what was fitted on the good days before it may be served.
-@pytest.mark.parametrize(("bad_days", "known"), [(1, False), (2, False), (2, True), (3, False), (3, True)])
+@table("bad_days, known", [(1, False), (2, False), (2, True), (3, False), (3, True)])
 def test_newest_days_that_are_bad_together_stay_out(first: Learned, flipped: Flip, bad_days: int, known: bool) -> None:
     days = range(DAY + 6, DAY + 12)
     bad = world(days, seed=11)
@@ -123,7 +124,7 @@ def test_what_bad_days_agree_on_is_told_to_be_worse_than_the_base_rate(first: Le
     assert "worse than the base rate" in made.verdict.reason
 
 
-@pytest.mark.parametrize(("good", "a_day", "pause"), [(30, 40, 200), (30, 40, 40), (60, 1, 0), (20, 1, 0)])
+@table("good, a_day, pause", [(30, 40, 200), (30, 40, 40), (60, 1, 0), (20, 1, 0)])
 def test_bad_days_stay_out_after_a_pause_and_after_few_good_ones(
     flipped: Flip, good: int, a_day: int, pause: int
 ) -> None:
@@ -134,7 +135,7 @@ def test_bad_days_stay_out_after_a_pause_and_after_few_good_ones(
     assert not learn(SPEC, [*known, *bad]).better
 
 
-@pytest.mark.parametrize(("a_day", "days"), [(14, 58), (40, 12), (6, 60)])
+@table("a_day, days", [(14, 58), (40, 12), (6, 60)])
 def test_days_of_few_retries_judge_together(a_day: int, days: int) -> None:
     cells = world(range(DAY, DAY + days), retries=a_day)
     made = learn(SPEC, cells)
@@ -147,7 +148,7 @@ def test_days_of_few_retries_judge_together(a_day: int, days: int) -> None:
     assert not split_of(cells).fitted[-1].day >= made.first_day
 
 
-@pytest.mark.parametrize("sessions", [1, 3])
+@table("sessions", [1, 3])
 def test_days_of_many_retries_by_few_sessions_judge_together(sessions: int) -> None:
     cells = merged(
         cell._replace(fold=cell.fold % sessions if cell.fold >= 0 else UNDATED)
@@ -159,7 +160,7 @@ def test_days_of_many_retries_by_few_sessions_judge_together(sessions: int) -> N
     assert learn(SPEC, cells).better
 
 
-@pytest.mark.parametrize("folds", [(3, 6, 7, 8, 10, 11, 12, 14, 15), range(1, 16), range(5, 16)])
+@table("folds", [(3, 6, 7, 8, 10, 11, 12, 14, 15), range(1, 16), range(5, 16)])
 def test_one_day_is_judged_by_the_sessions_that_there_are(folds: Sequence[int]) -> None:
     cells = merged(cell._replace(fold=folds[cell.fold % len(folds)]) for cell in world(range(DAY, DAY + 1), 1_000))
     split = split_of(cells)
@@ -175,7 +176,7 @@ def test_a_day_of_one_session_is_not_judged_by_it() -> None:
     assert "too few sessions" in made.notes[0]
 
 
-@pytest.mark.parametrize("bad_days", [2, 3])
+@table("bad_days", [2, 3])
 def test_bad_days_stay_out_in_the_quiet_days_after_them(flipped: Flip, bad_days: int) -> None:
     known, first = world(range(DAY, DAY + 20), retries=20, seed=3), DAY + 20
     bad = world(range(first, first + bad_days), retries=500, seed=4)
@@ -189,7 +190,7 @@ def test_bad_days_stay_out_in_the_quiet_days_after_them(flipped: Flip, bad_days:
         assert not made.better
 
 
-@pytest.mark.parametrize(("a_day", "days", "rate"), [(50, 12, 0.003), (14, 58, 0.01), (14, 58, 0.02)])
+@table("a_day, days, rate", [(50, 12, 0.003), (14, 58, 0.01), (14, 58, 0.02)])
 def test_retries_that_next_to_never_work_are_learned_too(a_day: int, days: int, rate: float) -> None:
     truth: dict[tuple[str, str], tuple[float, ...]] = {
         ("read", "timeout"): (rate,) * 6,
@@ -310,7 +311,7 @@ def test_a10_the_seeds_features_get_in_where_they_tell_something() -> None:
     assert set(SEED_TERMS) == {("tool_run",), ("elapsed",), ("prev",)}
 
 
-@pytest.mark.parametrize("days", [1, 2, 3])
+@table("days", [1, 2, 3])
 def test_one_day_is_enough_to_begin_with(days: int) -> None:
     made = learn(SPEC, world(range(DAY, DAY + days), retries=1_500))
     assert made.better
@@ -338,8 +339,8 @@ def test_a_handful_of_retries_replaces_nothing() -> None:
     assert "too little to judge by" in made.verdict.reason
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@table(
+    "change, said",
     [
         (lambda cells: [], "there are no failed calls"),
         (lambda cells: [c._replace(n=0, s=0, action=NO_ACTION) for c in cells], "was ever repeated"),

@@ -14,6 +14,7 @@ from guardrails.offline.learning.fit import RICH, TERMS, fit
 from guardrails.offline.learning.room import told_pairs, with_room
 from guardrails.offline.learning.rows.cells import Cell, merged
 from tests.offline.learning.conftest import SPEC, world
+from tests.tables import table
 
 
 ALL = (*TERMS, *RICH)
@@ -31,7 +32,7 @@ def tools(count: int, name: str = "tool {}") -> list[Cell]:
     )
 
 
-@pytest.mark.parametrize("name", ["tool {}", '\n"{0}"\\' * 20, "\u65e5\u672c{}"])
+@table("name", ["tool {}", '\n"{0}"\\' * 20, "\u65e5\u672c{}"])
 def test_weights_of_tools_take_no_more_than_their_room(name: str) -> None:
     room = 60_000
     columns = columns_of(SPEC, tools(40, name), beliefs=prior_cells(SPEC))
@@ -66,7 +67,7 @@ def test_what_is_told_of_pairs_takes_no_more_than_its_room() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [8, 200])
+@table("length", [8, 200])
 def test_two_thousand_tools_with_every_kind_of_failure_make_a_file_that_can_be_read(length: int) -> None:
     few = world(range(100, 101), retries=4)
     many = [

@@ -20,6 +20,7 @@ from guardrails.offline.learning.train import cells_beside, train
 from guardrails.policy.model_files import read_model
 from tests.conftest import FakeClock
 from tests.offline.learning.faulty_tools import Broken, play
+from tests.tables import table
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +175,7 @@ def test_trainers_that_count_apart_do_not_write_one_model_at_once(log: Path, tmp
     assert train([log], path, folder=tmp_path / "more").learned.unchanged
 
 
-@pytest.mark.parametrize("lines", ["", "\n", '{"a": 1}\n'])
+@table("lines", ["", "\n", '{"a": 1}\n'])
 def test_an_empty_log_leaves_the_old_model(lines: str, model: Path, tmp_path: Path) -> None:
     path, empty = tmp_path / "retry.json", tmp_path / "empty.jsonl"
     path.write_bytes(model.read_bytes())

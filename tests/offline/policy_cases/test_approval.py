@@ -5,14 +5,13 @@ Cases of calls that wait for a person, and recorded ones.
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from guardrails import Approve, Duplicates, Policy
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.policy_cases.reading import read_cases
 from guardrails.offline.policy_cases.run import run_case
 from guardrails.offline.readers import Report, open_calls
 from guardrails.offline.readers.base import RecordedCall
+from tests.tables import table
 
 
 POLICY = Policy([Approve(tools=("pay_*",), expires=3600.0), Duplicates()])
@@ -44,8 +43,8 @@ def test_a_case_asks_answers_and_lets_time_pass() -> None:
     assert failures(STORY) == []
 
 
-@pytest.mark.parametrize(
-    ("step", "told"),
+@table(
+    "step, told",
     [
         ("{call: pay_rent, id: a}", "expected allow; decided pending approve.pending"),
         ("{call: look, expect: pending, code: approve.pending}", "expected pending approve.pending; decided allow"),

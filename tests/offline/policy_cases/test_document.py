@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from guardrails.offline.policy_cases.document import Moment, json_schema, moment
+from tests.tables import table
 
 
 CASES = Path(__file__).parents[3] / "policies" / "cases"
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
+@table(
+    "written, read",
     [
         (0, Moment(0, relative=False)),
         (1.5, Moment(1_500, relative=False)),
@@ -32,13 +33,13 @@ def test_a_time_is_counted_from_the_start_or_from_the_step_before(written: objec
     assert moment(written) == read
 
 
-@pytest.mark.parametrize("written", [-1, "soon", "5", True, None, 0.0001, [1]])
+@table("written", [-1, "soon", "5", True, None, 0.0001, [1]])
 def test_what_is_no_time_is_told_how_to_write_one(written: object) -> None:
     with pytest.raises(ValueError, match=r"^not a time: write `\+5s` \(after the step before\), or 65s .*, got "):
         moment(written)
 
 
-@pytest.mark.parametrize("written", ["+", "+5", "+soon", "+-5s"])
+@table("written", ["+", "+5", "+soon", "+-5s"])
 def test_a_relative_time_needs_its_unit(written: str) -> None:
     with pytest.raises(ValueError, match=r"^not a duration: write 500ms"):
         moment(written)
@@ -49,14 +50,14 @@ def test_the_schema_beside_the_cases_is_current() -> None:
     assert current, "run: guardrails policy test --schema > policies/cases/case.schema.json"
 
 
-@pytest.mark.parametrize("file", sorted(CASES.glob("*.yaml")), ids=lambda file: file.stem)
+@table("file", sorted(CASES.glob("*.yaml")))
 def test_an_editor_finds_the_schema_and_the_shipped_cases_fit_it(file: Path) -> None:
     text = file.read_text()
     assert text.startswith("# yaml-language-server: $schema=./case.schema.json\n")
     assert jsonschema_rs.validator_for(json_schema()).is_valid(yaml.safe_load(text))
 
 
-@pytest.mark.parametrize(
+@table(
     "step",
     [
         {"cal": "a"},

@@ -23,6 +23,7 @@ from guardrails.offline.policy_cases.case import (
     Turn,
     Wait,
 )
+from tests.tables import table
 
 
 HEAD = "version: 1\ncases:\n- name: a case\n  steps:\n"
@@ -130,8 +131,8 @@ def test_all_mistakes_are_told_at_once_in_order_with_their_places() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "mistake"),
+@table(
+    "text, mistake",
     [
         ("", "bad.yaml:1:1: the file is empty"),
         ("- a\n", "bad.yaml:1:1: not a map of keys: got a list"),
@@ -163,7 +164,7 @@ def test_what_is_no_file_of_cases_is_told_in_one_line(text: str | bytes, mistake
     assert mistakes(text) == [mistake]
 
 
-@pytest.mark.parametrize("text", ['name: "\\ud800"', "name: " + "[" * 500, "name: " + "a" * 2_000_000])
+@table("text", ['name: "\\ud800"', "name: " + "[" * 500, "name: " + "a" * 2_000_000])
 def test_hostile_text_is_a_mistake_and_nothing_worse(text: str) -> None:
     assert mistakes(f"version: 1\ncases:\n- {text}\n  steps: [{{call: a}}]\n")
 

@@ -4,11 +4,10 @@ Reports of a run of cases.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Budget, Policy
 from guardrails.offline.policy_cases import read_cases, run_case
 from guardrails.offline.policy_cases.report import Suite, lines, summary, to_dict
+from tests.tables import table
 
 
 GOOD = "version: 1\ncases:\n- {name: fine, steps: [{call: a}]}\n"
@@ -34,8 +33,8 @@ def suites() -> list[Suite]:
     return made
 
 
-@pytest.mark.parametrize(
-    ("cases", "failed", "told"),
+@table(
+    "cases, failed, told",
     [(12, 0, "12 cases, 12 passed"), (1, 0, "1 case, 1 passed"), (12, 2, "12 cases, 10 passed, 2 failed")],
 )
 def test_the_sum_is_one_line(cases: int, failed: int, told: str) -> None:

@@ -30,6 +30,7 @@ from guardrails.offline.policy_cases.case import (
 )
 from guardrails.offline.policy_cases.run import START_MS, filled
 from guardrails.offline.policy_cases.verdict import decision_differs, differing
+from tests.tables import table
 
 
 def case(steps: str, tools: str = "[]") -> Case:
@@ -61,8 +62,8 @@ EVERY = Policy([Budget(max_calls=2), Duplicates(window=5)])
 WATCHED = Policy([Watch()])
 
 
-@pytest.mark.parametrize(
-    ("policy", "step", "expected"),
+@table(
+    "policy, step, expected",
     [
         (NOTHING, "call: a", None),
         (NOTHING, "call: a, expect: deny, code: x.y", "expected deny x.y; decided allow"),
@@ -245,8 +246,8 @@ def test_declared_failures_are_found_and_rules_of_the_policy_stand_above_declara
     assert told(policy, steps, tools) == []
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"),
+@table(
+    "value, shown",
     [
         ("$n", 7),
         ("page $n of $n", "page 7 of 7"),
@@ -278,8 +279,8 @@ def test_outside_of_a_repetition_nothing_is_filled_in_and_inside_the_innermost_c
     assert told(NOTHING, steps) == []
 
 
-@pytest.mark.parametrize(
-    ("wanted", "got", "paths"),
+@table(
+    "wanted, got, paths",
     [
         ({"a": 1}, {"a": 1, "b": 2}, []),
         ({"a": None}, {}, []),
@@ -391,7 +392,7 @@ class Live:
         self.differences += [f"{step.line}: {found}" for found in differing(self.fill(wanted, n), read, "envelope")]
 
 
-@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+@table("name", ["default", "strict", "observe"])
 def test_a_session_lives_through_the_shipped_cases_alike(name: str, clock: Any) -> None:
     policy = Policy.load(name)
     for n, case in enumerate(load_cases(find_cases(name)).cases):

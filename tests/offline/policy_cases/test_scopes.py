@@ -4,13 +4,12 @@ Cases of policies with scopes: the case is the only session in them.
 
 from pathlib import Path
 
-import pytest
-
 from typer.testing import CliRunner
 
 from guardrails import Budget, Growth, Policy
 from guardrails.cli import app
 from guardrails.offline.policy_cases import read_cases, run_case
+from tests.tables import table
 
 
 POLICY = Policy(
@@ -28,7 +27,7 @@ def failures(steps: str) -> list[str]:
     return [str(failure) for failure in run_case(POLICY.chain, case, POLICY.scopes).failures]
 
 
-@pytest.mark.parametrize(
+@table(
     "steps",
     [
         "call: t\ncall: t, envelope: {progress: {calls_left: 0}}\ncall: t, expect: deny, code: user.budget.max_calls",

@@ -17,6 +17,7 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.guards.base import Guard
 from guardrails.offline.policy_cases import CaseFile, Result, find_cases, load_cases, run_case, shipped_with_cases
 from guardrails.offline.policy_cases.case import Call, Repeat, Settle, Step
+from tests.tables import table
 
 
 NAMES = ("agent", "default", "observe", "shell", "strict")
@@ -64,7 +65,7 @@ def guards(*, silent: bool) -> Iterator[Any]:
     for name in NAMES:
         for guard in own_guards(name):
             if (name == "observe" and guard.name in SILENT) is silent:
-                yield pytest.param(name, guard, id=f"{name}-{guard.name}")
+                yield name, guard
 
 
 def loosened() -> Iterator[Any]:
@@ -96,7 +97,7 @@ def loosened() -> Iterator[Any]:
                 others = [choice for choice in typing.get_args(hints[field.name]) if choice != value]
             for other in others:
                 changed = dataclasses.replace(guard, **{field.name: other})
-                yield pytest.param(name, guard, changed, id=f"{name}-{guard.name}.{field.name}")
+                yield name, guard, changed
 
 
 def steps_of(steps: tuple[Step, ...]) -> Iterator[Call | Settle]:
@@ -121,7 +122,7 @@ def names_what(name: str, guard: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", NAMES)
+@table("name", NAMES)
 def test_a_shipped_policy_decides_as_its_cases_say(name: str) -> None:
     assert [str(result) for result in run(name, policy(name).chain) if not result.passed] == []
 
@@ -130,12 +131,12 @@ def test_every_shipped_policy_has_cases() -> None:
     assert shipped_with_cases() == sorted(path.stem for path in POLICIES.glob("*.yaml"))
 
 
-@pytest.mark.parametrize(("name", "guard"), list(guards(silent=False)))
+@table("name, guard", list(guards(silent=False)))
 def test_every_guard_of_a_shipped_policy_is_named_by_a_case(name: str, guard: Guard) -> None:
     assert names_what(name, guard.name)
 
 
-@pytest.mark.parametrize(("name", "guard"), list(guards(silent=False)))
+@table("name, guard", list(guards(silent=False)))
 def test_a_guard_that_is_taken_out_is_missed(name: str, guard: Guard) -> None:
     chain = policy(name).chain
     left = again(chain, [other for other in chain.guards if other is not guard])
@@ -143,21 +144,21 @@ def test_a_guard_that_is_taken_out_is_missed(name: str, guard: Guard) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "guard", "changed"), list(loosened()))
+@table("name, guard, changed", list(loosened()))
 def test_a_setting_that_is_off_by_one_is_found_out(name: str, guard: Guard, changed: Guard) -> None:
     chain = policy(name).chain
     loose = again(chain, [changed if other is guard else other for other in chain.guards])
     assert not all(result.passed for result in run(name, loose))
 
 
-@pytest.mark.parametrize("name", ["default", "observe"])
+@table("name", ["default", "observe"])
 def test_what_a_policy_says_of_single_tools_is_missed_where_it_is_taken_out(name: str) -> None:
     chain = policy(name).chain
     bare = Chain(chain.guards, mode=chain.mode, on_error=chain.on_error)
     assert not all(result.passed for result in run(name, bare))
 
 
-@pytest.mark.parametrize(("name", "guard"), list(guards(silent=True)))
+@table("name, guard", list(guards(silent=True)))
 def test_a_guard_that_only_observes_is_seen_to_do_nothing(name: str, guard: Guard) -> None:
     # Enforced, with what it acts upon, it would be found out by the same cases.
     chain = policy(name).chain

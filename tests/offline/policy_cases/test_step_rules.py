@@ -2,10 +2,9 @@
 What the keys of a step mean together.
 """
 
-import pytest
-
 from guardrails import PolicyError
 from guardrails.offline.policy_cases import read_cases
+from tests.tables import table
 
 
 HEAD = "version: 1\ncases:\n- name: a case\n  steps:\n"
@@ -19,8 +18,8 @@ def mistakes(steps: str) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize(
-    ("step", "mistake"),
+@table(
+    "step, mistake",
     [
         (
             "at: 5s",
@@ -53,7 +52,7 @@ def test_keys_that_do_not_belong_together_are_told(step: str, mistake: str) -> N
     assert mistakes(f"  - {{{step}}}\n") == [mistake]
 
 
-@pytest.mark.parametrize(
+@table(
     "step",
     [
         "call: a, pending: true, expect: deny, code: x.y, status: denied, envelope: {code: x.y}",
@@ -76,8 +75,8 @@ def test_the_call_that_was_probably_meant_is_named() -> None:
     assert mistake.endswith("and `pending: true`, did you mean `first`?")
 
 
-@pytest.mark.parametrize("inner", ["{repeat: %d, steps: [{call: a}]}", "{request: %d}"])
-@pytest.mark.parametrize(("times", "fits"), [(1_000, True), (1_001, False)])
+@table("inner", ["{repeat: %d, steps: [{call: a}]}", "{request: %d}"])
+@table("times, fits", [(1_000, True), (1_001, False)])
 def test_a_case_has_a_bounded_number_of_steps_with_its_repetitions(inner: str, times: int, fits: bool) -> None:
     steps = f"  - repeat: 100\n    steps:\n    - {inner % times}\n"
     told = [] if fits else ["f:4:3: steps: more than 100000 steps, repetitions counted"]

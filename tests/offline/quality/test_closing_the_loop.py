@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from typer.testing import CliRunner
 
 from guardrails import Budget, Policy, Summary
@@ -19,6 +17,7 @@ from guardrails.cli import app
 from guardrails.offline.judge.result import Tally
 from guardrails.offline.judge.run import judge_files
 from guardrails.offline.readers.inputs import inputs
+from tests.tables import table
 
 
 class Step(NamedTuple):
@@ -156,7 +155,7 @@ def judged(records: Path, *policies: str) -> list[Tally]:
     return [judgement.total for judgement in judged]
 
 
-@pytest.mark.parametrize("name", CASES)
+@table("name", CASES)
 def test_a13_what_is_suggested_replays_better_than_what_was(name: str, tmp_path: Path, clock: Any) -> None:
     case = CASES[name]
     records, overrides = tmp_path / "calls.jsonl", tmp_path / "overrides.yaml"
@@ -182,10 +181,11 @@ def test_a13_what_is_suggested_replays_better_than_what_was(name: str, tmp_path:
         assert suggested.chain.plan("render").timeout_ms == 10_000
 
 
-@pytest.mark.parametrize("name", CASES)
+@table("name", CASES)
 def test_what_has_been_taken_over_is_not_suggested_again(name: str, tmp_path: Path, clock: Any) -> None:
     case = CASES[name]
     records, base = tmp_path / "calls.jsonl", case.base
+    records.unlink(missing_ok=True)
     played(case.traffic(), records, clock)
     taken = set[tuple[str, str]]()
     # That a tool only reads, once taken over, lets others be known as stable: one step more.
@@ -201,8 +201,8 @@ def test_what_has_been_taken_over_is_not_suggested_again(name: str, tmp_path: Pa
     assert not found
 
 
-@pytest.mark.parametrize("sessions", [1, 2])
-@pytest.mark.parametrize("name", CASES)
+@table("sessions", [1, 2])
+@table("name", CASES)
 def test_a_few_sessions_support_nothing(name: str, sessions: int, tmp_path: Path, clock: Any) -> None:
     case = CASES[name]
     records, overrides = tmp_path / "calls.jsonl", tmp_path / "overrides.yaml"
@@ -211,11 +211,11 @@ def test_a_few_sessions_support_nothing(name: str, sessions: int, tmp_path: Path
     assert "Nothing is suggested" in overrides.read_text()
 
 
-@pytest.mark.parametrize(("mode", "seen"), [("observe", True), ("enforce", False)])
+@table("mode, seen", [("observe", True), ("enforce", False)])
 def test_a_policy_that_refuses_hides_what_one_that_watches_shows(
     mode: str, seen: bool, tmp_path: Path, clock: Any
 ) -> None:
-    records, own, overrides = (tmp_path / file for file in ("calls.jsonl", "own.yaml", "overrides.yaml"))
+    records, own, overrides = (tmp_path / file for file in (f"{mode}.jsonl", "own.yaml", "overrides.yaml"))
     own.write_text(f"version: 1\nextends: default\nmode: {mode}\n")
     played(polling(), records, clock, Policy.load(own))
     asked("report", records, "--suggest", "-o", overrides, "-q")

@@ -23,14 +23,15 @@ from guardrails.offline.quality.counting import (
 )
 from guardrails.offline.quality.tally import MAX_DURATION_MS, Odds
 from guardrails.offline.readers import RecordedCall
+from tests.tables import table
 
 
 Calls = Callable[..., list[RecordedCall]]
 Counted = Callable[..., Quality]
 
 
-@pytest.mark.parametrize(
-    ("told", "figures"),
+@table(
+    "told, figures",
     [
         (["a=1"], {"calls": 1, "repeats": 0, "wasted": 0}),
         (["a=1", "a=1"], {"repeats": 1, "pointless_second": 1, "pointless_later": 0, "wasted": 1}),
@@ -67,8 +68,8 @@ def denied(code: str) -> dict[str, Any]:
     return {"call": "a?", "decision": "deny", "code": code}
 
 
-@pytest.mark.parametrize(
-    ("code", "figures"),
+@table(
+    "code, figures",
     [
         ("duplicates.window", {"refused_repeats": 1, "wasted": 1, "failed": 0}),
         ("loops.cycle", {"refused_repeats": 1, "wasted": 1, "failed": 0}),
@@ -168,12 +169,12 @@ def test_what_one_session_is_remembered_by_is_bounded(calls: Calls, counted: Cou
     assert len(trail.tools) == MAX_NAMES
 
 
-@pytest.mark.parametrize("duration", [-1, MAX_DURATION_MS, None])
+@table("duration", [-1, MAX_DURATION_MS, None])
 def test_durations_that_no_clock_gives_are_left_out(calls: Calls, counted: Counted, duration: int | None) -> None:
     assert counted(calls("a=1", duration_ms=duration)).tallies["a"].durations.n == 0
 
 
-@pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf"), MAX_COST_USD])
+@table("cost", [-1.0, float("nan"), float("inf"), MAX_COST_USD])
 def test_costs_that_cannot_be_are_left_out(calls: Calls, counted: Counted, cost: float) -> None:
     quality = counted(calls("a=1", tool_cost_usd=cost, cost_usd=cost))
     assert (quality.model_cost, quality.tallies["a"].cost) == (0, 0)
@@ -191,8 +192,8 @@ def test_only_own_records_say_how_long_a_tool_took_itself(calls: Calls, counted:
     assert (own.durations.n, own.worked_ms.n, own.failed_ms.n) == (2, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("told", "runs", "sessions"),
+@table(
+    "told, runs, sessions",
     [
         (["a=wait", "a=wait", "a=done"], Odds(1, 1), 1),
         (["a=wait"] * 9 + ["a=done"], Odds(1, 1), 1),
@@ -216,8 +217,8 @@ def test_a_run_of_equal_results_that_ends_in_another_is_polling(
 READS = Policy([], tools=[Tool(name="look", read_only=True)])
 
 
-@pytest.mark.parametrize(
-    ("told", "odds"),
+@table(
+    "told, odds",
     [
         (["a=1", "b=1", "a=1"], Odds(1, 1)),
         (["a=1", "b=1", "a=2"], Odds(1, 0)),

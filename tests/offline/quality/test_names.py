@@ -2,13 +2,12 @@
 What a tool's name says of it.
 """
 
-import pytest
-
 from guardrails.offline.quality.names import named_to_read, waits_for_a_person, words
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@table(
+    "name, expected",
     [
         ("fs__readFile", ["read", "file"]),
         ("github/list_open-issues", ["list", "open", "issues"]),
@@ -22,8 +21,8 @@ def test_a_name_has_words(name: str, expected: list[str]) -> None:
     assert words(name) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "reads"),
+@table(
+    "name, reads",
     [
         ("get_order", True),
         ("orders__list", True),
@@ -37,8 +36,8 @@ def test_only_the_first_word_says_that_a_tool_reads(name: str, reads: bool) -> N
     assert named_to_read(name) is reads
 
 
-@pytest.mark.parametrize(
-    ("name", "waits"),
+@table(
+    "name, waits",
     [("AskUserQuestion", True), ("request_approval", True), ("mcp/elicit", True), ("task", False), ("mask", False)],
 )
 def test_any_word_says_that_a_person_answers(name: str, waits: bool) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.offline.quality.quantiles import ACCURACY, MOST, Quantiles
+from tests.tables import table
 
 
 def sketch(values: list[float]) -> Quantiles:
@@ -34,7 +35,7 @@ def test_how_many_are_above_a_value_is_right_but_for_those_next_to_it(values: li
     assert sum(v > value * (1 + near) for v in values) <= found <= sum(v > value * (1 - near) for v in values)
 
 
-@pytest.mark.parametrize(("q", "value"), [(0, 0), (0.5, 0), (1, 100)])
+@table("q, value", [(0, 0), (0.5, 0), (1, 100)])
 def test_what_is_below_a_millisecond_counts_as_nothing(q: float, value: float) -> None:
     assert sketch([0, 0.2, 0.999, 100]).at(q) == pytest.approx(value, rel=ACCURACY)
 

@@ -5,8 +5,6 @@ What each rule against repeats would have refused: held to what a judgement of t
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +13,7 @@ from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.quality.counting import Quality
 from guardrails.offline.quality.tally import Odds
 from guardrails.offline.readers import RecordedCall
+from tests.tables import table
 
 
 Calls = Callable[..., list[RecordedCall]]
@@ -62,8 +61,8 @@ def test_the_first_call_that_always_would_refuse_is_the_first_that_is_counted(to
             break
 
 
-@pytest.mark.parametrize(
-    ("told", "always", "stable"),
+@table(
+    "told, always, stable",
     [
         (["a=1", "a=1"], {1: Odds(1, 1)}, Odds(1, 1)),
         (["a=1", "a=2"], {1: Odds(1, 0)}, Odds(1, 0)),

@@ -4,17 +4,16 @@ Whether a result says that it is complete.
 
 from collections.abc import Callable
 
-import pytest
-
 from guardrails.offline.quality.signals import LOOKED_AT, signal_of
 from guardrails.offline.readers import RecordedCall
+from tests.tables import table
 
 
 Calls = Callable[..., list[RecordedCall]]
 
 
-@pytest.mark.parametrize(
-    ("result", "signal"),
+@table(
+    "result, signal",
     [
         ('{"is_complete": true, "results": []}', "said"),
         ('{"is_complete": false, "results": []}', "dead end"),
@@ -36,8 +35,8 @@ def test_a13_of_other_transcripts_only_a_json_object_can_say_it(calls: Calls, re
     assert signal_of(call) == signal
 
 
-@pytest.mark.parametrize(
-    ("is_complete", "result", "signal"),
+@table(
+    "is_complete, result, signal",
     [
         (True, None, "said"),
         (True, "any text", "said"),

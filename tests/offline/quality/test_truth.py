@@ -4,11 +4,9 @@ Each statement of a report is made of the calls of which it is true, and not of 
 
 import json
 import re
+import shutil
 
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from typer.testing import CliRunner
 
@@ -17,12 +15,14 @@ from guardrails.cli import app
 from tests.offline.quality.planted import FORMATS, Sessions, Step, own
 from tests.offline.quality.statements import FIGURES, SUGGESTED, TEXT, Case, one
 from tests.pages import document
+from tests.tables import table
 
 
 def reported(folder: Path, sessions: Sessions, kind: str, *options: str) -> str:
     """
     What the command prints of the calls, its lines put together.
     """
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     # A rollout of Codex holds one session.
     parts = re.split(r'(?=^\{"type": "session_meta")', FORMATS[kind](sessions), flags=re.MULTILINE)
@@ -37,17 +37,13 @@ def printed(path: Path, *options: str) -> str:
     return done.stdout if "--json" in options else " ".join(done.stdout.split())
 
 
-def each(case: Case) -> list[Any]:
-    return [pytest.param(case, kind, id=f"{case.says[:40]}-{kind}") for kind in case.formats]
-
-
-@pytest.mark.parametrize(("case", "kind"), [param for case in TEXT for param in each(case)])
+@table("case, kind", [(case, kind) for case in TEXT for kind in case.formats])
 def test_a_sentence_is_said_where_it_is_true_and_only_there(case: Case, kind: str, tmp_path: Path) -> None:
     assert case.says in reported(tmp_path / "true", case.true, kind)
     assert case.says not in reported(tmp_path / "false", case.false, kind)
 
 
-@pytest.mark.parametrize("case", TEXT, ids=[case.says[:40] for case in TEXT])
+@table("case", TEXT)
 def test_the_text_and_the_json_give_the_same_reasons_and_the_page_draws_these(case: Case, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     for name, sessions in (("true", case.true), ("false", case.false)):
@@ -60,8 +56,8 @@ def test_the_text_and_the_json_give_the_same_reasons_and_the_page_draws_these(ca
         assert ("Redesign first" in text, drawn["data"]) == (wasted, found)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize(("name", "value", "true", "false"), FIGURES)
+@table("kind", FORMATS)
+@table("name, value, true, false", FIGURES)
 def test_a_figure_is_that_of_the_calls(
     name: str, value: object, true: Sessions, false: Sessions, kind: str, tmp_path: Path
 ) -> None:
@@ -73,7 +69,7 @@ def test_a_figure_is_that_of_the_calls(
     assert found[1] != value
 
 
-@pytest.mark.parametrize(("says", "true", "false"), SUGGESTED)
+@table("says, true, false", SUGGESTED)
 def test_a_setting_is_suggested_where_the_calls_support_it(
     says: str, true: Sessions, false: Sessions, tmp_path: Path
 ) -> None:
@@ -122,12 +118,13 @@ REFUSED: list[tuple[str, list[Guard], Sessions, Sessions]] = [
 ]
 
 
-@pytest.mark.parametrize(("says", "guards", "true", "false"), REFUSED)
+@table("says, guards, true, false", REFUSED)
 def test_what_was_refused_is_told_where_it_was(
     says: str, guards: list[Guard], true: Sessions, false: Sessions, tmp_path: Path
 ) -> None:
     for name, sessions, said in (("true", true, True), ("false", false, False)):
         path = tmp_path / f"{name}.jsonl"
+        path.unlink(missing_ok=True)
         own(path, guards, sessions)
         assert (says in printed(path)) is said
 
@@ -143,6 +140,7 @@ def taking(seconds: int, what: str, n: int) -> Sessions:
 def test_a_timeout_is_suggested_where_what_takes_longer_fails(tmp_path: Path) -> None:
     for name, slow, said in (("true", "!timeout", True), ("false", "=1", False)):
         path = tmp_path / f"{name}.jsonl"
+        path.unlink(missing_ok=True)
         own(path, [], [*taking(2, "=1", 200), *taking(120, slow, 30)])
         assert ("timeout: 10s" in printed(path, "--suggest")) is said
 

@@ -19,20 +19,17 @@ from guardrails.offline.quality.suggestions.bounds import (
     wrong,
 )
 from guardrails.offline.quality.tally import Odds
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
-    ("n", "s", "low", "high"),
-    # R 4: prop.test(s, n, correct=FALSE)$conf.int, which is the Wilson score interval.
-    [(10, 5, 0.2366, 0.7634), (20, 20, 0.8389, 1.0), (100, 0, 0.0, 0.0370), (0, 0, 0.0, 1.0)],
-)
+@table("n, s, low, high", [(10, 5, 0.2366, 0.7634), (20, 20, 0.8389, 1.0), (100, 0, 0.0, 0.0370), (0, 0, 0.0, 1.0)])
 def test_the_bounds_are_those_of_wilson(n: int, s: int, low: float, high: float) -> None:
     assert least(Odds(n, s)) == pytest.approx(low, abs=5e-5)
     assert most(Odds(n, s)) == pytest.approx(high, abs=5e-5)
 
 
-@pytest.mark.parametrize(
-    ("n", "s", "is_right", "is_wrong"),
+@table(
+    "n, s, is_right, is_wrong",
     [
         (0, 0, False, False),
         (34, 34, False, False),

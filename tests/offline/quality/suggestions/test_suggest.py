@@ -4,12 +4,11 @@ Which settings the figures of one tool support, and which they do not.
 
 from typing import Any
 
-import pytest
-
 from guardrails import Duplicates, Loops, Policy, Retryable, Tool
 from guardrails.offline.quality.quantiles import Quantiles
 from guardrails.offline.quality.suggestions.suggest import NO_PEERS, SESSIONS, suggestion
 from guardrails.offline.quality.tally import Odds, Tally
+from tests.tables import table
 
 
 EVIDENCE = Duplicates(rule="evidence", window=20)
@@ -35,15 +34,15 @@ def test_without_figures_nothing_is_suggested() -> None:
     assert settings(Tally("a"), ALWAYS) == {}
 
 
-@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "a\x00", "\u202ea", "\u2028"])
+@table("name", ["", "x" * 201, "a\nb", "a\x00", "\u202ea", "\u2028"])
 def test_a_name_that_no_file_should_hold_gets_no_rule(name: str) -> None:
     tally = Tally(name, polls=Odds(20, 20), poll_sessions=20)
     plan = Policy([]).chain.plan("any")
     assert suggestion(tally, plan) is None
 
 
-@pytest.mark.parametrize(
-    ("runs", "ended", "sessions", "polls"),
+@table(
+    "runs, ended, sessions, polls",
     [
         (20, 20, 20, True),
         (4, 4, 3, True),
@@ -66,8 +65,8 @@ def test_a_tool_that_polls_gets_no_rule_against_repeats() -> None:
     assert settings(tally, EVIDENCE, read_only=True) == {"polling": True}
 
 
-@pytest.mark.parametrize(
-    ("name", "said", "harmless", "expected"),
+@table(
+    "name, said, harmless, expected",
     [
         ("get_order", 0, Odds(16, 16), True),
         ("get_order", 0, Odds(15, 15), False),
@@ -83,8 +82,8 @@ def test_no_figure_alone_makes_a_tool_read_only(name: str, said: int, harmless: 
     assert settings(tally, EVIDENCE, read_only=False) == {}
 
 
-@pytest.mark.parametrize(
-    ("always", "expected"),
+@table(
+    "always, expected",
     [
         ({1: Odds(35, 35)}, {"rule": "always", "window": 1}),
         ({1: Odds(34, 34)}, None),
@@ -100,8 +99,8 @@ def test_any_repeat_is_refused_as_far_back_as_hardly_one_brought_something(
     assert settings(Tally("a", always=always), EVIDENCE).get("duplicates") == expected
 
 
-@pytest.mark.parametrize(
-    ("always", "evidence", "expected"),
+@table(
+    "always, evidence, expected",
     [
         ({1: Odds(50, 50)}, {}, None),
         ({2: Odds(20, 10)}, {}, {"rule": "evidence", "window": 20}),
@@ -117,7 +116,7 @@ def test_a_rule_that_refuses_wrongly_gives_way_to_one_that_does_not(
     assert settings(Tally("a", always=always, evidence=evidence), ALWAYS).get("duplicates") == expected
 
 
-@pytest.mark.parametrize(("sessions", "expected"), [(1, set()), (2, set()), (3, {"duplicates", "retryable"})])
+@table("sessions, expected", [(1, set()), (2, set()), (3, {"duplicates", "retryable"})])
 def test_repeats_of_few_sessions_support_nothing(sessions: int, expected: set[str]) -> None:
     tally = Tally("a", always={1: Odds(90, 90)}, by_attempt={1: Odds(90, 0)}, repeat_sessions=sessions)
     assert set(settings(tally, EVIDENCE, Retryable())) == expected
@@ -131,8 +130,8 @@ def test_a_window_of_evidence_ends_where_equal_results_prove_too_little() -> Non
     assert settings(tally, EVIDENCE, Loops(identical={"deny": 5})) == {"duplicates": both["duplicates"]}
 
 
-@pytest.mark.parametrize(
-    ("own", "peers", "read_only", "expected"),
+@table(
+    "own, peers, read_only, expected",
     [
         (Odds(35, 35), NO_PEERS, True, True),
         (Odds(35, 35), NO_PEERS, None, False),
@@ -158,8 +157,8 @@ def test_of_a_rule_and_a_declaration_the_one_that_refuses_more_is_suggested() ->
     assert settings(near, EVIDENCE, read_only=True) == {"duplicates": {"rule": "always", "window": 1}}
 
 
-@pytest.mark.parametrize(
-    ("by_attempt", "expected"),
+@table(
+    "by_attempt, expected",
     [
         ({1: Odds(40, 0)}, {"max_retries": 0}),
         ({1: Odds(30, 20), 2: Odds(40, 0)}, {"max_retries": 1}),
@@ -187,8 +186,8 @@ def durations(*told: tuple[int, float]) -> Quantiles:
 FAST, HANGS = durations((200, 500.0)), durations((10, 600_000.0))
 
 
-@pytest.mark.parametrize(
-    ("worked", "failed", "expected"),
+@table(
+    "worked, failed, expected",
     [
         (FAST, HANGS, "10s"),
         (durations((200, 9_000.0)), HANGS, "30s"),
@@ -207,9 +206,8 @@ def test_a_timeout_needs_calls_that_hang_and_successes_that_never_do(
     assert settings(Tally("a", worked_ms=worked, failed_ms=failed)).get("timeout") == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "declared"),
-    [("ask_user", {}), ("request_approval", {}), ("a", {"polling": True}), ("a", {"timeout": 5.0})],
+@table(
+    "name, declared", [("ask_user", {}), ("request_approval", {}), ("a", {"polling": True}), ("a", {"timeout": 5.0})]
 )
 def test_no_timeout_is_suggested_for_what_waits_for_a_person_or_has_one(name: str, declared: dict[str, Any]) -> None:
     assert settings(Tally(name, worked_ms=FAST, failed_ms=HANGS), **declared) == {}
