@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from openai import APIConnectionError
-
-from guardrails import Budget, Policy, Registry, ResponseFailed, Validation
+from guardrails import Policy, Registry, ResponseFailed, Validation
 from guardrails.testing import chat_completions, responses
-from guardrails.testing.scripted_openai import BrokenStream, Calls, Failed, Raw, Text, call
+from guardrails.testing.scripted_openai import Calls, Failed, Raw, Text, call
+from tests.tables import table
+
+
+pytestmark = pytest.mark.system
 
 
 CUT = "the stream ended before its response was complete"
@@ -88,7 +90,7 @@ def stream(request: pytest.FixtureRequest, all_ways: Any) -> Any:
     return next(way for way in all_ways if str(way) == request.param)
 
 
-@pytest.mark.parametrize("reply", [CALL, ANSWER], ids=["calls", "text"])
+@table("reply", [CALL, ANSWER])
 def test_whatever_is_missing_of_a_stream_nothing_of_it_is_obeyed(stream: Any, serve: Any, reply: Any) -> None:
     sent = frames(stream, reply)
     whole = next(at for at, frame in enumerate(sent) if ends(stream, frame)) + 1
@@ -106,16 +108,7 @@ def test_whatever_is_missing_of_a_stream_nothing_of_it_is_obeyed(stream: Any, se
         assert server.requests[0] == server.requests[1]
 
 
-def test_a_stream_that_is_cut_ends_no_session_with_a_cost_limit(stream: Any, serve: Any) -> None:
-    cut = Raw("".join(frames(stream, CALL)[:4]), SSE)
-    server, tool = serve([cut, CALL, Text("done")]), Tool()
-    policy = Policy([Validation(), Budget(max_cost_usd=1)], prices={"*": {"input_mtok": 0.1}})
-    with policy.session("cut and capped") as session:
-        assert stream(server, session, messages=[stream.user()], tools=tool.registry).answer == "done"
-        assert (len(tool.ran), session.exhausted, session.unpriced) == (2, False, 1)
-
-
-@pytest.mark.parametrize("reply", [CALL, ANSWER], ids=["calls", "text"])
+@table("reply", [CALL, ANSWER])
 def test_a_stream_that_is_cut_again_is_one_clear_error(stream: Any, serve: Any, reply: Any) -> None:
     cut = Raw("".join(frames(stream, reply)[:4]), SSE)
     server, tool = serve([cut, cut, reply, Text("done")]), Tool()
@@ -133,45 +126,6 @@ def test_a_stream_that_is_cut_again_is_one_clear_error(stream: Any, serve: Any, 
         assert stream(server, session, messages=messages, tools=tool.registry).answer in ("done", ANSWER.text)
 
 
-def test_a_lost_connection_is_a_cut_stream(stream: Any, serve: Any) -> None:
-    lost = BrokenStream(CALL, after=4)
-    server, tool = serve([lost, CALL, lost, Text("done"), lost, lost]), Tool()
-    with Policy().session("lost") as session:
-        result = stream(server, session, tools=tool.registry)
-        assert (result.answer, result.requests, len(tool.ran)) == ("done", 4, 2)
-        with pytest.raises(APIConnectionError):
-            stream(server, session, tools=tool.registry)
-
-
-def test_each_turn_is_asked_for_once_more(stream: Any, serve: Any) -> None:
-    cut = Raw("".join(frames(stream, CALL)[:4]), SSE)
-    server, tool = serve([cut, Calls(call("search", {"path": "a"})), cut, Text("done")]), Tool()
-    with Policy().session("turns") as session:
-        result = stream(server, session, tools=tool.registry, tool_choice="required")
-    assert (result.answer, tool.ran, result.requests, result.iterations) == ("done", ["a"], 4, 1)
-    # A choice that forces a tool holds until the first response is there.
-    assert [body.get("tool_choice") for body in server.requests] == ["required", "required", None, None]
-
-
-def test_a_final_answer_that_is_cut_is_asked_for_once_more_without_tools(stream: Any, serve: Any) -> None:
-    cut = Raw("".join(frames(stream, ANSWER)[:4]), SSE)
-    server, tool = serve([Calls(call("search", {"path": "a"})), cut, Text("that is all")]), Tool()
-    with Policy([Budget(max_turns=1)]).session("final") as session:
-        result = stream(server, session, tools=tool.registry)
-    assert (result.answer, result.ended, result.code) == ("that is all", "forced", "budget.max_turns")
-    assert [body.get("tool_choice") for body in server.requests] == [None, "none", "none"]
-
-
-def test_the_text_of_a_cut_stream_is_told_again(stream: Any, serve: Any) -> None:
-    cut = Raw("".join(frames(stream, ANSWER)[:-3]), SSE)
-    seen: list[str] = []
-    with Policy().session("told") as session:
-        result = stream(serve([cut, ANSWER]), session, on_text=seen.append)
-    assert result.answer == ANSWER.text
-    assert "".join(seen).endswith(ANSWER.text)
-    assert len("".join(seen)) > len(ANSWER.text)
-
-
 def test_an_error_in_a_stream_is_told_at_once(stream: Any, serve: Any) -> None:
     server, tool = serve([Failed("out of order"), Text("done")]), Tool()
     messages = [stream.user()]
@@ -186,7 +140,7 @@ def test_an_error_in_a_stream_is_told_at_once(stream: Any, serve: Any) -> None:
 # Servers that never send a finish reason
 
 
-@pytest.mark.parametrize(
+@table(
     ("chunks", "ran"),
     [
         ([{"content": "It rains."}], []),
@@ -213,7 +167,7 @@ def test_a_stream_that_was_closed_in_order_is_whole(chat: Any, serve: Any, chunk
     assert result.requests == (2 if ran else 1)
 
 
-@pytest.mark.parametrize(
+@table(
     "cut",
     [
         # Closed, but the arguments are not whole
@@ -228,7 +182,6 @@ def test_a_stream_that_was_closed_in_order_is_whole(chat: Any, serve: Any, chunk
         Raw(": keep-alive\n\n", SSE),
         Raw("", SSE),
     ],
-    ids=range(9),
 )
 def test_a_stream_that_may_be_cut_is_asked_for_once_more(chat: Any, serve: Any, cut: Raw) -> None:
     server, tool = serve([cut, Text("done")]), Tool()
@@ -237,18 +190,10 @@ def test_a_stream_that_may_be_cut_is_asked_for_once_more(chat: Any, serve: Any, 
     assert (result.answer, tool.ran, result.requests) == ("done", [], 2)
 
 
-@pytest.mark.parametrize("end", ["\n\ndata: [DONE]\n\n", "\r\n\r\ndata:[DONE]\r\n\r\n", "\n\nevent: end\ndata: [DONE]"])
-def test_the_mark_of_the_end_is_known_however_it_is_written(chat: Any, serve: Any, end: str) -> None:
-    server = serve([Raw('data: {"id": "c", "choices": [{"index": 0, "delta": {"content": "It rains."}}]}' + end, SSE)])
-    with Policy().session("mark") as session:
-        result = chat(server, session)
-    assert (result.answer, result.requests) == ("It rains.", 1)
-
-
 # Pieces of calls
 
 
-@pytest.mark.parametrize(
+@table(
     ("chunks", "ran"),
     [
         # Without an index
@@ -289,9 +234,8 @@ def test_the_mark_of_the_end_is_known_however_it_is_written(chat: Any, serve: An
         # Arguments as the object that they are of
         ([piece({"path": "a"}, name="search", index=0)], ["a"]),
     ],
-    ids=range(15),
 )
-@pytest.mark.parametrize("finish", ["tool_calls", None])
+@table("finish", ["tool_calls", None])
 def test_calls_are_told_apart_however_their_pieces_are_numbered(
     chat: Any, serve: Any, chunks: list[Any], ran: list[str], finish: str | None
 ) -> None:
@@ -308,7 +252,7 @@ def test_calls_are_told_apart_however_their_pieces_are_numbered(
     assert len(set(made_ids)) == len(ran)
 
 
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
+@table("finish", ["length", "content_filter"])
 def test_a_free_form_input_that_may_be_cut_is_not_run(way: Any, serve: Any, finish: str) -> None:
     ran: list[Any] = []
     item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "a", "name": "sql", "input": "delete from hotels"}

@@ -12,9 +12,13 @@ import pytest
 
 from openai import APIConnectionError, APIError, AsyncOpenAI, DefaultAsyncHttpxClient, RateLimitError
 
-from guardrails import Budget, MemorySink, Policy, Registry, Truncate, Validation
+from guardrails import Budget, MemorySink, Policy, Registry, Validation
 from guardrails.integrations.openai import arun
 from guardrails.testing.scripted_openai import BrokenStream, Calls, Fail, Reply, Text, call
+from tests.tables import table
+
+
+pytestmark = pytest.mark.system
 
 
 SOON = {"retry-after-ms": "1"}
@@ -42,7 +46,7 @@ def search(path: str, id_: str | None = None) -> Any:
 # The server
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
+@table("status", [408, 429, 500, 503])
 def test_what_the_client_retries_is_one_request_of_the_session(way: Any, serve: Any, status: int) -> None:
     fault, tool = Fail(status, SOON), Tool()
     server = serve([Calls(search("a")), fault, Calls(search("b")), fault, Text("done")])
@@ -52,7 +56,7 @@ def test_what_the_client_retries_is_one_request_of_the_session(way: Any, serve: 
     assert len(server.requests) == 5
 
 
-@pytest.mark.parametrize(("fault", "error"), [(Fail(500), APIError), (Fail(429, {"Retry-After": "9"}), RateLimitError)])
+@table(("fault", "error"), [(Fail(500), APIError), (Fail(429, {"Retry-After": "9"}), RateLimitError)])
 def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
     way: Any, serve: Any, fault: Reply, error: type[Exception]
 ) -> None:
@@ -67,7 +71,7 @@ def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
     assert (result.answer, tool.ran) == ("done", ["a", "b"])
 
 
-@pytest.mark.parametrize("after", [0, 1, 3, 6])
+@table("after", [0, 1, 3, 6])
 def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: Any, after: int) -> None:
     broken = BrokenStream(Calls(search("a"), search("b"), text="Let me look."), after=after)
     # A stream that is cut is asked for once more.
@@ -87,8 +91,8 @@ def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: 
 # The model
 
 
-@pytest.mark.parametrize("arguments", ['{"path": "a', "path=a", "[1]", '"a"', "null and void"])
-@pytest.mark.parametrize(("guards", "status"), [([Validation()], "validation_error"), ([], "error")])
+@table("arguments", ['{"path": "a', "path=a", "[1]", '"a"', "null and void"])
+@table(("guards", "status"), [([Validation()], "validation_error"), ([], "error")])
 def test_malformed_arguments_are_never_run_and_go_back_as_they_came(
     some: Any, serve: Any, arguments: str, guards: list[Any], status: str
 ) -> None:
@@ -123,7 +127,7 @@ def test_ids_that_a_server_reuses_are_no_obstacle(way: Any, serve: Any) -> None:
     assert [e["status"] for e in way.results(result.messages)] == ["success"] * 4
 
 
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
+@table("finish", ["length", "content_filter"])
 def test_a_turn_that_was_cut_runs_what_is_whole_and_answers_what_is_not(way: Any, serve: Any, finish: str) -> None:
     cut = Calls(search("a"), call("search", '{"path": "b'), finish_reason=finish)
     server, tool = serve([cut, Text("cut here", finish_reason=finish)]), Tool()
@@ -132,14 +136,6 @@ def test_a_turn_that_was_cut_runs_what_is_whole_and_answers_what_is_not(way: Any
     assert tool.ran == ["a"]
     assert [e["status"] for e in way.results(result.messages)] == ["success", "validation_error"]
     assert (result.answer, result.ended, result.finish_reason) == ("cut here", "answered", finish)
-
-
-def test_a_refusal_is_an_answer_and_the_conversation_goes_on(way: Any, serve: Any) -> None:
-    server = serve([Text(refusal="I cannot help with that"), Text("ok")])
-    with Policy().session("refusal") as session:
-        first = way(server, session)
-        assert (first.answer, first.ended) == ("I cannot help with that", "answered")
-        assert way(server, session, messages=[*first.messages, way.user("well")]).answer == "ok"
 
 
 def test_a_model_that_says_nothing_is_asked_once_more_and_then_the_digest_speaks(way: Any, serve: Any) -> None:
@@ -152,21 +148,6 @@ def test_a_model_that_says_nothing_is_asked_once_more_and_then_the_digest_speaks
 
 
 # The tools
-
-
-def test_a_result_of_ten_megabytes_is_cut_to_64_kib(way: Any, serve: Any) -> None:
-    made = Registry()
-
-    @made.register
-    def dump() -> list[str]:
-        return ["x" * 100] * 100_000
-
-    server = serve([Calls(call("dump", {})), Text("a lot")])
-    with Policy([Truncate()]).session("big") as session:
-        result = way(server, session, tools=made)
-    [output] = way.outputs(result.messages)
-    assert 60_000 < len(output) < 70_000
-    assert json.loads(output)["is_complete"] is False
 
 
 def test_d4_whatever_a_tool_raises_is_data_and_the_loop_goes_on(way: Any, serve: Any) -> None:
@@ -192,7 +173,7 @@ def test_d4_whatever_a_tool_raises_is_data_and_the_loop_goes_on(way: Any, serve:
 # The host
 
 
-@pytest.mark.parametrize("wire", ["chat", "responses"])
+@table("wire", ["chat", "responses"])
 def test_a_loop_cancelled_in_mid_turn_has_recorded_every_call_that_began(serve: Any, all_ways: Any, wire: str) -> None:
     way = next(way for way in all_ways if way.wire == wire and way.asynchronous)
     server, records = serve([Calls(*(search(p, p) for p in "abc"))]), MemorySink()
@@ -250,24 +231,6 @@ def test_a_conversation_holds_each_result_as_soon_as_it_is_there(some: Any, serv
     assert there[:3] == [0, 1, 2]
     assert len(some.outputs(messages)) == 4
     assert [e.get("error_type") for e in some.results(messages)][:3] == [None, None, "cancelled"]
-
-
-def test_a_result_that_could_not_be_kept_at_once_is_kept_the_next_time(some: Any, serve: Any) -> None:
-    class Locked(list[Any]):
-        refusals = 1
-
-        def append(self, item: Any) -> None:
-            if some.outputs([item]) and self.refusals:
-                self.refusals -= 1
-                raise OSError("locked")
-            super().append(item)
-
-    tool, messages = Tool(), Locked([some.user()])
-    with Policy().session("locked") as session, pytest.raises(OSError, match="locked"):
-        some(serve([Calls(search("a"), search("b"))]), session, messages=messages, tools=tool.registry, parallel=1)
-    assert tool.ran[0] == "a"
-    assert some.results(messages)[0]["result"] == "nothing in a"
-    assert len(some.outputs(messages)) == 2
 
 
 def test_a_conversation_that_cannot_be_kept_ends_the_loop_before_a_tool_runs(some: Any, serve: Any) -> None:

@@ -2,7 +2,6 @@
 What the agent loop does over both wires, sync and async, streamed or not.
 """
 
-import asyncio
 import json
 import logging
 import threading
@@ -11,10 +10,14 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Policy, Registry, Tool, ToolFilter, Validation
+from guardrails import Budget, Duplicates, Policy, Registry, Tool, ToolFilter
 from guardrails.core.values.errors import LoopLimitExceeded
 from guardrails.session.turns.loop import LIMIT_CODE
 from guardrails.testing.scripted_openai import Calls, Reply, Text, Usage, call, obeying
+from tests.tables import table
+
+
+pytestmark = pytest.mark.system
 
 
 SCHEMA = {"type": "object", "properties": {"pattern": {"type": "string"}, "path": {"type": "string"}}}
@@ -76,7 +79,7 @@ def search_as(name: str) -> Any:
     return named
 
 
-@pytest.mark.parametrize("forced", ["required", "named", "allowed"])
+@table("forced", ["required", "named", "allowed"])
 def test_c1_a_forced_choice_is_sent_once_in_the_wire_s_form_and_its_key_absent_afterwards(
     way: Any, serve: Any, forced: str
 ) -> None:
@@ -173,7 +176,7 @@ def test_d2_the_registry_s_tools_are_listed_sorted_in_the_wire_s_form(way: Any, 
     assert "strict" not in json.dumps(made.schemas("chat"))
 
 
-@pytest.mark.parametrize("guards", [[ToolFilter()], []], ids=["guarded", "no guards"])
+@table("guards", [[ToolFilter()], []])
 def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(
     way: Any, serve: Any, guards: list[Any]
 ) -> None:
@@ -209,76 +212,7 @@ def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(
     ]
 
 
-def test_d2_a_replaced_tool_runs_and_is_checked_by_its_new_definition(way: Any, serve: Any) -> None:
-    made = Registry()
-    made.register(lambda a: f"old {a}", name="look", parameters=schema_of("a"))
-
-    @made.register
-    def replace() -> str:
-        made.register(lambda b: f"new {b}", name="look", parameters=schema_of("b"))
-        return "replaced"
-
-    server = serve(
-        [
-            Calls(call("look", {"a": "1"}), call("replace", {})),
-            Calls(call("look", {"a": "1"}), call("look", {"b": "2"})),
-            Text("done"),
-        ]
-    )
-    with Policy([Validation()]).session("d2") as session:
-        old, _, refused, new = way.results(way(server, session, tools=made, parallel=1).messages)
-    assert (old["result"], refused["status"], new["result"]) == ("old 1", "validation_error", "new 2")
-
-
-def schema_of(name: str) -> Any:
-    schema: dict[str, Any] = {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
-    return schema | {"additionalProperties": False}
-
-
-def test_a_name_that_two_registries_have_is_a_mistake_at_first_and_a_warning_later(
-    some: Any, serve: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    first, second = Registry(), Registry()
-
-    @first.register
-    def learn() -> str:
-        first.register(lambda: "first", name="look")
-        second.register(lambda: "second", name="look")
-        return "learned"
-
-    with Policy().session("d2") as session:
-        server = serve([Calls(call("learn", {})), Calls(call("look", {})), Text("done")])
-        result = some(server, session, tools=[first, second])
-        assert some.results(result.messages)[1]["result"] == "first"
-        assert "two tools are named `look`: the earlier one in `tools` stays" in caplog.text
-        with pytest.raises(TypeError, match="two tools are named `look`"):
-            some(server, session, tools=[first, second])
-
-
-def test_an_asynchronous_tool_that_comes_later_stops_a_synchronous_loop(serve: Any, some: Any) -> None:
-    made = Registry()
-
-    async def dance() -> str:
-        await asyncio.sleep(0)
-        return "danced"
-
-    @made.register
-    def learn() -> str:
-        made.register(dance)
-        return "learned"
-
-    server = serve([Calls(call("learn", {})), Calls(call("dance", {})), Text("done")])
-    messages = [some.user()]
-    with Policy().session("d2") as session:
-        if some.asynchronous:
-            assert some.results(some(server, session, tools=made).messages)[1]["result"] == "danced"
-            return
-        with pytest.raises(TypeError, match="`dance` is asynchronous: use `arun`"):
-            some(server, session, tools=made, messages=messages)
-    assert len(some.outputs(messages)) == 1
-
-
-@pytest.mark.parametrize("given", [True, False])
+@table("given", [True, False])
 def test_a_tool_listed_in_either_wire_s_form_is_listed_in_the_right_one(way: Any, serve: Any, given: bool) -> None:
     nested = {"type": "function", "function": {"name": "grep", "parameters": SCHEMA}}
     flat = {"type": "function", "name": "grep", "parameters": SCHEMA, "strict": False}
@@ -309,13 +243,6 @@ def test_usage_is_charged_from_the_response_and_from_the_stream(way: Any, serve:
         way(server, session, tools=registry())
         assert session.cost_usd == pytest.approx((2500 + 0.1 * 500 + 10 * 150) / 1e6)
         assert session.unpriced == 0
-
-
-def test_a_server_that_sends_no_usage_is_fine(way: Any, serve: Any) -> None:
-    server = serve([Calls(grep(1), usage=False), Text("done", usage=False)])
-    with Policy().session("usage") as session:
-        assert way(server, session, tools=registry()).ended == "answered"
-        assert session.unpriced == 2
 
 
 def test_options_of_the_caller_go_into_every_request(way: Any, serve: Any) -> None:
@@ -369,36 +296,6 @@ def test_d11_the_log_tells_the_loop(way: Any, serve: Any, caplog: pytest.LogCapt
     assert {f["session"] for _, f in said} == {"log"}
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "error_type", "error"),
-    [
-        ("look", {}, "validation", "The arguments do not fit `look`. path: is required"),
-        ("look", '{"path": ', "validation", "The arguments do not fit `look`. : "),
-        ("loook", {"path": "a"}, "tool_missing", "There is no tool `loook`."),
-        ("rm", {"path": "a"}, "permission", "`rm` may not be used here."),
-    ],
-)
-def test_d11_a_call_that_fails_before_it_runs_is_logged_as_failed(
-    way: Any, serve: Any, caplog: pytest.LogCaptureFixture, tool: str, arguments: Any, error_type: str, error: str
-) -> None:
-    def look(path: str) -> str:
-        return "ok"
-
-    caplog.set_level(logging.INFO, logger="guardrails")
-    policy = Policy([Validation(), ToolFilter(deny=("rm",))], prices={"m": {"input_mtok": 1.0}})
-    with policy.session("log") as session:
-        way(serve([Calls(call(tool, arguments)), Text("done")]), session, tools=[look], parallel=1)
-    said = [(r.message, vars(r)) for r in caplog.records if r.name == "guardrails"]
-    assert [message for message, _ in said] == [
-        "executing tool calls",
-        "tool execution failed",
-        "tool loop complete, returning text response",
-    ]
-    failed = said[1][1]
-    assert (failed["tool"], failed["error_type"], failed["session"]) == (tool, error_type, "log")
-    assert failed["error"].startswith(error.rstrip())
-
-
 def test_d9_what_goes_out_has_no_control_characters_and_arguments_stay_as_they_came(way: Any, serve: Any) -> None:
     odd = "a\x00b\x1b[31m\x7fc\n\r\t\u0085\xe9"
     clean = "ab[31mc\n\r\t\u0085\xe9"
@@ -424,17 +321,3 @@ def test_d9_what_goes_out_has_no_control_characters_and_arguments_stay_as_they_c
     assert json.loads(arguments) == {"path": odd}
     assert result.answer == clean
     assert messages[0]["content"] == odd
-
-
-def test_both_wires_come_to_the_same_results_and_the_same_end(serve: Any, request: pytest.FixtureRequest) -> None:
-    def model(body: Any, n: int) -> Reply:
-        return Calls(grep(n % 3), grep(7), call("fly", '{"to": '), text="hm")
-
-    outcomes = []
-    for way in request.getfixturevalue("all_ways"):
-        server = serve(model)
-        with Policy([Validation(), Budget(max_calls=6), Duplicates(window=5)]).session("same") as session:
-            result = way(server, session, tools=registry(), parallel=1, max_tool_iterations=4)
-        outcomes.append((way.outputs(result.messages), result.ended, result.code, result.requests, choices(server)))
-    assert len(outcomes) == 10
-    assert outcomes[1:] == outcomes[:-1]

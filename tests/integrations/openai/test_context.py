@@ -2,7 +2,6 @@
 What a request carries after a compaction, and what the session's digest is good for.
 """
 
-import asyncio
 import json
 
 from typing import Any
@@ -12,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Policy
+from guardrails import Policy
 from guardrails.integrations.openai import Responses
 from guardrails.integrations.openai.chat_completions import ChatCompletions
 from guardrails.integrations.openai.context import PUT_BACK, Context
 from guardrails.session.turns.loop import RequestedCall
-from guardrails.testing.scripted_openai import Calls, Reply, Text, call, obeying
+from guardrails.testing.scripted_openai import Calls, Reply, Text, call
+from tests.tables import table
 
 
 FILES = ["a.c", "b.c", "c.c", "d.c"]
@@ -40,6 +40,7 @@ def last_two(messages: list[Any]) -> list[Any]:
     return messages[-2:]
 
 
+@pytest.mark.system
 def test_a8_the_digest_keeps_a_model_with_a_cut_history_from_repeating(way: Any, serve: Any) -> None:
     ran: list[str] = []
 
@@ -64,61 +65,6 @@ def test_a8_the_digest_keeps_a_model_with_a_cut_history_from_repeating(way: Any,
     assert len(way.outputs(messages)) == 4
 
 
-def test_a8_without_the_digest_the_same_model_repeats_until_something_stops_it(way: Any, serve: Any) -> None:
-    ran: list[str] = []
-
-    def look(path: str) -> str:
-        ran.append(path)
-        return search(path)
-
-    look.__name__ = "search"
-    with Policy([Budget(max_calls=12)]).session("cut") as session:
-        result = way(serve(obeying(forgetful, "stopped")), session, tools=[look], compact=last_two, digest=False)
-    assert (len(ran), result.ended) == (12, "forced")
-    assert set(ran) == {"a.c", "b.c"}
-
-
-def test_a_compaction_that_changes_nothing_sends_the_conversation_as_it_is(some: Any, serve: Any) -> None:
-    server = serve(forgetful)
-    with Policy().session("same") as session:
-        result = some(server, session, tools=[search], compact=list)
-    assert some.sent(server.requests[-1]) == result.messages[:-1]
-
-
-def test_chained_a_compaction_starts_afresh(chained: Any, serve: Any) -> None:
-    cuts = iter([False, False, True, False, False])
-    server = serve(forgetful_of_the_chain)
-    with Policy().session("cut") as session:
-        chained(server, session, tools=[search], compact=lambda messages: messages[-2:] if next(cuts) else messages)
-    assert [body.get("previous_response_id") for body in server.requests] == [None, "resp_0", None, "resp_2", "resp_3"]
-    assert [len(body["input"]) for body in server.requests] == [1, 1, 3, 1, 1]
-
-
-def forgetful_of_the_chain(body: Any, n: int) -> Reply:
-    return Calls(call("search", {"path": FILES[n]})) if n < 4 else Text("done")
-
-
-def test_a_compaction_may_be_asynchronous_in_the_asynchronous_loop(serve: Any, all_ways: Any) -> None:
-    async def compact(messages: list[Any]) -> list[Any]:
-        await asyncio.sleep(0)
-        return messages[-2:]
-
-    for way in all_ways:
-        if way.asynchronous:
-            with Policy().session("cut") as session:
-                assert way(serve(forgetful_of_the_chain), session, tools=[search], compact=compact).answer == "done"
-
-
-def test_what_a_compaction_raises_is_raised_before_anything_is_sent(some: Any, serve: Any) -> None:
-    def compact(messages: list[Any]) -> list[Any]:
-        raise ValueError("no room")
-
-    server = serve([])
-    with Policy().session("cut") as session, pytest.raises(ValueError, match="no room"):
-        some(server, session, compact=compact)
-    assert server.requests == []
-
-
 # Calls and their results stay together
 
 WIRES: list[Any] = [ChatCompletions(), Responses()]
@@ -134,7 +80,7 @@ def turn(wire: Any, *ids: str) -> list[Any]:
     return [*said, *(wire.result(requested, "ok") for requested in calls)]
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@table("wire", WIRES)
 def test_a_call_that_a_killed_process_left_is_answered_as_broken_off(wire: Any) -> None:
     said = [{"role": "user", "content": "go"}, *turn(wire, "a", "b")]
     messages = [*said[:-1]]
@@ -159,7 +105,7 @@ def valid(wire: Any, messages: list[Any]) -> bool:
     return chat_completions.problem({"model": "m", "messages": messages}, {}) is None
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@table("wire", WIRES)
 @given(data=st.data())
 def test_whatever_a_compaction_keeps_the_api_takes(wire: Any, data: st.DataObject) -> None:
     messages: list[Any] = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "go"}]

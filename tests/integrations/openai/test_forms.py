@@ -2,11 +2,8 @@
 Tools and tool choices in the two forms of the API.
 """
 
-import inspect
-
 from typing import Any
 
-from guardrails.integrations.openai import arun, run
 from guardrails.integrations.openai.forms import flat, flat_choice, named, nested, nested_choice
 from tests.tables import table
 
@@ -32,11 +29,6 @@ def test_a_tool_goes_from_each_form_to_the_other_and_stays_in_its_own(chat: Any,
     assert named(chat)[0] == named(responses)[0]
 
 
-def test_a_tool_that_was_not_strict_is_not_made_strict() -> None:
-    chat = {"type": "function", "function": {"name": "x", "parameters": SCHEMA}}
-    assert flat(chat) == {"type": "function", "name": "x", "parameters": SCHEMA, "strict": False}
-
-
 @table(
     ("chat", "responses"),
     [
@@ -56,10 +48,3 @@ def test_a_tool_that_was_not_strict_is_not_made_strict() -> None:
 def test_a_choice_goes_from_each_form_to_the_other_and_stays_in_its_own(chat: Any, responses: Any) -> None:
     assert (flat_choice(chat), nested_choice(responses)) == (responses, chat)
     assert (nested_choice(chat), flat_choice(responses)) == (chat, responses)
-
-
-def test_both_drivers_show_the_same_settings() -> None:
-    one, two = inspect.signature(run), inspect.signature(arun)
-    assert list(one.parameters) == list(two.parameters)
-    assert {"client", "session", "model", "messages", "tools", "wire", "compact"} <= one.parameters.keys()
-    assert one.parameters["model"].kind is inspect.Parameter.KEYWORD_ONLY

@@ -15,6 +15,10 @@ from guardrails import Budget, Policy
 from guardrails.core.state.state import SessionState
 from guardrails.integrations.openai import run
 from guardrails.testing.scripted_openai import Calls, Fail, Reply, ScriptedOpenAI, Text, call, obeying
+from tests.tables import table
+
+
+pytestmark = pytest.mark.system
 
 
 Serve = Callable[..., ScriptedOpenAI]
@@ -51,7 +55,7 @@ def told(result: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("parallel", [None, 2])
+@table("parallel", [None, 2])
 def test_only_the_last_result_before_the_limit_of_a_loop_tells_it(serve: Serve, parallel: int | None) -> None:
     with Policy().session("s") as session:
         result = loop(serve(obeying(stuck, "done")), session, max_tool_iterations=2, parallel=parallel)
@@ -74,7 +78,7 @@ def test_a_loop_is_raised_by_the_call_that_raises_every_limit_also_while_it_runs
         assert loop(serve(obeying(stuck, "done")), session, again, max_tool_iterations=2).iterations == 5
 
 
-@pytest.mark.parametrize(("go_on", "ran"), [({}, 0), ({"max_turns": 3}, 3)])
+@table(("go_on", "ran"), [({}, 0), ({"max_turns": 3}, 3)])
 def test_a_further_message_of_the_user_opens_what_the_policy_says(serve: Serve, go_on: Any, ran: int) -> None:
     with Policy([Budget(max_turns=1, go_on=go_on)]).session("s") as session:
         result = loop(serve(obeying(stuck, "done")), session)

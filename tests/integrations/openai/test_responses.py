@@ -16,8 +16,9 @@ from guardrails import Policy, ResponseFailed
 from guardrails.integrations.openai import Responses
 from guardrails.integrations.openai.responses import Response
 from guardrails.session.turns.loop import RequestedCall
-from guardrails.testing.replies import Calls, Failed, Reply, Text, Usage, call, reasoning
+from guardrails.testing.replies import Calls, Failed, Text, Usage, call, reasoning
 from guardrails.testing.responses import frames, whole
+from tests.tables import table
 
 
 def read(reply: Any, n: int = 0) -> Response:
@@ -57,6 +58,7 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Any) -> None:
     assert many.messages() == one.messages()
 
 
+@pytest.mark.system
 def test_reasoning_is_passed_back_unchanged(way: Any, serve: Any) -> None:
     if way.chat:
         return
@@ -90,6 +92,7 @@ def test_reasoning_is_passed_back_unchanged(way: Any, serve: Any) -> None:
     assert [len(body["input"]) for body in server.requests] == [1, 5, 8]
 
 
+@pytest.mark.system
 def test_chained_each_request_brings_only_what_is_new(chained: Any, serve: Any) -> None:
     server = serve(
         [Calls(call("look", {}, id="a"), call("look", {}, id="b")), Calls(call("look", {}, id="a")), Text("done")]
@@ -110,6 +113,7 @@ def test_chained_each_request_brings_only_what_is_new(chained: Any, serve: Any) 
     assert result.answer == "done"
 
 
+@pytest.mark.system
 def test_chained_a_request_that_fails_is_sent_again_whole_by_the_next_loop(chained: Any, serve: Any) -> None:
     from openai import APIError
 
@@ -128,7 +132,7 @@ def test_chained_a_request_that_fails_is_sent_again_whole_by_the_next_loop(chain
     assert [len(body["input"]) for body in server.requests] == [1, 1, 3]
 
 
-@pytest.mark.parametrize(
+@table(
     ("wire", "options", "said"),
     [
         (Responses(chained=True), {"store": False}, "`store=False` leaves the loop of a chained conversation"),
@@ -143,6 +147,7 @@ def test_what_a_loop_cannot_go_on_from_is_refused_at_once(wire: Any, options: An
         run(None, session, model="m", messages="go", wire=wire, **options)
 
 
+@pytest.mark.system
 def test_a_previous_response_of_the_caller_s_is_gone_on_from(way: Any, serve: Any) -> None:
     if way.chat:
         return
@@ -158,46 +163,9 @@ def test_a_previous_response_of_the_caller_s_is_gone_on_from(way: Any, serve: An
     assert [len(body["input"]) for body in server.requests] == [1, 1, 3]
 
 
-def test_chained_a_previous_response_of_the_caller_s_begins_the_chain(chained: Any, serve: Any) -> None:
-    server = serve([Text("one"), Calls(call("look", {})), Text("two")])
-
-    def look() -> str:
-        return "ok"
-
-    with Policy().session("x") as session:
-        chained(server, session)
-        chained(server, session, tools=[look], previous_response_id="resp_0", messages="and now?")
-    assert [body.get("previous_response_id") for body in server.requests] == [None, "resp_0", "resp_1"]
-    assert [len(body["input"]) for body in server.requests] == [1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("finish", "said"), [("length", "length"), ("content_filter", "content_filter"), ("stop", "stop")]
-)
-def test_how_a_response_ended_is_said_in_one_wire_s_words(finish: str, said: str) -> None:
-    assert read(Text("thr", finish_reason=finish)).turn(0).finish_reason == said
-    assert read(Calls(call("x"))).turn(0).finish_reason == "tool_calls"
-
-
 def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without() -> None:
     cut = read(Calls(call("a", ""), call("b", ""), finish_reason="length")).turn(0)
     assert [c.arguments for c in cut.calls] == ["", "{"]
-
-
-def test_d1_text_blocks_are_joined() -> None:
-    said: list[Any] = [{"type": "output_text", "text": text, "annotations": []} for text in ("I found ", "two")]
-    message = {"type": "message", "role": "assistant", "content": said}
-    response = Response()
-    response.read(
-        {"status": "completed", "output": [message, {**message, "content": [{**said[0], "text": " errors"}]}]}
-    )
-    assert response.turn(0).text == "I found two errors"
-
-
-def test_a_refusal_is_what_the_model_says() -> None:
-    response = read(Text(refusal="I cannot"))
-    assert response.turn(0).text == "I cannot"
-    assert response.messages()[0]["content"] == [{"type": "refusal", "refusal": "I cannot"}]
 
 
 def test_a_custom_tool_gets_its_input_and_its_own_kind_of_output() -> None:
@@ -213,40 +181,7 @@ def test_a_custom_tool_gets_its_input_and_its_own_kind_of_output() -> None:
     }
 
 
-def test_a_call_without_an_id_gets_one_that_goes_back_with_it() -> None:
-    calls = [{"type": "function_call", "name": "a", "arguments": "{}", "call_id": id_} for id_ in ("", None)]
-    response = Response()
-    response.read({"status": "completed", "output": calls})
-    assert [c.id for c in response.turn(7).calls] == ["call_7_0", "call_7_1"]
-    assert [item["call_id"] for item in response.messages()] == ["call_7_0", "call_7_1"]
-
-
-def test_what_the_client_adds_does_not_go_back() -> None:
-    item = {"type": "function_call", "id": None, "call_id": "a", "name": "x", "arguments": "{}"}
-    response = Response()
-    response.read({"status": "completed", "output": [{**item, "parsed_arguments": {}, "created_by": "me"}]})
-    assert response.messages() == [{"type": "function_call", "call_id": "a", "name": "x", "arguments": "{}"}]
-
-
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_reasoning_alone_is_not_kept_since_the_api_would_not_take_it(text: str) -> None:
-    assert read(Text(text, items=(reasoning("hm"),))).messages() == []
-    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    assert len(read(Text(text, items=(reasoning("hm"), search))).messages()) >= 2
-
-
-def test_a_stream_whose_last_event_has_no_output_is_read_from_its_items() -> None:
-    response = Response()
-    for event in events(Calls(call("grep", {"pattern": "error"}, id="a"), text="hm")):
-        if event.type == "response.output_item.done" and event.item.type == "function_call":
-            event.item.arguments = ""
-        if event.type == "response.completed":
-            event.response.output = []
-        response.add(event)
-    assert response.turn(0).calls == (RequestedCall("a", "grep", '{"pattern": "error"}'),)
-    assert response.turn(0).text == "hm"
-
-
+@pytest.mark.system
 def test_a_response_that_failed_is_raised_and_adds_nothing(way: Any, serve: Any) -> None:
     if way.chat:
         return
@@ -271,11 +206,3 @@ def test_a_stream_that_ends_early_and_an_error_event_are_failures() -> None:
         response.turn(0)
     with pytest.raises(ResponseFailed, match=r"^rate_limit: slow down$"):
         response.add({"type": "error", "code": "rate_limit", "message": "slow down"})
-
-
-def test_d9_control_characters_of_a_model_do_not_enter_the_conversation(serve: Any, some: Any) -> None:
-    script: list[Reply] = [Text("bell\x07, a tab\t stays")]
-    with Policy().session("d9") as session:
-        result = some(serve(script), session)
-    assert result.answer == "bell, a tab\t stays"
-    assert "\\u0007" not in json.dumps(result.messages)

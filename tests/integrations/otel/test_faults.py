@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Policy, Session
+from guardrails import Policy
 from tests.integrations.otel.seen import Seen
 
 
@@ -22,8 +22,7 @@ pytest.importorskip("opentelemetry.sdk")
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-from guardrails.integrations.otel import Telemetry, of_process
-from guardrails.integrations.otel.worker import MAX_WAITING, Worker
+from guardrails.integrations.otel import of_process
 
 
 def ten(tool: str, arguments: Any) -> int:
@@ -78,17 +77,6 @@ def test_an_exporter_that_hangs_holds_up_no_call_and_no_close(seen: Seen, hangin
     assert not seen.telemetry.flush(0.01)
 
 
-def test_what_waits_for_it_is_bounded(seen: Seen, hanging: Hangs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.integrations.otel.worker.MAX_WAITING", 20)
-    session = seen.session(policy=Policy())
-    session.call("search", {"n": -1}, ten)
-    assert hanging.asked.wait(30)
-    for n in range(100):
-        assert session.call("search", {"n": n}, ten).ok
-    assert seen.telemetry.dropped == 80
-    assert MAX_WAITING > 1_000
-
-
 @pytest.mark.parametrize("where", [("start",), ("end",), ("start", "end")])
 def test_an_sdk_that_raises_fails_no_call(seen: Seen, where: tuple[str, ...]) -> None:
     seen.traces.add_span_processor(Raises(*where))
@@ -99,42 +87,7 @@ def test_an_sdk_that_raises_fails_no_call(seen: Seen, where: tuple[str, ...]) ->
     assert sum(value for _, value in seen.metric("guardrails.calls")) == 2, "they are counted all the same"
 
 
-def test_metrics_that_raise_fail_no_call_and_hide_no_span(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*given: Any) -> None:
-        raise RuntimeError("metrics")
-
-    session = seen.session(policy=Policy())
-    monkeypatch.setattr(seen.telemetry.metrics, "count", fails)
-    assert session.call("search", {}, ten).ok
-    session.charge(model="m", usage=None)
-    assert len(seen.calls()) == 1
-
-
-def test_a_tool_that_raises_is_answered_as_without_telemetry(seen: Seen) -> None:
-    with pytest.raises(TypeError):
-        seen.session().call(7, {}, ten)  # type: ignore[arg-type]
-    assert seen.call()["error.type"] == "TypeError"
-
-
-def test_without_an_sdk_a_call_is_as_it_was() -> None:
-    telemetry = Telemetry()
-    session = Policy.load("default").session("run-1", telemetry=telemetry)
-    assert session.call("search", {}, ten).ok
-    assert telemetry.flush(30)
-
-
-def test_spans_that_are_not_sampled_cost_nothing_more(seen: Seen) -> None:
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
-
-    telemetry = Telemetry(tracer_provider=TracerProvider(sampler=ALWAYS_OFF), meter_provider=seen.meters)
-    session = Policy.load("default").session("run-1", telemetry=telemetry, records=seen.sink)
-    assert session.call("search", {}, ten).ok
-    assert telemetry.flush(30)
-    assert sum(value for _, value in seen.metric("guardrails.calls")) == 1
-    assert all("trace" in one for one in seen.sink.records), "a trace that others sample"
-
-
+@pytest.mark.system
 def test_without_telemetry_nothing_is_imported_and_a_session_is_a_plain_one() -> None:
     script = """
         import sys
@@ -151,6 +104,7 @@ def test_without_telemetry_nothing_is_imported_and_a_session_is_a_plain_one() ->
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+@pytest.mark.system
 def test_without_the_extra_it_is_said_what_to_install() -> None:
     script = """
         import sys
@@ -160,6 +114,7 @@ def test_without_the_extra_it_is_said_what_to_install() -> None:
     assert 'pip install "toolcall-guardrails[otel]"' in _ran(script).stderr
 
 
+@pytest.mark.system
 def test_the_end_of_a_process_ends_the_spans_of_its_last_calls() -> None:
     script = """
         from opentelemetry.sdk.trace import TracerProvider
@@ -176,6 +131,7 @@ def test_the_end_of_a_process_ends_the_spans_of_its_last_calls() -> None:
     assert '"name": "execute_tool search"' in ran.stdout
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_has_a_worker_of_its_own() -> None:
     script = """
@@ -204,6 +160,7 @@ def test_a_forked_child_has_a_worker_of_its_own() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+@pytest.mark.system
 def test_a_process_has_telemetry_if_its_program_has_set_a_provider() -> None:
     script = """
         from opentelemetry import trace
@@ -216,58 +173,6 @@ def test_a_process_has_telemetry_if_its_program_has_set_a_provider() -> None:
     ran = _ran(script)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert of_process() is None
-
-
-def test_a_worker_does_all_that_was_put_in_order_and_goes_on_after_what_raises() -> None:
-    worker, done = Worker(), list[int]()
-
-    def fails() -> None:
-        raise RuntimeError
-
-    for n in range(100):
-        worker.put(fails if n % 10 == 0 else lambda n=n: done.append(n))  # type: ignore[misc]
-    assert worker.flush(30)
-    assert done == [n for n in range(100) if n % 10]
-    assert worker.flush(0)
-
-
-def test_a_process_that_starts_no_thread_any_more_loses_no_call(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    session = seen.session(policy=Policy())
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", fails)
-        assert session.call("search", {"n": 1}, ten).ok
-        assert not seen.telemetry.flush(0)
-    assert session.call("search", {"n": 2}, ten).ok
-    assert len(seen.calls()) == 2
-
-
-def test_what_a_span_cannot_read_fails_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(call: Any) -> bytes:
-        raise RecursionError
-
-    monkeypatch.setattr("guardrails.integrations.otel.spans.snapshot", fails)
-    seen = Seen(content=True)
-    assert seen.session().call("search", {}, ten).ok
-    assert len(seen.calls()) == 1
-
-
-def test_a_propagator_that_raises_fails_nothing(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*given: Any) -> Any:
-        raise RuntimeError("propagator")
-
-    for name in ("extract", "inject"):
-        monkeypatch.setattr(f"guardrails.integrations.otel.telemetry.{name}", fails)
-    with seen.telemetry.within({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}):
-        assert seen.telemetry.carrier() == {}
-
-
-def test_a_session_and_its_children_are_of_one_kind(seen: Seen) -> None:
-    session = seen.session()
-    assert type(session.child("sub")) is type(session)
-    assert isinstance(session, Session)
 
 
 def _ran(script: str) -> "subprocess.CompletedProcess[str]":
