@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.tables import table
-
 
 pytest.importorskip("agent_framework")
 
@@ -297,7 +295,7 @@ def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses
 # The end
 
 
-@table("said", [Say(calls=(search("x"),)), Say("")])
+@pytest.mark.parametrize("said", [Say(calls=(search("x"),)), Say("")])
 def test_a_streamed_model_that_gives_no_answer_is_answered_for_by_the_digest(said: Say) -> None:
     ran: list[str] = []
     policy, thread = Policy([Budget(max_calls=1)]), AgentSession(session_id="t")
@@ -316,8 +314,8 @@ def test_a_streamed_model_that_gives_no_answer_is_answered_for_by_the_digest(sai
     assert done.usage_details["total_token_count"] == 45
 
 
-@table("limit", [{"max_iterations": 2}, {"max_function_calls": 2}])
-@table("streamed", [False, True])
+@pytest.mark.parametrize("limit", [{"max_iterations": 2}, {"max_function_calls": 2}])
+@pytest.mark.parametrize("streamed", [False, True])
 def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_gives_no_answer(
     limit: Any, streamed: bool
 ) -> None:
@@ -372,7 +370,7 @@ def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
 # Control flow
 
 
-@table("streamed", [False, True])
+@pytest.mark.parametrize("streamed", [False, True])
 def test_a_tool_that_ends_the_run_ends_it_and_is_settled(streamed: bool) -> None:
     def search(query: str) -> str:
         """Search the web for a query."""

@@ -17,8 +17,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.tables import table
-
 
 pytest.importorskip("claude_agent_sdk")
 
@@ -252,7 +250,7 @@ def person(answer: Any, clock: FakeClock | None = None) -> Any:
     return can_use_tool
 
 
-@table(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
+@pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
 def test_the_programs_of_the_page_print_what_it_says(
     program: str, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -357,7 +355,7 @@ def test_a_call_that_the_permissions_of_the_sdk_refuse_is_not_counted() -> None:
     assert (session.progress["calls_used"], _open(session)) == (0, {})
 
 
-@table("parked", [False, True])
+@pytest.mark.parametrize("parked", [False, True])
 def test_a_person_may_take_an_hour_and_the_call_is_charged_once(parked: bool, clock: FakeClock) -> None:
     paid, pay = bank()
     guards = [Budget(max_calls=5), *([Approve(tools=("pay",))] if parked else [])]

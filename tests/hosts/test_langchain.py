@@ -14,8 +14,6 @@ from typing import Annotated, Any, ClassVar
 
 import pytest
 
-from tests.tables import table
-
 
 pytest.importorskip("langchain")
 
@@ -304,7 +302,7 @@ BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="ut
 
 
 @pytest.mark.system
-@table(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
+@pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
 def test_the_programs_of_the_page_print_what_it_says(
     program: str, printed: str, openai: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -340,7 +338,7 @@ def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses
     assert done["messages"][-1].tool_calls == []
 
 
-@table("sync", [True, False])
+@pytest.mark.parametrize("sync", [True, False])
 def test_a_graph_of_ones_own_is_guarded_by_tool_node_and_ask(sync: bool) -> None:
     ran: list[str] = []
     seen: list[Asked] = []
@@ -512,7 +510,7 @@ def test_a_hand_over_to_another_agent_of_the_graph_passes_and_shares_the_session
     assert policy.session("t").exhausted_by == "budget.max_calls"
 
 
-@table("place", ["before", "after"])
+@pytest.mark.parametrize("place", ["before", "after"])
 def test_a_model_that_is_tried_again_by_a_middleware_is_charged_once(place: str) -> None:
     tried: list[int] = []
 

@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.tables import table
-
 
 pytest.importorskip("agents")
 
@@ -91,7 +89,7 @@ def test_an_image_of_an_mcp_server_stays_one() -> None:
     assert first == {"type": "image", "image_url": "data:image/png;base64,aGk="}
 
 
-@table("arguments", ['{"query": 1}', "{}", '{"query'])
+@pytest.mark.parametrize("arguments", ['{"query": 1}', "{}", '{"query'])
 def test_arguments_that_an_mcp_tool_does_not_take_reach_no_server(arguments: str) -> None:
     server, told = served(Call("look", arguments), guarded=runner())
     text = told[0] if isinstance(told[0], str) else told[0]["text"]

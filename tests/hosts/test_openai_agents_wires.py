@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.tables import table
-
 
 pytest.importorskip("agents")
 
@@ -53,7 +51,7 @@ def wire(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.system
-@table("streamed", [False, True])
+@pytest.mark.parametrize("streamed", [False, True])
 def test_a_model_that_calls_on_sends_nothing_that_the_api_refuses(wire: Any, streamed: bool) -> None:
     ran: list[str] = []
 

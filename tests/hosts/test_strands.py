@@ -20,8 +20,6 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-from tests.tables import table
-
 
 pytest.importorskip("strands")
 
@@ -326,7 +324,7 @@ def test_a_run_that_gets_deep_comes_to_a_final_answer_before_python_ends_it() ->
     assert 100 < len(ran) < 200
 
 
-@table("waits", [True, False])
+@pytest.mark.parametrize("waits", [True, False])
 def test_tools_in_the_background_have_the_budget_of_who_calls_them(waits: bool) -> None:
     ran: list[str] = []
 
@@ -342,7 +340,7 @@ def test_tools_in_the_background_have_the_budget_of_who_calls_them(waits: bool) 
     assert len(ran) <= 3
 
 
-@table("within", [True, False])
+@pytest.mark.parametrize("within", [True, False])
 def test_an_interrupt_of_a_middleware_is_charged_once(within: bool) -> None:
     async def ask(context: ExecuteToolContext, proceed: Any) -> AsyncIterator[Any]:
         assert context.interrupt("ok?").response
@@ -387,7 +385,7 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     assert policy.session("t").progress == {"calls_used": 3, "calls_left": 6}
 
 
-@table(
+@pytest.mark.parametrize(
     ("returns", "given", "read"),
     [
         (str, '{"n": 1}', '{"n": 1}'),

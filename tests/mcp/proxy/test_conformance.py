@@ -14,7 +14,6 @@ import pytest
 from tests.mcp.proxy.chains import STDIO, bridged, http_server, http_tap
 from tests.mcp.proxy.lines import tap
 from tests.mcp.proxy.published import script
-from tests.tables import table
 
 
 pytestmark = pytest.mark.system
@@ -43,7 +42,7 @@ def chain(name: str, folder: Path) -> Iterator[str]:
             yield open_.enter_context(http_tap(folder, **given))
 
 
-@table("name", ["direct", "bridge", "stdio", "url", "listen"])
+@pytest.mark.parametrize("name", ["direct", "bridge", "stdio", "url", "listen"])
 def test_all_of_the_official_suite_passes(name: str, tmp_path: Path) -> None:
     suite = script("conformance")
     with chain(name, tmp_path) as url:
