@@ -14,8 +14,8 @@ from typer.main import get_command as made
 
 from guardrails.processes.streams import let_go_of_stdout
 
-from .front.group import Commands as Made
-from .front.group import Group, examples
+from .group import Commands as Made
+from .group import Group, examples
 
 
 __all__ = ["app"]
@@ -72,11 +72,9 @@ def _door(name: str) -> Any:
     def start(ctx: typer.Context) -> None:
         raise typer.Exit(import_module(module).main(ctx.args))
 
-    from .front.completion import Door
-
     door = Made()
     context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-    door.command(name, cls=Door, help=says, context_settings=context)(start)
+    door.command(name, help=says, context_settings=context)(start)
     return made(door)
 
 

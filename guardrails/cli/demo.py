@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardrails.cli.front.completion import policies
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.printing import fail, print_json
 
 from .policies import load_policy
@@ -34,9 +33,7 @@ def demo(
     more: Annotated[
         list[str] | None, typer.Argument(metavar="FILE", help="Further recorded chats, after --transcript.")
     ] = None,
-    policy: Annotated[
-        str, typer.Option(metavar="NAME_OR_FILE", autocompletion=policies, help="The policy that guards.")
-    ] = "default",
+    policy: Annotated[str, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards.")] = "default",
     records: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the records of the guarded run.")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="A real endpoint; its key is in OPENAI_API_KEY.")

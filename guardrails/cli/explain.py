@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from guardrails.cli.front.completion import codes
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.printing import fail, heading, paragraph, print_json, printable
 
 
@@ -35,9 +34,7 @@ _RULES: Final = "Put a rule first into the `tools:` of your policy: the first on
 def explain(
     code: Annotated[
         str | None,
-        typer.Argument(
-            metavar="CODE", autocompletion=codes, help="A code, an error type or a status; none: list them all."
-        ),
+        typer.Argument(metavar="CODE", help="A code, an error type or a status; none: list them all."),
     ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

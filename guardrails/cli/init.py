@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.outputs import without_outputs, write_whole
 from guardrails.cli.text.printing import fail, failures_told, print_json, printable, tell_of_nothing
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.printing import fail, paragraph, print_json, table
 from guardrails.offline.figures import FEW, plural, visible
 

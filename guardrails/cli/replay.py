@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from guardrails.cli.front.completion import policies
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.outputs import tell_of_written, without_outputs
 from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, tell_of_nothing
 
@@ -30,14 +29,14 @@ def replay(
     *,
     policy: Annotated[
         str,
-        typer.Argument(metavar="POLICY", autocompletion=policies, help="A policy file, or the name of a shipped one."),
+        typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one."),
     ],
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Transcripts and folders of them; - is standard input.")
     ],
     compare: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", autocompletion=policies, help="A second policy, shown beside the first."),
+        typer.Option(metavar="POLICY", help="A second policy, shown beside the first."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     decisions: Annotated[

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from guardrails.cli.front.completion import policies
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.outputs import without_outputs, write_whole
 from guardrails.cli.text.printing import fail, failures_told, print_json, tell_of_nothing
 
@@ -39,7 +38,6 @@ def report(
         str,
         typer.Option(
             metavar="POLICY",
-            autocompletion=policies,
             help="Says which tools poll or change nothing; what `--suggest` extends.",
         ),
     ] = "default",

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from guardrails.cli.front.completion import SANDBOXES, WIRES, policies, sandboxes, wires
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.ending import Ending, ends, written
 from guardrails.cli.text.printing import failures_told, print_json, printable
 from guardrails.cli.text.run import list_text, list_to_dict, parsed_amounts, state_file
@@ -38,11 +37,9 @@ def run(
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model.")] = None,
     policy: Annotated[
         str | None,
-        typer.Option(metavar="NAME_OR_FILE", autocompletion=policies, help="The policy that guards (`agent`)."),
+        typer.Option(metavar="NAME_OR_FILE", help="The policy that guards (`agent`)."),
     ] = None,
-    wire: Annotated[
-        str | None, typer.Option(metavar="chat|responses", autocompletion=wires, help="The API to speak (`chat`).")
-    ] = None,
+    wire: Annotated[str | None, typer.Option(metavar="chat|responses", help="The API to speak (`chat`).")] = None,
     workspace: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder that the tools work in (this one).")
     ] = None,
@@ -59,7 +56,6 @@ def run(
         str | None,
         typer.Option(
             metavar="auto|bwrap|none",
-            autocompletion=sandboxes,
             help="The sandbox of commands (`auto`); see `guardrails doctor`.",
         ),
     ] = None,
@@ -151,9 +147,9 @@ def _list(file: Path, *, as_json: bool) -> None:
 
 
 def _check(given: dict[str, Any], *, task: str | None, resume: str | None, raised: bool) -> None:
-    if given["wire"] not in (None, *WIRES):
+    if given["wire"] not in (None, "chat", "responses"):
         raise typer.BadParameter(f"`--wire` is chat or responses, not `{given['wire']}`")
-    if given["sandbox"] not in (None, *SANDBOXES):
+    if given["sandbox"] not in (None, "auto", "bwrap", "none"):
         raise typer.BadParameter(f"`--sandbox` is auto, bwrap or none, not `{given['sandbox']}`")
     if given["workspace"] is not None and not Path(given["workspace"]).is_dir():
         raise typer.BadParameter(f"`--workspace`: there is no folder `{given['workspace']}`")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from guardrails.cli.front.completion import policies
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, printable
 from guardrails.cli.text.ticker import Ticker
 
@@ -34,9 +33,7 @@ def train(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            metavar="POLICY", autocompletion=policies, help="Judge decisions by the costs that its `retryable` names."
-        ),
+        typer.Option(metavar="POLICY", help="Judge decisions by the costs that its `retryable` names."),
     ] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,

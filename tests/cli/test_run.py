@@ -50,18 +50,6 @@ def look_up(city: str) -> str:
         time.sleep(60)
     return "rain in " + city
 '''
-ELSEWHERE = """
-import signal
-import threading
-from pathlib import Path
-
-def signalled():
-    while not Path({go!r}).exists():
-        time.sleep(0.01)
-    signal.pthread_kill(threading.get_ident(), {number})
-
-threading.Thread(target=signalled, daemon=True).start()
-"""
 POLICY = "version: 1\nextends: default\nbudget: {max_calls: 2}\n"
 
 
@@ -536,26 +524,6 @@ def test_b4_a_run_that_is_interrupted_while_the_model_thinks_asks_it_again(files
         assert json.loads(shown.stdout)["interrupted"] == []
     first, second = server.requests
     assert first["messages"] == second["messages"]
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_b4_a_signal_that_python_notes_too_late_for_the_wait_is_heard_in_it(
-    files: Path, number: signal.Signals, code: int
-) -> None:
-    # Given to another thread it leaves the system call of the main thread alone, as one in the instant before would.
-    with (files / "tools.py").open("a") as tools:
-        tools.write(ELSEWHERE.format(go=str(files / "go"), number=int(number)))
-    with ScriptedOpenAI([Delayed(Text("never heard"), 60)]) as server:
-        with child(*running(server, files), stderr=subprocess.PIPE) as process:
-            until(process, lambda: bool(server.requests))
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(
-                    0.2
-                )  # By then it waits for the answer; if it does not yet, the signal is heard all the same.
-            (files / "go").touch()
-            _, said = process.communicate(timeout=30)
-        assert process.returncode == code, said
-        assert "nothing is lost" in said
 
 
 def test_what_the_library_warns_of_is_shown_among_the_rest(files: Path) -> None:

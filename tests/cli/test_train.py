@@ -173,7 +173,7 @@ def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_pat
         (b"{}", "no retry model"),
         (
             b'{"format": "guardrails.retry-model", "version": 0}',
-            "version `0`, this library reads 1 to 2: train it again",
+            "version `0`, this library reads 2: train it again",
         ),
         (b" " * (MAX_BYTES + 1), "bytes (at most 8,388,608)"),
     ):

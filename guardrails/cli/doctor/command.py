@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.text.printing import FOUND, paragraph, print_json
 
 from .shown import installation_lines

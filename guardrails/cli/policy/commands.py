@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from guardrails.cli.front.completion import policies
-from guardrails.cli.front.group import Commands, examples
+from guardrails.cli.group import Commands, examples
 from guardrails.cli.policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
 from guardrails.cli.text.printing import FOUND, USAGE, print_json, printable
 
@@ -78,9 +77,7 @@ def schema(
 def show(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME_OR_FILE", autocompletion=policies, help="A policy file, or the name of a shipped one."
-        ),
+        typer.Argument(metavar="NAME_OR_FILE", help="A policy file, or the name of a shipped one."),
     ],
     own: Own = None,
     as_json: Json = False,  # noqa: FBT002 (a flag)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from guardrails.cli.front.completion import policies
-from guardrails.cli.front.group import examples
+from guardrails.cli.group import examples
 from guardrails.cli.policies import Own, load_policy, own_guards
 from guardrails.cli.text.printing import FOUND, fail, print_json, printable
 
@@ -30,7 +29,6 @@ def policy_test(
         str | None,
         typer.Argument(
             metavar="POLICY",
-            autocompletion=policies,
             help="A policy file, or the name of a shipped one. Without it all shipped policies are tested.",
         ),
     ] = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
-from guardrails.cli.front.group import Commands, examples
+from guardrails.cli.group import Commands, examples
 from guardrails.cli.text.printing import FOUND, INTERRUPTED, fail, print_json, printable
 
 

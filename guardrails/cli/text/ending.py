@@ -10,11 +10,10 @@ import traceback
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 
 import typer
 
-from guardrails.cli.front.signals import Terminated, terminated_as_interrupted
 from guardrails.processes.streams import let_go_of_stdout, tell_of_loss
 
 from .printing import FOUND, INTERRUPTED, USAGE, print_json, printable
@@ -31,6 +30,16 @@ How = Literal["text", "json", "events"]
 TERMINATED: Final = 128 + signal.SIGTERM
 SHOWN: Final = ("ended", "code", "exit_code", "requests", "iterations", "cost_usd", "session")
 """What the line of text says."""
+
+
+class Terminated(KeyboardInterrupt):
+    """
+    SIGTERM, which ends a command as Ctrl-C does.
+    """
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise Terminated
 
 
 class Ending:
@@ -141,8 +150,11 @@ def ends(ending: Ending) -> Iterator[None]:
     from guardrails.core.values.errors import GuardrailsError
 
     try:
-        with terminated_as_interrupted():
+        before = signal.signal(signal.SIGTERM, _terminate)
+        try:
             yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
     except KeyboardInterrupt as error:
         by, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
         if ending.resume is None:

@@ -12,7 +12,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from guardrails.cli.front.group import folded
+from guardrails.cli.group import folded
 from guardrails.hooks.install.run import EXAMPLES as HOOK
 from guardrails.hooks.install.run import _parser
 from guardrails.mcp.proxy.options import USAGE as MCP

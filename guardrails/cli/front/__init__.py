@@ -1,3 +1,0 @@
-"""
-The front of all commands: help with examples, completion, quiet endings, signals.
-"""
