@@ -11,6 +11,7 @@ from contextlib import redirect_stdout, suppress
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import dropwhile
 from typing import Any
 
 import typer
@@ -116,7 +117,7 @@ def help_of(name: str, below: str) -> set[str]:
 
 
 def check(words: list[str]) -> None:
-    words = without_redirections(words)
+    words = list(dropwhile(re.compile(r"[A-Z_]+=").match, without_redirections(words)))
     program, rest = words[0].rpartition("/")[2], words[1:]
     if program == "guardrails":
         parsed(rest)

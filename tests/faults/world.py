@@ -13,69 +13,27 @@ import threading
 import time
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final
 
-from guardrails.stores.base import Store
+from tests.faults.grounds import Ground
 from tests.faults.shop import PROCESSES
 
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 END_S: Final = 30.0
 """How long a worker may take to end its last step once all faults are over."""
-Fault = Callable[[], Callable[[], None] | None]
-"""Begins, and gives back what ends it if that is not itself; see `World.suffer`."""
-
-
-class Ground(Protocol):
-    """
-    What a store stands on, and what can befall it.
-    """
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def timeout(self) -> float:
-        """
-        Seconds that a worker waits for the store.
-        """
-
-    @property
-    def losses(self) -> Sequence[int]:
-        """
-        When what the last moments had brought may have been lost, as is stated; nanoseconds of the monotonic clock.
-        """
-
-    def place(self, process: int) -> str:
-        """
-        Where the workers of *process* find the store.
-        """
-
-    def faults(self, chosen: random.Random, world: "World") -> dict[str, Fault]:
-        """
-        By name: what can befall it.
-        """
-
-    def open(self) -> Store:
-        """
-        The store itself, once nothing befalls it any more.
-        """
-
-    def close(self) -> None:
-        """
-        End all that it has started.
-        """
 
 
 class World:
     """
-    A run of *seconds* on *ground*; the lines that its workers told are in `lines` afterwards.
+    A run of *seconds* on *ground*; the executions that its tools saw are in `ran` afterwards.
     """
 
     def __init__(self, ground: Ground, seed: int, seconds: float) -> None:
         self.ground, self.seed, self.seconds = ground, seed, seconds
-        self.lines: list[str] = []
+        self.ran: list[dict[str, Any]] = []
         self.befell: Counter[str] = Counter()
         self.hung: list[str] = []
         self._random = random.Random(seed)
@@ -115,7 +73,7 @@ class World:
         One fault after the other by chance, several at once; what has begun is ended before this ends.
         """
         chosen = self._random
-        faults = {"kill -9": self._kill, "pause": self._pause, **self.ground.faults(chosen, self)}
+        faults = {"kill -9": self._kill, "pause": self._pause, **self.ground.faults(chosen, lambda: self.pids)}
         names, over = sorted(faults), time.monotonic() + self.seconds
         undo: list[tuple[float, int, Callable[[], None]]] = []
         # Each at least once, then by chance.
@@ -141,7 +99,7 @@ class World:
         self._names[number] += 1
         name = f"p{number}.{self._names[number]}"
         ground = self.ground
-        told = {"kind": ground.kind, "place": ground.place(number), "timeout": ground.timeout, "seed": self.seed}
+        told = {"place": ground.place(number), "timeout": ground.timeout, "seed": self.seed}
         command = [sys.executable, "-m", "tests.faults.worker", json.dumps({**told, "process": number, "name": name})]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)  # noqa: S603
         reader = threading.Thread(target=self._read, args=(process,))
@@ -153,9 +111,10 @@ class World:
         assert process.stdout is not None
         with process.stdout as lines:
             for line in lines:
-                self.lines.append(line.decode())
-                if line == b'{"e":"begun"}\n':
+                if line == b'"begun"\n':
                     self._begun.release()
+                elif line.endswith(b"\n"):
+                    self.ran.append(json.loads(line))
 
     def _kill(self) -> None:
         number = self._random.randrange(PROCESSES)
