@@ -365,6 +365,7 @@ def model() -> Callable[..., Any]:
     return ask
 
 
+@pytest.mark.system
 def test_b2_after_the_limit_tools_are_listed_but_off_and_the_model_answers(model: Any) -> None:
     result, requests = model(Policy([Budget(max_turns=3)]).session("s"))
     assert [request.get("tool_choice") for request in requests][-1] == "none"
@@ -372,12 +373,14 @@ def test_b2_after_the_limit_tools_are_listed_but_off_and_the_model_answers(model
     assert (len(requests), result.answer, result.ended) == (4, "the answer", "forced")
 
 
+@pytest.mark.system
 def test_b3_a_streamed_loop_ends_alike(model: Any) -> None:
     texts: list[str] = []
     result, requests = model(Policy([Budget(max_turns=3)]).session("s"), stream=True, on_text=texts.append)
     assert (len(requests), result.answer, "".join(texts)) == (4, "the answer", "the answer")
 
 
+@pytest.mark.system
 def test_b4_a_conversation_is_kept_and_goes_on_after_its_limit_is_raised(model: Any, tmp_path: Path) -> None:
     policy = Policy([Budget(max_turns=1)])
     with Conversations(tmp_path / "chats.db") as chats, chats.start("trip", messages=[]) as chat:
@@ -396,6 +399,7 @@ def test_b4_a_conversation_is_kept_and_goes_on_after_its_limit_is_raised(model: 
     assert more.answer == "the answer"
 
 
+@pytest.mark.system
 @table(
     "choice, after",
     [
@@ -412,6 +416,7 @@ def test_c1_a_forced_choice_holds_for_the_first_request_only(choice: Any, after:
     assert (len(requests) == 1) == (choice == "none")
 
 
+@pytest.mark.system
 def test_c2_a_strategy_decides_turn_by_turn_below_the_none_of_a_spent_session(model: Any) -> None:
     asked: list[tuple[int, int]] = []
 
@@ -427,6 +432,7 @@ def test_c2_a_strategy_decides_turn_by_turn_below_the_none_of_a_spent_session(mo
 # D. The tool-call lifecycle
 
 
+@pytest.mark.system
 def test_d1_the_loop_runs_until_text_or_the_iterations_are_over(model: Any) -> None:
     result, requests = model(Policy([]).session("s"), calls=2)
     assert (result.answer, len(requests)) == ("the answer", 3)
@@ -572,6 +578,7 @@ def test_d10_there_are_eleven_tools_and_files_can_be_written_and_edited(folder: 
     assert "a note" in json.dumps(session.call("memory_read", {"query": "k"}, registry.execute).value)
 
 
+@pytest.mark.system
 def test_d11_the_loop_logs_its_steps(model: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, logger="guardrails"):
         model(Policy([]).session("s"), calls=1)
@@ -586,6 +593,7 @@ def test_d11_the_loop_logs_its_steps(model: Any, caplog: pytest.LogCaptureFixtur
         assert any(message.startswith(event) for message in messages), event
 
 
+@pytest.mark.system
 def test_d12_a_command_that_takes_too_long_is_killed(folder: Path) -> None:
     from guardrails.agent.builtin import builtin_tools
 

@@ -68,16 +68,19 @@ def brought(code: str) -> set[str]:
     return set(done.stderr.split())
 
 
+@pytest.mark.system
 def test_the_bare_import_brings_nothing_else() -> None:
     assert brought("import guardrails") == {"guardrails"}
 
 
+@pytest.mark.system
 def test_a_start_brings_nothing_that_a_shipped_policy_does_without() -> None:
     modules = brought("from guardrails import Policy; Policy.load('default')")
     assert "guardrails.policy.policy" in modules
     assert not modules & {*HEAVY, "guardrails.core.paging.reader", "guardrails.policy.file.mistakes"}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["strict", "observe", "agent"])
 def test_no_shipped_policy_brings_pydantic(name: str) -> None:
     modules = brought(f"from guardrails import Policy; Policy.load({name!r})")
@@ -85,6 +88,7 @@ def test_no_shipped_policy_brings_pydantic(name: str) -> None:
     assert not modules & {"pydantic", "pydantic_core", "annotated_types", "typing_extensions"}
 
 
+@pytest.mark.system
 def test_help_and_version_bring_neither_pydantic_nor_rich() -> None:
     code = (
         "from typer.main import get_command\n"
@@ -103,6 +107,7 @@ def test_help_and_version_bring_neither_pydantic_nor_rich() -> None:
     assert not modules & {"pydantic", "rich", "openai", "asyncio", "sqlite3", "yaml", "orjson", "numpy"}
 
 
+@pytest.mark.system
 def test_a_session_of_settings_in_code_brings_no_more() -> None:
     code = (
         "from guardrails import Budget, Policy, Rule, Tool\n"
@@ -115,6 +120,7 @@ def test_a_session_of_settings_in_code_brings_no_more() -> None:
     assert not modules & {*HEAVY, "yaml", "guardrails.core.paging.reader"}
 
 
+@pytest.mark.system
 def test_the_other_distribution_of_this_name_is_detected(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "guardrails", tmp_path / "guardrails", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "guardrails" / "hub").mkdir()

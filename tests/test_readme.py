@@ -76,6 +76,7 @@ def test_the_table_of_hosts_is_that_of_their_page() -> None:
     ]
 
 
+@pytest.mark.system
 def test_the_picture_is_what_the_demo_does_today() -> None:
     pytest.importorskip("openai")
     assert svg(compare(Policy.load("default"))) == PICTURE.read_text(encoding="utf-8")

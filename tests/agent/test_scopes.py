@@ -14,6 +14,9 @@ from guardrails.cli import app
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
 
 
+pytestmark = pytest.mark.system
+
+
 POLICY = "version: 1\nextends: default\nscopes: {user: {budget: {max_calls: 3}}}\n"
 
 

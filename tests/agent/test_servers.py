@@ -38,6 +38,7 @@ def configured(folder: Path, **commands: str) -> Path:
     return file
 
 
+@pytest.mark.system
 def test_the_tools_of_servers_are_used_and_one_that_is_not_there_is_noted(tmp_path: Path) -> None:
     file = configured(tmp_path, good=sys.executable, gone="no-such-command")
     script: list[Reply] = [

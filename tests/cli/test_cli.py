@@ -17,6 +17,7 @@ def python(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
 
 
+@pytest.mark.system
 def test_the_module_is_the_command() -> None:
     said = python("-m", "guardrails", "--version")
     assert (said.returncode, said.stdout) == (0, f"guardrails {__version__}\n")
@@ -31,6 +32,7 @@ def test_help_lists_the_commands() -> None:
     assert "mcp " in said.stdout
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("name", "says"), [("hook", "install|uninstall|status"), ("mcp", "--listen")])
 def test_the_commands_that_start_by_themselves_are_the_same_here(
     name: str, says: str, capsys: pytest.CaptureFixture[str]
@@ -43,6 +45,7 @@ def test_the_commands_that_start_by_themselves_are_the_same_here(
     assert python("-m", "guardrails", name, "--help").stdout.split() == shown.split()
 
 
+@pytest.mark.system
 def test_help_imports_nothing_that_a_command_needs() -> None:
     heavy = ["pydantic", "openai", "yaml", "orjson", "rich", "guardrails.policy.policy", "guardrails.session.session"]
     code = (
@@ -54,6 +57,7 @@ def test_help_imports_nothing_that_a_command_needs() -> None:
     assert said.stdout.splitlines()[-1] == "[]", said.stderr
 
 
+@pytest.mark.system
 def test_the_help_of_a_command_imports_no_other_command() -> None:
     code = (
         "import sys; from guardrails.cli import app, COMMANDS\n"

@@ -16,6 +16,9 @@ from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Fail, ScriptedOpenAI, Text, call
 
 
+pytestmark = pytest.mark.system
+
+
 TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
 
 

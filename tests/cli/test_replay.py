@@ -228,6 +228,7 @@ def test_a_full_disk_for_the_page_does_not_cost_the_figures(transcript: Path) ->
     assert "cannot write `/dev/full`: No space left on device" in shown.stderr
 
 
+@pytest.mark.system
 def test_half_a_surrogate_pair_in_a_name_is_escaped_in_json(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text(line("s", "1", tool="\ud800") + line("é", "1"))

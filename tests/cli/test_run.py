@@ -37,6 +37,9 @@ from guardrails.testing.scripted_openai import (
 from tests.children import child
 
 
+pytestmark = pytest.mark.system
+
+
 TOOLS = '''
 import os
 import time
@@ -443,7 +446,7 @@ def test_b4_a_run_that_is_killed_in_mid_turn_is_resumed_and_no_call_runs_twice(f
     assert done["progress"]["calls_used"] == 2
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("wire", ["chat", "responses"])
 def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(files: Path, wire: str) -> None:
     (files / "policy.yaml").write_text("version: 1\nextends: default\nbudget: {max_calls: 30}\n")

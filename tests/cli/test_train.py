@@ -187,7 +187,7 @@ def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_pat
         assert read_model(path).evidence
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
     trained: tuple[Result, Path], log: Path, tmp_path: Path
 ) -> None:
@@ -210,7 +210,7 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
     assert path.read_bytes() == served.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Path, tmp_path: Path) -> None:
     """The extra `spark` has what this needs."""
     pytest.importorskip("pyspark", reason="needs the extra `spark` and Java")

@@ -26,7 +26,7 @@ PAGES = {page: path.read_text(encoding="utf-8") for page, path in written().item
 SHELL = ("sh", "bash", "console", "cron")
 TARGETS = set(re.findall(r"^    ([a-z]+)  ", (ROOT / "dev.py").read_text(encoding="utf-8"), re.MULTILINE))
 ELSEWHERE = {
-    "claude": "a coding CLI, run by tests/clis",
+    "claude": "a coding CLI, run by tests/system/clis",
     "codex": "the same",
     "gemini": "the same",
     "echo": "the little test program of the pages of coding CLIs",

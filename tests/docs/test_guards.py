@@ -58,6 +58,7 @@ def told(section: str, language: str, text: str, capsys: pytest.CaptureFixture[s
     return None
 
 
+@pytest.mark.system
 @table("page", PAGES)
 def test_a_page_says_what_happens(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

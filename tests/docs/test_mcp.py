@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "mcp.md").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_what_the_page_shows_is_what_it_prints(tmp_path: Path) -> None:
     blocks = dict(
         zip(("toml", "agent", "printed", "server"), re.findall(r"```\w+\n(.*?)```", PAGE, re.DOTALL), strict=False)

@@ -16,6 +16,7 @@ from guardrails.processes.sandbox import choose
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
 
 
+@pytest.mark.system
 def test_the_example_prints_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

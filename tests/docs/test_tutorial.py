@@ -90,7 +90,7 @@ def timeless(text: str) -> str:
     return re.sub(r"\d+ passed in [\d.]+s", "passed", re.sub(r'"seconds_left":\d+', '"seconds_left":604800', text))
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @table("name", FOLLOWED)
 def test_a_page_that_is_followed_literally_does_what_it_says(name: str, tmp_path: Path) -> None:
     if name.startswith("maintainers/"):

@@ -121,7 +121,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Said, dict[str, str]
     return by_mypy(folder), home
 
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
+pytestmark = [pytest.mark.system, pytest.mark.system]
 
 
 def test_the_code_of_every_page_is_well_typed(said: tuple[Said, dict[str, str]]) -> None:

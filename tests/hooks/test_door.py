@@ -6,7 +6,12 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from tests.hooks.processes import Home, denied, event, policy
+
+
+pytestmark = pytest.mark.system
 
 
 FOREIGN = """

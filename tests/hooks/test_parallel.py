@@ -9,8 +9,13 @@ import sys
 
 from pathlib import Path
 
+import pytest
+
 from guardrails import Policy, SqliteStore
 from tests.hooks.processes import Home, answer, denied, event, policy
+
+
+pytestmark = pytest.mark.system
 
 
 KILLED = """

@@ -57,7 +57,7 @@ def test_what_a_host_owes_and_does_not_hold_is_named(told: Any, said: str) -> No
 
 
 @pytest.mark.system
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.filterwarnings("default")  # what a host warns of is a matter of its own tests
 @pytest.mark.parametrize("name", blast_radius.hosts())
 def test_a_host_that_is_installed_here_holds_what_it_owes(name: str) -> None:

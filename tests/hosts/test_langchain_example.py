@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.release.examples import PRINTED, printed
+from tests.system.release.examples import PRINTED, printed
 
 
 pytestmark = pytest.mark.system

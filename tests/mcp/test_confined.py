@@ -21,6 +21,9 @@ from guardrails.mcp import McpServer, McpTools
 from guardrails.processes.sandbox import choose
 
 
+pytestmark = pytest.mark.system
+
+
 pytest.importorskip("mcp")
 SERVER = McpServer(name="s", command=sys.executable, args=(str(Path(__file__).with_name("server_that_looks.py")),))
 Ask = Callable[..., Coroutine[Any, Any, Any]]

@@ -278,11 +278,11 @@ def stories() -> Iterator[Entry]:
     """
     What each policy says to loops and to honest work.
     """
-    from benchmarks.loops import table
+    from benchmarks.loops import stories, table
 
     policies = {name: policy for name, policy in table.policies().items() if "our" in name or "policy" in name}
     for name, policy in policies.items():
-        for kind, told in (("loop", table.LOOPS), ("honest", table.HONEST)):
+        for kind, told in (("loop", stories.LOOPS), ("honest", stories.HONEST)):
             counts = [table.said(policy, f"{name} {kind} {n}", story) for n, story in enumerate(told.values())]
             heard, refused = (sum(each) for each in zip(*counts, strict=True))
             yield Entry(f"{name}: {kind}", "sums", {"stories": len(counts), "heard": heard, "refused": refused})

@@ -28,7 +28,7 @@ def test_another_wording_of_a_hint_is_text_and_another_hint_is_meaning() -> None
     assert [one.layer for one in differences(before, swapped)] == ["meaning"]
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize("section", ["vectors", "hooks", "cases", "stories"])
 def test_the_quick_sections_are_as_they_were_frozen(section: str) -> None:
     made = {"decision": 0, "meaning": 0, "text": 0}

@@ -455,6 +455,7 @@ def test_a_synchronous_approver_does_not_block_the_loop(bank: Bank) -> None:
 # Elsewhere, and later
 
 
+@pytest.mark.system
 def test_another_process_answers_and_the_call_then_runs_once(tmp_path: Path, clock: Clock, bank: Bank) -> None:
     program = f"""
 import os, sys

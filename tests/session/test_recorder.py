@@ -37,7 +37,7 @@ def lowest_traced(enough: float) -> float:
     return lowest
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("arguments", "result"),
     [

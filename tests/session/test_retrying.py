@@ -472,6 +472,7 @@ session.call("look", {}, down)
 """
 
 
+@pytest.mark.system
 def test_after_kill_9_in_the_wait_the_call_is_made_by_whoever_asks_and_replays_exactly(tmp_path: Path) -> None:
     ended = subprocess.run(  # noqa: S603  this very interpreter
         [sys.executable, "-c", KILLED, str(tmp_path)], check=False, capture_output=True

@@ -95,6 +95,7 @@ print(sink.written, sink.dropped, sink.failed)
 """
 
 
+@pytest.mark.system
 def test_a_disk_that_fills_up_within_a_line_leaves_whole_lines(path: Path) -> None:
     said, complained = run(FILE_SIZE_LIMIT, path)
 
@@ -104,6 +105,7 @@ def test_a_disk_that_fills_up_within_a_line_leaves_whole_lines(path: Path) -> No
     assert complained.count("File too large") == 1
 
 
+@pytest.mark.system
 def test_when_there_is_room_again_the_rest_is_written(path: Path) -> None:
     said, _ = run(FILE_SIZE_LIMIT, path, "room again")
 
@@ -163,6 +165,7 @@ def test_a_file_that_cannot_be_locked_for_another_reason_is_a_fault(
     assert sink.failed == 1
 
 
+@pytest.mark.system
 def test_four_processes_write_one_file_and_every_line_is_whole(path: Path) -> None:
     script = """
 import sys

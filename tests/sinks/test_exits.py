@@ -10,6 +10,9 @@ from guardrails.sinks import JsonLines, ReadReport, read
 from tests.sinks.conftest import PATIENCE_S, numbers, python, run
 
 
+pytestmark = pytest.mark.system
+
+
 FORK = """
 import os, sys, warnings
 from guardrails.sinks import JsonLines

@@ -69,6 +69,7 @@ def lost(folder: Path, *, threads: int, kind: str, after_s: float) -> int:
     return sum(len(set(range(1, put[each] + 1)) - written[each]) for each in range(threads))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("threads", [1, 8])
 def test_a_kill_under_load_takes_no_more_lines_than_are_said(threads: int, tmp_path: Path) -> None:
     # Those that may wait, the batch that is being written, and one in the hand of each thread.
@@ -76,6 +77,7 @@ def test_a_kill_under_load_takes_no_more_lines_than_are_said(threads: int, tmp_p
     assert lost(tmp_path, threads=threads, kind="", after_s=0.6) <= 1_000 + batch + threads
 
 
+@pytest.mark.system
 def test_what_waited_for_the_disk_survives_a_kill(tmp_path: Path) -> None:
     assert lost(tmp_path, threads=8, kind="durable", after_s=0.6) == 0
 
@@ -224,6 +226,7 @@ assert (sink.written, sink.failed, sink.dropped) == (400, 0, 0)
 """
 
 
+@pytest.mark.system
 def test_processes_that_rotate_one_file_lose_no_line_and_tear_none(path: Path) -> None:
     together(*[lambda who=who: run(ROTATING, path, who) for who in "abcd"])
     found: dict[str, list[int]] = {}

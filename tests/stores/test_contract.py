@@ -168,6 +168,7 @@ def test_what_moves_between_two_keys_is_never_seen_half_way(make: Callable[[], L
     assert cost(store, "a") == 400
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @made
 def test_a_forked_process_can_go_on_while_a_thread_of_its_parent_is_in_an_update(make: Callable[[], Listed]) -> None:

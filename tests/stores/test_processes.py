@@ -17,7 +17,7 @@ import pytest
 from guardrails import Budget, Policy, SqliteStore, Tool, by_session, read
 
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+pytestmark = [pytest.mark.system, pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")]
 
 TOGETHER = """
 import json, os, sys
@@ -96,7 +96,7 @@ def test_40_processes_at_once_get_exactly_the_10_calls_of_their_user(tmp_path: P
     assert sorted(used) == [0] * 30 + [1] * 10
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(tmp_path: Path) -> None:
     """
     400 calls of $0.01 and $3.00: what ran is never more than was charged, and never more than is allowed.

@@ -48,6 +48,7 @@ def again(store: RedisStore, **settings: Any) -> RedisStore:
     return RedisStore(store.place, namespace=store.namespace, **settings)
 
 
+@pytest.mark.system
 def test_the_library_does_not_import_the_package_redis_before_a_store_is_made() -> None:
     code = "import sys, guardrails; guardrails.RedisStore; print('redis' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "False\n"  # noqa: S603
@@ -212,7 +213,7 @@ def test_all_keys_of_a_store_are_in_one_slot_of_a_cluster(store: RedisStore) -> 
 
 
 @needed
-@pytest.mark.slow
+@pytest.mark.system
 def test_sentinels_that_have_a_replica_take_over_are_followed(server: Server, tmp_path: Path) -> None:
     import redis.sentinel
 
@@ -239,7 +240,7 @@ def test_sentinels_that_have_a_replica_take_over_are_followed(server: Server, tm
 
 
 @needed
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_cluster_is_found_from_any_of_its_nodes() -> None:
     # The bus of a node is 10,000 ports above its own.
     ports = [port for port in (free_port() for _ in range(200)) if port < 50_000][:3] or pytest.skip("no low ports")

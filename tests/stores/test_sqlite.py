@@ -279,6 +279,7 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteS
     assert store.update(["a"], spend) == [3]
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
 def test_a_file_or_folder_that_may_not_be_written_is_refused_in_plain_words() -> None:
     code = """
@@ -331,6 +332,7 @@ def test_a_state_that_cannot_be_packed_is_refused_and_nothing_is_changed(store: 
     assert store.update(["a", "b"], spend) == [2, 2]
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_process_that_is_forked_inside_of_an_update_is_told_so(store: SqliteStore, path: Path) -> None:
@@ -354,6 +356,7 @@ def test_a_process_that_is_forked_inside_of_an_update_is_told_so(store: SqliteSt
     assert store.update(["a"], spend) == [2]
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_parent_and_its_forked_children_count_together(store: SqliteStore) -> None:
@@ -415,6 +418,7 @@ while True:
 """
 
 
+@pytest.mark.system
 def test_what_was_committed_before_kill_9_is_there_afterwards(path: Path) -> None:
     """
     MISSION: nothing admitted is forgotten after its commit.
@@ -463,6 +467,7 @@ def test_where_the_policy_allows_it_calls_go_on_without_the_store(
     assert "was locked by another program" in caplog.text
 
 
+@pytest.mark.system
 def test_a_claim_of_a_process_that_died_expires_as_in_memory(path: Path, clock: Any) -> None:
     code = """
 import os, signal, sys

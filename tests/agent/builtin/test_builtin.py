@@ -47,6 +47,7 @@ def test_the_shipped_policy_declares_what_the_tools_do(tmp_path: Path) -> None:
         assert {key: getattr(tool, key) for key in declared} == declared, name
 
 
+@pytest.mark.system
 def test_guards_stand_before_them(tmp_path: Path) -> None:
     registry = builtin_tools(tmp_path)
     policy = Policy([Workspace(root=str(tmp_path)), Shell(deny=("sudo",))], tools=registry.tools)
@@ -58,6 +59,7 @@ def test_guards_stand_before_them(tmp_path: Path) -> None:
         assert session.call("read_file", {"path": "a", "limit": 0}, registry.execute).status == "validation_error"
 
 
+@pytest.mark.system
 def test_an_awaiting_host_is_not_held_up_by_a_command(tmp_path: Path) -> None:
     registry = builtin_tools(tmp_path)
 

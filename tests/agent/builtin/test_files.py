@@ -88,6 +88,7 @@ def test_a_line_that_is_far_into_a_file_of_10_gb_is_not_looked_for(root: Path, m
     assert failed(root, "read_file", path="big", offset=5_000) == "too_large"
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file"])
 def test_what_is_no_regular_file_is_no_file(root: Path, tool: str) -> None:
     (root / "folder").mkdir()

@@ -73,7 +73,7 @@ def test_a_page_takes_time_that_grows_with_its_length_alone(bit: str) -> None:
     assert time.process_time() - started < 3
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_any_two_pieces_of_pages_take_no_more_together() -> None:
     for pair in itertools.permutations(BITS, 2):
         bit = "".join(pair)

@@ -22,6 +22,9 @@ from guardrails.agent.builtin import web as module
 from guardrails.agent.builtin.addresses import Network
 
 
+pytestmark = pytest.mark.system
+
+
 def fetch(url: str, offset: int = 0, timeout: float = 5, **settings: Any) -> Envelope:
     settings.setdefault("allow", ["127.0.0.1"])
     said = Web(timeout=timeout, **settings).tools["web_fetch"](url, offset)

@@ -22,6 +22,9 @@ from guardrails.agent.builtin import web as module
 from guardrails.agent.builtin.addresses import Network
 
 
+pytestmark = pytest.mark.system
+
+
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 BITS = [
     *(b"HTTP/1.1 200 OK", b"HTTP/1.1 302 Found", b"HTTP/1.1 100 Continue", b"HTTP/1.1 999 \xff\x1b[2J", b"HTTP/0.9"),
@@ -128,7 +131,7 @@ def test_what_comes_without_end_after_what_is_packed_is_not_waited_for(server: A
     assert time.monotonic() - started < 5
 
 
-@pytest.mark.parametrize("lines", [20_000_000, pytest.param(268_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lines", [20_000_000, pytest.param(268_000_000, marks=pytest.mark.system)])
 @pytest.mark.parametrize("kind", ["text/plain", "text/html"])
 def test_empty_lines_without_end_in_a_few_bytes_are_cut(server: Any, lines: int, kind: str) -> None:
     packing = zlib.compressobj(9, zlib.DEFLATED, 31)

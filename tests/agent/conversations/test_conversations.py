@@ -287,6 +287,7 @@ while True:
 """
 
 
+@pytest.mark.system
 def test_b4_kill_9_loses_no_message_that_was_kept(path: Path) -> None:
     with child(sys.executable, "-c", WRITER, str(path), stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
@@ -310,6 +311,7 @@ with Conversations(sys.argv[1], timeout=30) as kept:
 """
 
 
+@pytest.mark.system
 def test_b4_two_processes_write_two_conversations_into_one_file(path: Path) -> None:
     writers = [subprocess.Popen([sys.executable, "-c", PARALLEL, str(path), name]) for name in ("a", "b")]  # noqa: S603
     assert [writer.wait(60) for writer in writers] == [0, 0]
@@ -379,6 +381,7 @@ def test_threads_of_one_process_write_their_own_conversations(path: Path) -> Non
         assert [summary.messages for summary in kept.listed()] == [10] * 4
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_is_told_to_open_the_file_itself(path: Path) -> None:
     code = (

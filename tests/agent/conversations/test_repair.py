@@ -135,6 +135,7 @@ with Conversations(path) as kept:
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("wire", ["chat", "responses"])
 def test_b4_a_process_killed_in_mid_turn_is_taken_up_by_another_and_nothing_runs_twice(
     tmp_path: Path, wire: Any

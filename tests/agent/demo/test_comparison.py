@@ -4,11 +4,16 @@ The stuck agent, unguarded and guarded.
 
 import json
 
+import pytest
+
 from guardrails import Budget, MemorySink, Policy, Rule
 from guardrails.agent.demo.comparison import compare
 from guardrails.agent.demo.stuck_agent import ANSWER, MODEL, HotelSite, stuck
 from guardrails.testing.replies import Calls, Delayed, Reply, Text
 from guardrails.testing.scripted_openai import ScriptedOpenAI, call
+
+
+pytestmark = pytest.mark.system
 
 
 def test_a5_the_stuck_agent_is_stopped_with_an_answer_and_only_when_guarded() -> None:

@@ -84,6 +84,7 @@ def recorded(pattern: str = "*.json.gz") -> list[Any]:
     return [pytest.param(file, id=file.name.removesuffix(".json.gz")) for file in files]
 
 
+@pytest.mark.system
 @needs_recordings
 @pytest.mark.parametrize("file", recorded() or [pytest.param(None, id="absent")])
 def test_a2_honest_calls_of_a_recorded_chat_come_out_byte_for_byte(merged: Player, file: Path) -> None:
@@ -134,6 +135,7 @@ def test_each_call_of_a_turn_gets_its_own_result_though_ids_come_again(merged: P
     assert played.calls[3].reason == "The arguments do not fit `weather`. city: is required"
 
 
+@pytest.mark.system
 def test_the_result_of_a_denied_call_is_never_read() -> None:
     same = ("search", {"q": "x"})
     repeat = chat(calls(("1", *same)), result("1", "old"), calls(("2", *same)), result("2", "new"), DONE)
@@ -150,12 +152,14 @@ def test_a_call_without_a_recorded_result_says_so(merged: Player) -> None:
     assert json.loads(played.calls[1].read)["error_message"] == LACKING
 
 
+@pytest.mark.system
 def test_a_spent_budget_ends_the_playback_and_the_rest_is_not_come_to() -> None:
     played = play(Policy([Budget(max_calls=2)]), read_transcript(TRANSCRIPTS / "edit_and_test.json"))
     assert (len(played.calls), played.recorded_calls, played.code) == (2, 6, "budget.max_calls")
     assert json.loads(played.calls[1].read)["limit_message"] == "Tool call limit reached (2). Stopping tool loop."
 
 
+@pytest.mark.system
 def test_what_only_time_can_judge_is_left_out() -> None:
     rules = [
         Rule(match=("*",), declared={}, guards={"rate": {"max_calls_per_second": 1}, "budget": {"max_elapsed": 1.0}})
@@ -166,12 +170,14 @@ def test_what_only_time_can_judge_is_left_out() -> None:
     assert policy.chain.guards[0] == Budget(max_calls=9, max_elapsed=1.0)
 
 
+@pytest.mark.system
 def test_a_longer_chat_than_a_loop_usually_runs_is_played_to_its_end() -> None:
     turns = [part for n in range(30) for part in (calls((f"c{n}", "read", {"n": n})), result(f"c{n}", str(n)))]
     played = play(Policy([Denials()]), chat(*turns, DONE))
     assert (len(played.calls), played.code) == (30, None)
 
 
+@pytest.mark.system
 def test_an_answer_in_the_middle_does_not_end_the_playback() -> None:
     played = play(
         Policy(),
@@ -190,6 +196,7 @@ def test_an_answer_in_the_middle_does_not_end_the_playback() -> None:
     assert [json.loads(call.read)["result"] for call in played.calls] == ["one", "two", "three"]
 
 
+@pytest.mark.system
 def test_what_a_guard_in_observe_mode_would_have_stopped_is_told() -> None:
     same = ("search", {"q": "x"})
     repeat = chat(calls(("1", *same)), result("1", "a"), calls(("2", *same)), result("2", "b"), DONE)
@@ -197,11 +204,13 @@ def test_what_a_guard_in_observe_mode_would_have_stopped_is_told() -> None:
     assert [(call.decision, call.observed) for call in played.calls] == [("ran", ()), ("ran", ("duplicates.window",))]
 
 
+@pytest.mark.system
 def test_tools_under_names_that_no_wire_takes_are_played_by_their_own() -> None:
     played = play(Policy(), chat(calls(("1", "server/tool.v2", {"a": 1})), result("1", "x"), DONE))
     assert (played.calls[0].tool, played.calls[0].decision) == ("server/tool.v2", "ran")
 
 
+@pytest.mark.system
 def test_each_chat_is_a_session_of_its_own_with_records() -> None:
     sink = MemorySink()
     with player(Policy([Budget(max_calls=2)]), sink) as playing:
@@ -211,6 +220,7 @@ def test_each_chat_is_a_session_of_its_own_with_records() -> None:
     assert executed == [("transcript-1", 1), ("transcript-1", 2), ("transcript-2", 1), ("transcript-2", 2)]
 
 
+@pytest.mark.system
 def test_the_same_policy_plays_the_same_chat_again_as_if_for_the_first_time() -> None:
     policy = Policy.load("default")
     stuck = read_transcript(TRANSCRIPTS / "stuck_search.json.gz")

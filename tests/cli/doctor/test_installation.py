@@ -118,6 +118,7 @@ def test_a_store_that_opens_is_counted_by_the_versions_of_its_states(tmp_path: P
     assert f"2 of version {kept.packed[0]}" in " ".join(doctor(place).stdout.split())
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("kind", ["missing", "folder", "foreign", "newer", "url"])
 def test_a_store_that_does_not_work_is_broken_with_the_next_step(kind: str, tmp_path: Path) -> None:
     place: object = tmp_path / "state.db"

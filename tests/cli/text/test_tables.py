@@ -65,6 +65,7 @@ def test_nothing_is_styled_where_only_text_is_wanted(
     assert printing.heading("bold") == "bold"
 
 
+@pytest.mark.system
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(
     "words", [("explain", "budget.max_calls"), ("policy", "show", "default"), ("--help",)], ids=" ".join

@@ -394,6 +394,7 @@ def test_what_defines_no_arguments_is_refused_when_made(definition: Any) -> None
         arguments_of(definition)
 
 
+@pytest.mark.system
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     script = """
 import sys

@@ -171,6 +171,7 @@ def test_a_wrong_schema_is_refused_when_made(schema: Any, message: str) -> None:
         arguments_of(schema)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("reference", ["http://{address}/a.json", "file:///etc/hostname", "other.json"])
 def test_another_document_is_never_fetched(reference: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:

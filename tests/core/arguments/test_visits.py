@@ -123,6 +123,7 @@ print(json.dumps(arguments_of(kind).check(given)[1]))
 CASES = [line.split('"')[1] for line in CHILD.splitlines() if line.startswith('    "')]
 
 
+@pytest.mark.system
 @pytest.mark.skipif(sys.platform != "linux", reason="limits and sizes of Linux")
 @pytest.mark.parametrize("case", CASES)
 def test_what_fits_nowhere_is_told_in_bounded_time_and_space(case: str) -> None:

@@ -218,7 +218,7 @@ def test_so_does_any_text(text: str) -> None:
     check(text)
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.system)])
 def test_adversarial_texts_are_read_by_strict_parsers(count: int, long: bool) -> None:
     count *= 5 if long else 1
     drawn = random.Random(count)

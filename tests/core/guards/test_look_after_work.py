@@ -298,7 +298,7 @@ def test_in_no_world_a_look_is_refused_after_its_object_has_changed(seed: int) -
     assert harm(range(seed, seed + 1)).codes.total() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_in_many_worlds_no_look_is_refused_after_its_object_has_changed(long: bool) -> None:
     found = harm(range(3_000 if long else 1_000))
     assert found.codes.total() == 0, found

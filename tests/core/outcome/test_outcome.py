@@ -356,6 +356,7 @@ def test_every_result_has_an_outcome(result: Any) -> None:
     assert bool(outcome.error_message) is (outcome.error_type is not None)
 
 
+@pytest.mark.system
 def test_a_success_imports_nothing_that_only_failures_need() -> None:
     code = (
         "import sys; from guardrails.core.outcome import outcome_of; outcome_of({}); outcome_of(b''); outcome_of(iter('a'));"

@@ -222,6 +222,7 @@ with SqliteStore(sys.argv[1], timeout=60) as store:
 """
 
 
+@pytest.mark.system
 def test_what_processes_with_a_file_each_did_is_decided_again_from_all_files(tmp_path: Any) -> None:
     arguments = [str(tmp_path / "state.db"), str(tmp_path / "calls-")]
     processes = [

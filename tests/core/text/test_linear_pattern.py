@@ -16,6 +16,7 @@ from guardrails.core.outcome import FailureRule, ResultClassifier, outcome_of
 from guardrails.core.text.linear_pattern import NotLinearError, finder
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("pattern", "text"),
     [
@@ -149,6 +150,7 @@ def test_rules_of_a_policy_are_looked_for_that_way() -> None:
     assert outcome_of({"said": "a" * 8_000}, classifier=classifier).error_type is not None
 
 
+@pytest.mark.system
 def test_a_plain_pattern_imports_no_other_engine() -> None:
     code = (
         "import sys; from guardrails.core.text.linear_pattern import finder;"

@@ -109,6 +109,7 @@ def test_a_copy_that_fits_its_bound_is_whole() -> None:
     assert plain(value, count(plain(value))) == plain(value)
 
 
+@pytest.mark.system
 def test_a_value_that_json_does_not_know_imports_no_numpy() -> None:
     """
     orjson would, in the middle of the first call with such a value.

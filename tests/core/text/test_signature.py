@@ -318,6 +318,7 @@ def test_signing_leaves_the_arguments_as_they_are() -> None:
     assert repr(value) == before
 
 
+@pytest.mark.system
 def test_signatures_are_the_same_in_every_process() -> None:
     script = (
         "from guardrails.core.text.signature import sign, near\n"

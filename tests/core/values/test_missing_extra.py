@@ -118,6 +118,7 @@ def test_a_new_import_that_does_not_tell_it_is_found() -> None:
     assert (found.package, found.block) == ("langchain", None)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("package", sorted({site.package for site in ALL}))
 def test_each_import_says_what_installs_a_package_that_is_missing(package: str) -> None:
     code = "from guardrails.core.values.errors import MissingExtra, needs\nimport importlib\nwho = 'this'\n"
@@ -140,6 +141,7 @@ def test_each_import_says_what_installs_a_package_that_is_missing(package: str) 
         assert ": pip install " in line
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("package", "code", "said"),
     [

@@ -33,6 +33,7 @@ def test_what_is_written_for_a_shell_is_read_again(folder: str, user: str, obser
         assert options_of(read or []) == options
 
 
+@pytest.mark.system
 def test_a_shell_gets_the_words_as_they_are() -> None:
     said = words('/a b/it\'s "py"/$HOME/`x`/python3', Options(client="claude", user="a'b; $(echo no) \\ *"))
     line = quoted(["printf", "%s\\n", *said], "sh")

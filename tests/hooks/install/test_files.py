@@ -88,6 +88,7 @@ def test_a_file_that_another_program_has_changed_meanwhile_is_left_alone(tmp_pat
     assert path.read_text() == "theirs"
 
 
+@pytest.mark.system
 @posix
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
@@ -105,6 +106,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
 
 
+@pytest.mark.system
 @posix
 def test_a_process_that_is_killed_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"

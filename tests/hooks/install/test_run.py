@@ -22,6 +22,9 @@ from guardrails.hooks.install.scanner import parse
 from guardrails.hooks.install.switches import _snake, trust_hash
 
 
+pytestmark = pytest.mark.system
+
+
 ROOT: Final = Path(__file__).parents[3]
 FILES: Final = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
 VARIABLES: Final = (

@@ -25,6 +25,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 from guardrails.integrations.otel import of_process
 
 
+pytestmark = pytest.mark.system
+
+
 def ten(tool: str, arguments: Any) -> int:
     return 10
 

@@ -21,7 +21,7 @@ CODING = ("cc_entireio_cli", "cc_context_evaluator", "cx_agentv")
 WEAK = ("mint", "reflexion_hotpotqa", "toolbench_rapidapi", "tau2_retail")
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.system,
     pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data sets are not here"),
 ]
 

@@ -139,7 +139,7 @@ def test_records_become_the_cells_that_the_online_computer_tells(tmp_path: Path,
     assert not made.notices
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_batches_files_and_formats_make_no_difference(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,7 +348,7 @@ def test_the_newest_three_days_are_kept_apart_by_sessions(tmp_path: Path, folder
     assert {cell.fold for cell in cells if cell.day < DAY + 6} == {UNDATED}
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_hundred_thousand_tools_are_no_fault(tmp_path: Path, folder: Path) -> None:
     rows = 100_000
     table = pa.table(
@@ -422,7 +422,7 @@ extract.extract([sys.argv[1]], Path(sys.argv[2]), progress=progress)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_run_that_was_killed_changes_nothing_and_is_resumed(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,7 +169,7 @@ def test_newer_days_weigh_more() -> None:
     assert rate[1] == pytest.approx(0.5, abs=0.01)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_50_000_labelled_cells_are_fitted_in_five_cpu_seconds() -> None:
     cells = world(range(100, 101), retries=50_000, newest=UNDATED)
     wide = merged([cell._replace(tool=f"{cell.tool}{i}") for i in range(20) for cell in cells])

@@ -360,7 +360,7 @@ def test_a_split_never_shares_a_cell() -> None:
         assert made.held
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_ten_thousand_tools_make_a_file_that_can_be_read() -> None:
     many = [
         cell._replace(tool=f"tool {number} \"'\n|", s=min(cell.s, cell.n))

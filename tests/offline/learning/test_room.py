@@ -66,7 +66,7 @@ def test_what_is_told_of_pairs_takes_no_more_than_its_room() -> None:
     assert told_pairs(tallies) == tallies
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @table("length", [8, 200])
 def test_two_thousand_tools_with_every_kind_of_failure_make_a_file_that_can_be_read(length: int) -> None:
     few = world(range(100, 101), retries=4)

@@ -76,6 +76,7 @@ print([name for name in ("sklearn", "scipy", "numpy", "duckdb", "pyarrow", "guar
 """
 
 
+@pytest.mark.system
 def test_serving_a_model_brings_nothing_that_training_needs(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(f"version: 1\nretryable: {{model: {model}}}\n")
@@ -185,7 +186,7 @@ def test_an_empty_log_leaves_the_old_model(lines: str, model: Path, tmp_path: Pa
     assert path.read_bytes() == model.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_training_that_is_killed_leaves_the_old_model_and_another_goes_on(
     log: Path, model: Path, tmp_path: Path
 ) -> None:

@@ -143,7 +143,7 @@ def test_a_guard_that_is_taken_out_is_missed(name: str, guard: Guard) -> None:
     assert not all(result.passed for result in run(name, left))
 
 
-@pytest.mark.slow
+@pytest.mark.system
 @table("name, guard, changed", list(loosened()))
 def test_a_setting_that_is_off_by_one_is_found_out(name: str, guard: Guard, changed: Guard) -> None:
     chain = policy(name).chain

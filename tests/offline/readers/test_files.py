@@ -251,7 +251,7 @@ def test_a_line_that_is_too_long_is_skipped_as_broken(tmp_path: Path, monkeypatc
         assert sum("more than 0 MB is skipped" in notice for notice in report.notices) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     line = json.dumps({"session_id": "s", "tool": "t", "arguments": {}, "result": "x" * 2000, "is_error": False})
     path = write(tmp_path, (line + "\n") * 100_000)
@@ -271,6 +271,7 @@ def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     assert grown_kb < 30_000
 
 
+@pytest.mark.system
 def test_the_optional_packages_are_not_needed_to_import_the_readers() -> None:
     script = (
         "import sys, guardrails.offline.readers; print({'zstandard', 'pydantic', 'openai', 'yaml'} & set(sys.modules))"

@@ -131,6 +131,7 @@ def test_a_broken_reader_does_no_harm_to_files_of_known_formats(install: Install
     assert run("report", files / "openai_chat.json").exit_code == 0
 
 
+@pytest.mark.system
 def test_no_reader_of_others_is_loaded_by_the_library_itself(install: Install) -> None:
     code = f"import sys; sys.path.insert(0, {str(install('raise RuntimeError'))!r}); import guardrails"
     code += "; print('their_copilot' in sys.modules)"

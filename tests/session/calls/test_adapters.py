@@ -124,6 +124,7 @@ print(session.progress["calls_used"], session.cost_usd, session.progress["cost_l
 """
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("then", "said"), [("complete", ["paid", "1 0.25 0.75"]), ("release", ["0 0.0 1.0"])], ids=["complete", "release"]
 )

@@ -276,6 +276,7 @@ except Interrupt:
 """
 
 
+@pytest.mark.system
 def test_another_process_takes_it_up_an_hour_later(tmp_path: Path, clock: Any) -> None:
     def process(how: str) -> str:
         command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db"), str(clock.now), how]

@@ -97,6 +97,7 @@ def test_the_memory_of_a_full_cache_is_what_was_set(size: int) -> None:
     assert used < 1.1 * MAX_BYTES
 
 
+@pytest.mark.system
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_can_keep_results_while_a_thread_of_its_parent_is_in_the_cache() -> None:
     results = Results()

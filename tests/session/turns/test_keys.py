@@ -158,6 +158,7 @@ print(session.cost_usd)
 """
 
 
+@pytest.mark.system
 def test_another_process_charges_it_no_second_time(tmp_path: Path) -> None:
     for _ in range(2):
         command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db")]

@@ -288,6 +288,7 @@ def python(code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.system
 def test_the_list_is_imported_with_the_first_response_that_nothing_else_prices() -> None:
     code = (
         "import sys, guardrails\n"
@@ -314,6 +315,7 @@ def test_a_model_without_a_name_is_told_in_words(
     ]
 
 
+@pytest.mark.system
 def test_without_the_extra_the_price_is_unknown_and_the_log_names_the_extra() -> None:
     code = (
         "import sys, logging\n"

@@ -370,6 +370,7 @@ def processes(program: str, *arguments: list[str]) -> list[str]:
     return [process.communicate("go\n", timeout=120)[0].strip() for process in started]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("limit", "children"), [(3, 2), (9, 4)])
 def test_parallel_children_in_processes_admit_exactly_the_limit(limit: int, children: int, tmp_path: Path) -> None:
     path, log = str(tmp_path / "state.db"), tmp_path / "ran"
@@ -379,6 +380,7 @@ def test_parallel_children_in_processes_admit_exactly_the_limit(limit: int, chil
     assert log.stat().st_size == limit
 
 
+@pytest.mark.system
 def test_requests_of_processes_share_a_cap(tmp_path: Path) -> None:
     path = str(tmp_path / "state.db")
     SqliteStore(path).close()

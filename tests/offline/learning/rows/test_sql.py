@@ -74,7 +74,7 @@ def test_a_signature_of_several_tools_is_followed_in_the_order_of_its_calls() ->
     assert (n, s) == (1, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.system
 def test_both_computers_agree_on_very_many_calls(long: bool) -> None:
     rng = random.Random(7)
     total, rounds = 0, 10 if long else 2

@@ -1,0 +1,254 @@
+"""
+`guardrails run` as it goes and as it ends: text as it comes, what is cut, one last event (B4, D10).
+"""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+from guardrails.testing.scripted_openai import Calls, Delayed, Fail, Raw, Reply, ScriptedOpenAI, Text, call, obeying
+from tests.children import child
+
+
+TOOLS = '''
+def read(page: int) -> str:
+    """Read a page."""
+    return f"page {page}: " + "x" * 6_000
+'''
+
+
+@pytest.fixture(autouse=True)
+def loopback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "tools.py").write_text(TOOLS)
+
+
+def given(server: ScriptedOpenAI, folder: Path, *more: object) -> list[str]:
+    tools = ["--tools", folder / "tools.py", "--no-builtins"]
+    return [*map(str, ["run", "--base-url", server.base_url, "--model", "gpt-5-mini", *tools, *more])]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
+def pages(count: int) -> Any:
+    """
+    A model that reads *count* pages, one a turn.
+    """
+
+    def model(body: dict[str, Any], n: int) -> Reply:
+        return Calls(call("read", {"page": n}, id=f"c{n}")) if n < count else Text("All read.")
+
+    return model
+
+
+def events(shown: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in shown.splitlines()]
+
+
+# What is sent
+
+
+def test_an_endpoint_that_does_not_stream_is_told_with_the_option_for_it(tmp_path: Path) -> None:
+    with ScriptedOpenAI(lambda body, n: Raw('{"choices": []}')) as server:
+        shown = run(*given(server, tmp_path, "say"))
+    assert shown.exit_code == 2
+    assert "`--no-stream`" in shown.stderr
+
+
+def test_it_streams_unless_told_otherwise(tmp_path: Path) -> None:
+    with ScriptedOpenAI([Text("one"), Text("two")]) as server:
+        run(*given(server, tmp_path, "say"))
+        run(*given(server, tmp_path, "--no-stream", "say"))
+        assert [body.get("stream") for body in server.requests] == [True, None]
+
+
+# What is seen
+
+
+def at_a_terminal(*arguments: str) -> str:
+    """
+    What a person sees whose terminal is both stdout and stderr.
+    """
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "guardrails", *arguments]
+    with child(*command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        seen = b""
+        with suppress(OSError):
+            while piece := os.read(ours, 65_536):
+                seen += piece
+        process.wait(30)
+        os.close(ours)
+    return seen.decode()
+
+
+def test_at_a_terminal_text_is_shown_as_it_comes_and_once(tmp_path: Path) -> None:
+    script: list[Reply] = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.\nThat is all.")]
+    with ScriptedOpenAI(script) as server:
+        seen = at_a_terminal(*given(server, tmp_path, "read"))
+    assert seen.count("I look first.") == 1
+    assert seen.count("That is all.") == 1
+    assert (
+        seen.index("I look first.")
+        < seen.index("-> read")
+        < seen.index("It says x.")
+        < seen.index("end ended=answered")
+    )
+
+
+def test_into_a_pipe_goes_the_answer_alone_and_at_once(tmp_path: Path) -> None:
+    script: list[Reply] = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.")]
+    with ScriptedOpenAI(script) as server:
+        shown = run(*given(server, tmp_path, "read"))
+    assert shown.stdout == "It says x.\n"
+    assert "   I look first." in shown.stderr.splitlines()
+
+
+def test_events_are_lines_as_they_happen_and_the_end_is_the_last(tmp_path: Path) -> None:
+    with ScriptedOpenAI([Calls(call("read", {"page": 1}, id="c1")), Text("It says x.")]) as server:
+        shown = run(*given(server, tmp_path, "--events", "-q", "read"))
+    told = events(shown.stdout)
+    assert [event["event"] for event in told if event["event"] != "text"] == ["call", "result", "end"]
+    assert "".join(event["text"] for event in told if event["event"] == "text") == "It says x."
+    assert told[0] == {"event": "call", "id": "c1", "tool": "read", "arguments": {"page": 1}}
+    assert {**told[-1], "ended": "answered", "exit_code": 0, "answer": "It says x."} == told[-1]
+    assert shown.stderr == ""
+
+
+# How it ends
+
+
+@pytest.mark.parametrize("how", ["--json", "--events"])
+def test_a_limit_an_error_and_a_wrong_use_end_with_one_event_and_its_code(tmp_path: Path, how: str) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nextends: default\nbudget: {max_calls: 1}\n")
+    with ScriptedOpenAI(obeying(pages(3), "So far.")) as server:
+        limited = run(*given(server, tmp_path, how, "--policy", policy, "read"))
+    with ScriptedOpenAI([Fail(400, message="no such model")]) as server:
+        failed = run(*given(server, tmp_path, how, "read"))
+    unused = run("run", how, "read")
+    wrong = run("run", how)
+    ends = []
+    for shown in (limited, failed, unused, wrong):
+        told = [json.loads(shown.stdout)] if how == "--json" else events(shown.stdout)
+        assert [event["event"] for event in told].count("end") == 1
+        end = told[-1]
+        assert end["exit_code"] == shown.exit_code
+        ends.append((end["ended"], end["code"], end["exit_code"], end["requests"], end["iterations"]))
+        assert (end["session"] is None) == (shown in (unused, wrong))
+        assert (end["error"] is None) == (shown is limited)
+    assert ends == [
+        ("forced", "budget.max_calls", 1, 2, 1),
+        ("failed", "endpoint.refused", 2, 1, 0),
+        ("failed", "agent_error", 2, 0, 0),
+        ("failed", "usage", 2, 0, 0),
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_stream_ends_with_its_event_too(tmp_path: Path, number: signal.Signals) -> None:
+    with ScriptedOpenAI([Calls(call("read", {"page": 1})), Delayed(Text("never heard"), 60)]) as server:
+        command = [sys.executable, "-m", "guardrails", *given(server, tmp_path, "--events", "read")]
+        with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            while len(server.requests) < 2:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.01)
+                    break
+            process.send_signal(number)
+            out, said = process.communicate(timeout=30)
+    end = events(out)[-1]
+    assert process.returncode == 128 + number == end["exit_code"], said
+    assert (end["ended"], end["iterations"], end["requests"]) == ("interrupted", 1, 2)
+    assert end["resume"] in said
+
+
+def test_a_reader_that_goes_away_stops_no_work_and_the_answer_is_printed_later(tmp_path: Path) -> None:
+    with ScriptedOpenAI(pages(2)) as server:
+        command = [sys.executable, "-m", "guardrails", *given(server, tmp_path, "read")]
+        with child(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.close()
+            assert process.stderr is not None
+            said = process.stderr.read()
+            assert process.wait(30) == 2, said
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+    *_, why, resume, end = said.splitlines()
+    assert "cannot print the answer" in why
+    assert end.startswith("end ended=failed code=output exit_code=2 requests=3 iterations=2 ")
+    assert run(*resume.split()[1:]).stdout == "All read.\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
+    with ScriptedOpenAI([Text("one")]) as server, Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "guardrails", *given(server, tmp_path, "--json", "say")]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603
+    assert done.returncode == 2, done.stderr
+    assert "No space left" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("end ended=failed code=output exit_code=2")
+
+
+# What is needed
+
+
+@pytest.mark.parametrize(
+    ("missing", "more"), [("openai", []), ("mcp_types", ["--mcp", "servers.toml"]), ("mcp", ["--mcp", "servers.toml"])]
+)
+def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missing: str, more: list[str]) -> None:
+    (tmp_path / "servers.toml").write_text('[servers.a]\ncommand = "true"\n')
+    (tmp_path / "tools.py").write_text(
+        "from pathlib import Path\nPath('touched').touch()\ndef f() -> int:\n    return 1\n"
+    )
+    code = (
+        f"import sys\nsys.modules[{missing!r}] = None\nfrom guardrails.cli import app\n"
+        f"app(['run', 'task', '--model', 'm', '--base-url', 'http://127.0.0.1:9', '--tools', 'tools.py', *{more!r}])"
+    )
+    before = sorted(tmp_path.rglob("*"))
+    root = str(Path(__file__).parents[3])
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 2, done.stderr
+    extra = "openai" if missing == "openai" else "mcp"
+    said, end = done.stderr.splitlines()
+    assert f" needs `{missing}" in said
+    assert said.endswith(f': pip install "toolcall-guardrails[{extra}]"')
+    assert end.startswith("end ended=failed code=missing_extra exit_code=2 requests=0 ")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_never_was_is_not_resumed_and_nothing_is_made(tmp_path: Path) -> None:
+    with ScriptedOpenAI([Text("one")]) as server:
+        told = json.loads(run(*given(server, tmp_path, "--json", "say")).stdout)
+    folder = tmp_path / "state" / "guardrails"
+    before = sorted(folder.iterdir()), run("run", "--list", "--json").stdout
+    shown = run("run", "--resume", "trip-42", "more")
+    assert shown.exit_code == 2
+    assert "there never was a conversation `trip-42`" in shown.stderr
+    assert f"there are `{told['id']}`" in shown.stderr
+    assert (sorted(folder.iterdir()), run("run", "--list", "--json").stdout) == before
+    elsewhere = run("run", "--resume", "trip-42", "--conversation", tmp_path / "new" / "kept.db")
+    assert (elsewhere.exit_code, (tmp_path / "new").exists()) == (2, False)

@@ -1,0 +1,214 @@
+"""
+Both eras of the protocol through the proxy, by the SDK's own client: nothing that the server offers is lost.
+"""
+
+import asyncio
+import contextlib
+import os
+import warnings
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp.proxy.lines import ENVIRONMENT, ROOT, tap
+from tests.system.mcp.proxy.chains import STDIO, http_server, http_tap
+
+
+pytest.importorskip("mcp")
+import mcp_types as types
+
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+
+pytestmark = pytest.mark.system
+
+
+WATCHED = "test://watched-resource"
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+CHAINS = ("direct", "stdio", "url", "listen")
+
+
+@contextlib.contextmanager
+def chain(name: str, folder: Path) -> Iterator[StdioServerParameters | str]:
+    """
+    What a client connects to.
+    """
+    store = folder / "s.db"
+    given = {"policy": "default", "store": store, "records": folder / "records.jsonl"}
+    if name == "listen":
+        with http_tap(folder, **given) as url:
+            yield url
+        return
+    with contextlib.ExitStack() as open_:
+        command: tuple[str, ...] = STDIO
+        if name == "stdio":
+            command = tap(*STDIO, **given)
+        elif name == "url":
+            command = tap(url=open_.enter_context(http_server(folder)), **given)[:-1]
+        environment = {**os.environ, **ENVIRONMENT}
+        yield StdioServerParameters(command=command[0], args=list(command[1:]), env=environment, cwd=ROOT)
+
+
+class Conversation:
+    """
+    A client that answers what a server asks, and remembers what it was told.
+    """
+
+    def __init__(self) -> None:
+        self.logged: list[Any] = []
+        self.heard: list[str] = []
+        self.progress: list[float] = []
+        self.told = asyncio.Event()
+
+    async def sampling(self, context: Any, params: Any) -> types.CreateMessageResult:
+        content = types.TextContent(type="text", text="Hello")
+        return types.CreateMessageResult(role="assistant", content=content, model="m")
+
+    async def elicitation(self, context: Any, params: Any) -> types.ElicitResult:
+        return types.ElicitResult(action="accept", content={"username": "Ada", "email": "a@b.ch"})
+
+    async def roots(self, context: Any) -> types.ListRootsResult:
+        return types.ListRootsResult(roots=[types.Root.model_validate({"uri": "file:///tmp/of-the-client"})])
+
+    async def log(self, params: Any) -> None:
+        self.logged.append(params.data)
+
+    async def message(self, message: Any) -> None:
+        self.heard.append(getattr(message, "method", type(message).__name__))
+        self.told.set()
+
+    async def count(self, progress: float, total: float | None, message: str | None) -> None:
+        self.progress.append(progress)
+
+    def client(self, target: Any, era: str) -> Client:
+        return Client(
+            target,
+            mode="legacy" if era == LEGACY else era,
+            sampling_callback=self.sampling,
+            elicitation_callback=self.elicitation,
+            list_roots_callback=self.roots,
+            logging_callback=self.log,
+            log_level="info",
+            message_handler=self.message,
+            client_info=types.Implementation(name="eras", version="1"),
+        )
+
+
+def told(result: Any) -> str:
+    return "\n".join(one.text for one in result.content if one.type == "text")
+
+
+async def everything(target: Any, era: str) -> dict[str, Any]:
+    """
+    All that a client of this era can do, and what came of it.
+    """
+    ours = Conversation()
+    seen: dict[str, Any] = {}
+    async with asyncio.timeout(60), ours.client(target, era) as client:
+        seen["era"] = client.protocol_version
+        seen["server"] = client.server_info.name if client.server_info else None
+        tools = (await client.list_tools()).tools
+        seen["tools"] = [tool.name for tool in tools]
+        seen["defs"] = next(tool for tool in tools if tool.name.startswith("json_schema")).input_schema["$defs"]
+        seen["text"] = told(await client.call_tool("test_simple_text"))
+        seen["kinds"] = [one.type for one in (await client.call_tool("test_multiple_content_types")).content]
+        seen["error"] = (await client.call_tool("test_error_handling")).is_error
+        await client.call_tool("test_tool_with_progress", progress_callback=ours.count)
+        seen["progress"] = ours.progress
+        await client.call_tool("test_tool_with_logging")
+        seen["logged"] = ours.logged
+        rows = await client.call_tool("rows", {"n": 3})
+        seen["rows"] = rows.structured_content["total"] if rows.structured_content else None
+        with pytest.raises(Exception, match=r"imed out|cancel"):
+            await client.call_tool("wait", {"label": "a"}, read_timeout_seconds=0.5)
+        await asyncio.sleep(0.3)
+        seen["cancelled"] = told(await client.call_tool("waited"))
+        reference = types.PromptReference(type="ref/prompt", name="test_prompt_with_arguments")
+        done = await client.complete(reference, {"name": "arg1", "value": "par"})
+        seen["completed"] = done.completion.values
+        seen["prompts"] = len((await client.list_prompts()).prompts)
+        prompt = await client.get_prompt("test_prompt_with_arguments", {"arg1": "a", "arg2": "b"})
+        seen["prompt"] = prompt.messages[0].content.text  # type: ignore[union-attr]
+        seen["resources"] = [str(one.uri) for one in (await client.list_resources()).resources]
+        seen["templates"] = len((await client.list_resource_templates()).resource_templates)
+        seen["read"] = (await client.read_resource("test://template/7/data")).contents[0].text  # type: ignore[union-attr]
+        await (old if era == LEGACY else new)(client, ours, seen)
+        with pytest.raises(Exception, match=r"no resource|-32"):
+            await client.read_resource("test://no-such")
+    return seen
+
+
+async def old(client: Client, ours: Conversation, seen: dict[str, Any]) -> None:
+    """
+    What only a connection with a handshake has: requests of the server at any time.
+    """
+    await client.send_ping()
+    await client.set_logging_level("warning")
+    seen["sampling"] = told(await client.call_tool("test_sampling", {"prompt": "hi"}))
+    seen["elicitation"] = told(await client.call_tool("test_elicitation", {"message": "who"}))
+    seen["roots"] = told(await client.call_tool("roots"))
+    await client.subscribe_resource(WATCHED)
+    ours.told.clear()
+    seen["watched"] = told(await client.call_tool("touch"))
+    await ours.told.wait()
+    await client.unsubscribe_resource(WATCHED)
+    seen["unwatched"] = told(await client.call_tool("touch", {"again": True}))
+    ours.told.clear()
+    seen["grown"] = told(await client.call_tool("grow"))
+    await ours.told.wait()
+    seen["heard"] = sorted(set(ours.heard) - {"notifications/message", "notifications/progress"})
+    seen["tools now"] = len((await client.list_tools()).tools)
+    seen["of the new"] = told(await client.call_tool("grown_0"))
+
+
+async def new(client: Client, ours: Conversation, seen: dict[str, Any]) -> None:
+    """
+    What only a connection without one has: continuations, and streams of changes that are asked for.
+    """
+    seen["greeted"] = [told(await client.call_tool("greet")) for _ in range(2)]
+    async with client.listen(tools_list_changed=True, resource_subscriptions=[WATCHED]) as changes:
+        seen["grown"] = told(await client.call_tool("grow"))
+        seen["watched"] = told(await client.call_tool("touch"))
+        seen["changes"] = [type(await anext(changes)).__name__ for _ in range(2)]
+    seen["tools now"] = len((await client.list_tools(cache_mode="refresh")).tools)
+    seen["of the new"] = told(await client.call_tool("grown_0"))
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+@pytest.mark.parametrize("name", CHAINS)
+def test_all_that_a_client_can_do_passes_in_both_eras(name: str, era: str, tmp_path: Path) -> None:
+    with warnings.catch_warnings(), chain(name, tmp_path) as target:
+        warnings.simplefilter("ignore")  # The newest revision calls much of the older one deprecated.
+        seen = asyncio.run(everything(target, era))
+    assert seen["era"] == era
+    assert seen["server"] == ("conformance" if era == LEGACY else None)  # the newest mode asks nothing at the start
+    assert "rows" in seen["tools"]
+    assert seen["defs"] == {"address": seen["defs"]["address"]}
+    assert seen["text"] == "This is a simple text response for testing."
+    assert seen["kinds"] == ["text", "image", "resource"]
+    assert seen["error"] is True
+    assert seen["progress"] == [0, 50, 100]
+    assert len(seen["logged"]) == 3
+    assert seen["rows"] == 3
+    assert seen["cancelled"] == "cancelled: ['a']"
+    assert seen["completed"] == ["paris", "park", "party"]
+    assert (seen["prompts"], len(seen["resources"]), seen["templates"]) == (4, 3, 1)
+    assert seen["prompt"] == "Prompt with arguments: arg1='a', arg2='b'"
+    assert '"id":"7"' in seen["read"]
+    assert seen["grown"] == "grown_0"
+    assert seen["tools now"] == len(seen["tools"]) + 1
+    assert seen["of the new"] == "this is grown_0"
+    if era == MODERN:
+        assert seen["greeted"] == ["accept: sure Hello Ada file:///tmp/of-the-client"] * 2
+        assert seen["changes"] == ["ToolsListChanged", "ResourceUpdated"]
+        return
+    assert seen["sampling"] == "LLM response: Hello"
+    assert "'username': 'Ada'" in seen["elicitation"]
+    assert seen["roots"] == "file:///tmp/of-the-client"
+    assert (seen["watched"], seen["unwatched"]) == ("1 watched", "0 watched")
+    assert seen["heard"] == ["notifications/resources/updated", "notifications/tools/list_changed"]
