@@ -40,7 +40,6 @@ from pydantic import create_model
 
 from guardrails import Approve, Budget, MemorySink, Policy
 from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
-from tests.conftest import FakeClock
 
 from .behaviours.base import in_turn, roaming, search, searching
 from .behaviours.pauses import PAY
@@ -234,16 +233,14 @@ def obedient(asked: Asked) -> Say:
     return Say("I know nothing of it.") if over else Say(calls=(search(f"q{asked.n}"),))
 
 
-def person(answer: Any, clock: FakeClock | None = None) -> Any:
+def person(answer: Any) -> Any:
     """
-    The user's own callback, which takes an hour to answer if it is given a *clock*.
+    The user's own callback.
     """
     asked: list[str] = []
 
     async def can_use_tool(tool: str, arguments: Any, context: Any) -> Any:
         asked.append(tool)
-        if clock is not None:
-            clock.advance(3_600)
         return answer
 
     can_use_tool.asked = asked  # type: ignore[attr-defined]
@@ -353,18 +350,6 @@ def test_a_call_that_the_permissions_of_the_sdk_refuse_is_not_counted() -> None:
     assert (paid, done.results) == ([], ["not now"])
     session = guard.session("t")
     assert (session.progress["calls_used"], _open(session)) == (0, {})
-
-
-@pytest.mark.parametrize("parked", [False, True])
-def test_a_person_may_take_an_hour_and_the_call_is_charged_once(parked: bool, clock: FakeClock) -> None:
-    paid, pay = bank()
-    guards = [Budget(max_calls=5), *([Approve(tools=("pay",))] if parked else [])]
-    guard = GuardrailsHooks(Policy(guards), clock=clock)
-    options = ClaudeAgentOptions(can_use_tool=person(PermissionResultAllow(), clock))
-    go(guard, [pay], in_turn(Say(calls=(PAY,))), options=options, asking=["pay"])
-    assert paid == [5]
-    session = guard.session("t")
-    assert (session.progress["calls_used"], _open(session)) == (1, {})
 
 
 def test_a_sub_agent_that_goes_on_at_its_share_is_stopped_and_its_agent_goes_on() -> None:

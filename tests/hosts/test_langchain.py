@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware, ModelRetryMiddleware
+from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
@@ -449,15 +449,6 @@ def test_a_command_of_a_tool_updates_the_graph_and_its_message_is_an_envelope() 
     assert json.loads(results(done)[0].text)["result"] == "noted x"
 
 
-def test_calls_at_once_in_threads_are_held_to_the_cap() -> None:
-    ran: list[str] = []
-    five = Say(calls=tuple(call_of(f"q{n}") for n in range(5)))
-    agent = agent_of(in_turn(five), [tool(searching(ran))], GuardrailsMiddleware(Policy([Budget(max_calls=2)])))
-    done = agent.invoke(asked_by())
-    assert len(ran) == 2
-    assert len(results(done)) == 5
-
-
 def test_a_sub_agent_gets_its_share_and_gives_back_what_is_left() -> None:
     inner_ran: list[str] = []
     ran: list[str] = []
@@ -508,21 +499,3 @@ def test_a_hand_over_to_another_agent_of_the_graph_passes_and_shares_the_session
     assert len(ran) == 3
     assert done["messages"][-1].text == "I know nothing of it."
     assert policy.session("t").exhausted_by == "budget.max_calls"
-
-
-@pytest.mark.parametrize("place", ["before", "after"])
-def test_a_model_that_is_tried_again_by_a_middleware_is_charged_once(place: str) -> None:
-    tried: list[int] = []
-
-    def script(asked: Asked) -> Say:
-        tried.append(asked.n)
-        if len(tried) < 3:
-            raise ConnectionError("overloaded")
-        return Say("Done.")
-
-    policy = Policy([Budget(max_tokens=1_000)])
-    again = ModelRetryMiddleware(max_retries=4, initial_delay=0, backoff_factor=0, jitter=False)
-    more: Any = {place: [again]}
-    done = agent_of(script, [tool(searching([]))], GuardrailsMiddleware(policy), **more).invoke(asked_by(), in_thread())
-    assert (len(tried), done["messages"][-1].text) == (3, "Done.")
-    assert policy.session("t").progress["tokens_left"] == 985

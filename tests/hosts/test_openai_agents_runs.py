@@ -16,7 +16,6 @@ pytest.importorskip("agents")
 
 from agents import (
     Agent,
-    ModelSettings,
     RunConfig,
     RunState,
     function_tool,
@@ -104,20 +103,6 @@ def test_an_agent_that_is_handed_over_to_goes_on_with_the_budget() -> None:
     assert ran == ["mine", "q0"]
     assert result.final_output == "the other's answer"
     assert result.last_agent.name == "other"
-
-
-def test_a_choice_that_forces_a_tool_holds_for_the_first_request_of_each_agent() -> None:
-    forced = ModelSettings(tool_choice="required")
-    last = agent(
-        lambda asked: restless(asked) if asked.choice == "required" else Say("Done."),
-        searching([]),
-        name="other",
-        model_settings=forced,
-        reset_tool_choice=False,
-    )
-    first = agent(in_turn(Say(calls=(Call("transfer_to_other"),))), handoffs=[last], model_settings=forced)
-    runner().run_sync(first, "go")
-    assert [asked.choice for asked in seen(first) + seen(last)] == ["required", "required", None]
 
 
 def test_an_agent_that_is_a_tool_has_a_share_of_the_budget() -> None:

@@ -28,7 +28,7 @@ import strands.models
 from mcp import StdioServerParameters, stdio_client
 from strands import Agent, ToolContext, tool
 from strands.hooks import AgentInitializedEvent
-from strands.middleware import ExecuteToolContext, ExecuteToolStage, InvokeModelStage
+from strands.middleware import InvokeModelStage
 from strands.models import BedrockModel, Model
 from strands.multiagent import Swarm
 from strands.session.file_session_manager import FileSessionManager
@@ -39,8 +39,6 @@ from guardrails.integrations.strands import GuardrailsHooks
 
 from .behaviours.base import in_turn, roaming, searching
 from .behaviours.base import search as call_of
-from .behaviours.ends import Stay
-from .behaviours.pauses import Bank, once
 from .contract import Contract
 from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
 
@@ -253,10 +251,6 @@ def texts(agent: Any) -> list[Any]:
     return [json.loads(result["content"][0]["text"]) for result in results(agent)]
 
 
-def answers(result: Any, response: Any = True) -> Any:
-    return [{"interruptResponse": {"interruptId": one.id, "response": response}} for one in result.interrupts]
-
-
 def one_call(name: str, **arguments: Any) -> Script:
     return in_turn(Say(calls=(Call(name, arguments),)))
 
@@ -324,41 +318,6 @@ def test_a_run_that_gets_deep_comes_to_a_final_answer_before_python_ends_it() ->
     assert 100 < len(ran) < 200
 
 
-@pytest.mark.parametrize("waits", [True, False])
-def test_tools_in_the_background_have_the_budget_of_who_calls_them(waits: bool) -> None:
-    ran: list[str] = []
-
-    def script(asked: Asked) -> Say:
-        return Say("Done.") if asked.off or asked.n > 6 else Say(calls=(call_of(f"q{asked.n}"),))
-
-    guard = GuardrailsHooks(Policy([Budget(max_calls=3)]))
-    background: Any = {"always": ["search"], "wait_for_completion": waits}
-    agent = agent_of(script, [tool(searching(ran))], guard, background_tasks=background)
-    # What runs on when the invocation is over finds its session by the name.
-    agent("go", invocation_state={} if waits else {"session_id": "t"})
-    agent.shutdown()
-    assert len(ran) <= 3
-
-
-@pytest.mark.parametrize("within", [True, False])
-def test_an_interrupt_of_a_middleware_is_charged_once(within: bool) -> None:
-    async def ask(context: ExecuteToolContext, proceed: Any) -> AsyncIterator[Any]:
-        assert context.interrupt("ok?").response
-        async for event in proceed(context):
-            yield event
-
-    bank, policy = Bank(), Policy([Budget(max_calls=2)])
-    agent = agent_of(once, [tool(bank.pay)], GuardrailsHooks(policy)) if within else agent_of(once, [tool(bank.pay)])
-    agent.add_middleware(ExecuteToolStage, ask)
-    if not within:
-        GuardrailsHooks(policy)._put(AgentInitializedEvent(agent=agent))
-    state = {"session_id": "t"}
-    held = agent("go", invocation_state=state)
-    assert bank.paid == []
-    assert str(agent(answers(held), invocation_state=state)).strip() == "Done."
-    assert (bank.paid, policy.session("t").progress["calls_used"]) == ([5], 1)
-
-
 def test_a_look_of_the_agent_does_not_refuse_that_of_an_agent_it_asks() -> None:
     ran: list[str] = []
     guard = GuardrailsHooks(policy := Policy.load("default"))
@@ -383,31 +342,6 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     assert [node.node_id for node in done.node_history] == ["one", "two"]
     assert ran == ["x", "x"]
     assert policy.session("t").progress == {"calls_used": 3, "calls_left": 6}
-
-
-@pytest.mark.parametrize(
-    ("returns", "given", "read"),
-    [
-        (str, '{"n": 1}', '{"n": 1}'),
-        (str | None, '{"n": 1}', '{"n": 1}'),
-        (str | None, "12", "12"),
-        (list[int], [1], [1]),
-        ("dict[str, int]", {"n": 1}, {"n": 1}),
-        (int, 12, 12),
-        (None, None, None),
-        (Stay, Stay(city="Kyoto", nights=2), {"city": "Kyoto", "nights": 2}),
-    ],
-)
-def test_a_result_is_read_as_what_the_tool_returns(returns: Any, given: Any, read: Any) -> None:
-    def look() -> Any:
-        """Look."""
-        return given
-
-    look.__annotations__["return"] = returns
-    agent = agent_of(one_call("look"), [tool(look)], GuardrailsHooks(Policy.load("default")))
-    agent("go")
-    envelope = texts(agent)[0]
-    assert envelope.get("result", envelope.get("results")) == read
 
 
 def test_a_stream_that_nobody_reads_to_its_end_settles_its_call() -> None:

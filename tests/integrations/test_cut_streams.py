@@ -250,26 +250,3 @@ def test_calls_are_told_apart_however_their_pieces_are_numbered(
     made_ids, answered = chat.ids(result.messages)
     assert made_ids == answered
     assert len(set(made_ids)) == len(ran)
-
-
-@table("finish", ["length", "content_filter"])
-def test_a_free_form_input_that_may_be_cut_is_not_run(way: Any, serve: Any, finish: str) -> None:
-    ran: list[Any] = []
-    item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "a", "name": "sql", "input": "delete from hotels"}
-    wire = {"id": "a", "type": "custom", "custom": {"name": "sql", "input": "delete from hotels"}}
-    whole: Any = (chat_completions if way.chat else responses).whole({"model": "m"}, Text("", finish_reason=finish), 0)
-    if way.chat:
-        whole["choices"][0]["message"]["tool_calls"] = [{"index": 0, **wire}]
-        whole["choices"][0]["delta"] = whole["choices"][0]["message"]
-    else:
-        whole["output"] = [item]
-    event = whole if way.chat else {"type": "response.incomplete", "response": whole}
-    sent = Raw(f"data: {json.dumps(event)}\n\n", SSE) if way.stream else Raw(json.dumps(whole))
-    with Policy([Validation()]).session("custom") as session:
-        result = way(
-            serve([sent, Text("done")]),
-            session,
-            tools=[{"type": "custom", "custom": {"name": "sql"}}],
-            execute=lambda name, arguments: ran.append(arguments),
-        )
-    assert (ran, result.answer) == ([], "done")
