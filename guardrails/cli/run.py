@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from guardrails.cli.group import examples
-from guardrails.cli.text.ending import Ending, ends, written
 from guardrails.cli.text.printing import failures_told, print_json, printable
-from guardrails.cli.text.run import list_text, list_to_dict, parsed_amounts, state_file
+from guardrails.cli.text.run import Ending, ends, list_text, list_to_dict, parsed_amounts, state_file, written
 
 
 if TYPE_CHECKING:

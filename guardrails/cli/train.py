@@ -10,7 +10,7 @@ import typer
 
 from guardrails.cli.group import examples
 from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, printable
-from guardrails.cli.text.ticker import Ticker
+from guardrails.cli.text.progress import Ticker
 
 
 if TYPE_CHECKING:

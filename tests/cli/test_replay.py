@@ -280,7 +280,7 @@ def test_what_was_written_is_told_of_beside_the_figures(transcript: Path, tmp_pa
 
 
 def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.text.ticker.EVERY_S", 0.0)
+    monkeypatch.setattr("guardrails.cli.text.progress.EVERY_S", 0.0)
     path = tmp_path / "many.jsonl"
     path.write_text("".join(line("s", str(n)) for n in range(300)))
     told = replay("default", path).stderr

@@ -69,7 +69,7 @@ def test_json_holds_every_figure(log: Path, tmp_path: Path) -> None:
 
 
 def test_long_work_says_how_far_it_is(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.text.ticker.EVERY_S", 0.0)
+    monkeypatch.setattr("guardrails.cli.text.progress.EVERY_S", 0.0)
     told = run("train", log, "-o", tmp_path / "m.json", "--dry-run").stderr
     assert re.search(r"^[\d,]+ of [\d,]+ calls \(100 %\)$", told, re.MULTILINE)
     assert run("train", log, "-o", tmp_path / "n.json", "--dry-run", "--quiet").stderr == ""

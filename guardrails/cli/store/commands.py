@@ -188,7 +188,7 @@ class _Counted:
     """
 
     def __init__(self, *, quiet: bool) -> None:
-        from guardrails.cli.text.ticker import Ticker
+        from guardrails.cli.text.progress import Ticker
 
         self._ticker = Ticker(quiet=quiet)
 

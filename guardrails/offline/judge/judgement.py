@@ -188,7 +188,6 @@ class Judge:
                     tool=call.tool,
                     decision=kind,
                     code=code,
-                    at_ms=call.ts_ms if track.lens.timed else None,
                     pointless=None if worth == "unknown" else worth != "new",
                     run=call.run,
                     why=said.why,

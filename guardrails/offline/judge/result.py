@@ -128,8 +128,6 @@ class Stop:
     tool: str
     decision: Kind
     code: str
-    at_ms: int | None
-    """Time of the call; None: the transcript has no times."""
     pointless: bool | None
     """None: it has no recorded result."""
     run: str = ""

@@ -1,5 +1,0 @@
-"""
-The commands about policy files.
-"""
-
-from .commands import policy as policy
