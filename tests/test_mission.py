@@ -383,12 +383,14 @@ def test_b3_a_streamed_loop_ends_alike(model: Any) -> None:
 @pytest.mark.system
 def test_b4_a_conversation_is_kept_and_goes_on_after_its_limit_is_raised(model: Any, tmp_path: Path) -> None:
     policy = Policy([Budget(max_turns=1)])
-    with Conversations(tmp_path / "chats.db") as chats, chats.start("trip", messages=[]) as chat:
+    with Conversations(tmp_path / "chats.db") as chats:
+        chat = chats.start("trip", messages=[])
         chat.append({"role": "user", "content": "go"})
         model(policy.session("trip", store=chats.store), messages=chat)
         messages = list(chat)
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant"]
-    with Conversations(tmp_path / "chats.db") as chats, chats.resume("trip") as chat:
+    with Conversations(tmp_path / "chats.db") as chats:
+        chat = chats.resume("trip")
         assert list(chat) == messages
         session = policy.session("trip", store=chats.store)
         session.extend(max_turns=2)

@@ -6,18 +6,21 @@ import os
 import sys
 
 
-def cache_folder() -> str:
-    """
-    Returns the folder for files that can be made anew: `$XDG_CACHE_HOME/guardrails`, or the platform's own.
-    """
-    return _folder("XDG_CACHE_HOME", (".cache",), ("Library", "Caches"), "LOCALAPPDATA")
-
-
 def state_folder() -> str:
     """
     Returns the folder for files that stay: `$XDG_STATE_HOME/guardrails`, or the platform's own.
     """
-    return _folder("XDG_STATE_HOME", (".local", "state"), ("Library", "Application Support"), "LOCALAPPDATA")
+    said = os.environ.get("XDG_STATE_HOME", "")
+    # The specification has it: a path that is not absolute is to be ignored.
+    if not os.path.isabs(said):  # noqa: PTH117
+        home = os.path.expanduser("~")  # noqa: PTH111
+        if sys.platform == "win32":
+            said = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")  # noqa: PTH118
+        elif sys.platform == "darwin":
+            said = os.path.join(home, "Library", "Application Support")  # noqa: PTH118
+        else:
+            said = os.path.join(home, ".local", "state")  # noqa: PTH118
+    return os.path.join(said, "guardrails")  # noqa: PTH118
 
 
 def make_private(path: str | os.PathLike[str]) -> None:
@@ -30,15 +33,3 @@ def make_private(path: str | os.PathLike[str]) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
     except FileExistsError:
         pass
-
-
-def _folder(variable: str, linux: tuple[str, ...], macos: tuple[str, ...], windows: str) -> str:
-    said = os.environ.get(variable, "")
-    # The specification has it: a path that is not absolute is to be ignored.
-    if not os.path.isabs(said):  # noqa: PTH117
-        home = os.path.expanduser("~")  # noqa: PTH111
-        if sys.platform == "win32":
-            said = os.environ.get(windows) or os.path.join(home, "AppData", "Local")  # noqa: PTH118
-        else:
-            said = os.path.join(home, *(macos if sys.platform == "darwin" else linux))  # noqa: PTH118
-    return os.path.join(said, "guardrails")  # noqa: PTH118

@@ -12,7 +12,7 @@ from guardrails.cli.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.limits.tool_budget import ToolBudget
-from guardrails.core.guards.results.retry_words import NEXT
+from guardrails.core.guards.results.retryable import NEXT
 from guardrails.core.outcome.error_names import error_type_of_status
 from guardrails.core.values.types import ERROR_TYPES, STATUSES
 from guardrails.policy.file.messages import CODES as WORDED

@@ -13,10 +13,10 @@ from guardrails.core.guards.access.approve import Approve
 from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.access.validation import Validation
 from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.guards.results.retry_budget import RetryBudget
+from guardrails.core.guards.session_limits import Far
 from guardrails.core.guards.settings import filled, laid
 from guardrails.core.repetition.own_words import own_words
 from guardrails.core.retries.serving import NO_MODELS, Models
@@ -26,6 +26,20 @@ from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
 
 from .plan import Plan, Rule
+
+
+def far_of(guards: Iterable[Guard]) -> Far | None:
+    """
+    Returns the test that the limits of all *guards* are far. Returns None if there are none, or one of them has no
+    test.
+    """
+    tests = [guard.far() for guard in guards]
+    known = [test for test in tests if test is not None]
+    if not tests or len(known) < len(tests):
+        return None
+    if len(known) == 1:
+        return known[0]
+    return lambda state, now_ms, estimate: all(test(state, now_ms, estimate) for test in known)
 
 
 PLANS: Final = 1_024

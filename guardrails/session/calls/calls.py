@@ -5,8 +5,9 @@ The synchronous and the asynchronous way differ only in how they wait.
 """
 
 import inspect
+import os
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from logging import INFO
@@ -17,30 +18,67 @@ from guardrails.core.engine.complete import Completion, Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.events.admissions import Suspend
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared, prepare, told
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
+from guardrails.core.text.path_text import within
+from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, claiming, tool_call
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.tool_name import MAX_CHARS
-from guardrails.core.values.types import NO_TIME, Outcome
-from guardrails.session.approval import Approver
+from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
+from guardrails.session.approval import Approvals, Approver
 from guardrails.session.growing import grow
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
 from guardrails.session.retrying import bounded, retried, would_block
 from guardrails.session.terms import Terms
 
-from .passing import Passing
-from .places import places_of
-from .running import CALLER, Reading, limit_of, not_awaited, with_timeout
+from .running import CALLER, Reading, limit_of, not_awaited, stops, with_timeout
 
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
+
+
+Asks = Callable[[ToolCall, Tool], Iterable[tuple[str, Sequence[str]]]]
+
+
+def places_of(asked: Iterable[tuple[str, Asks]], call: ToolCall, tool: Tool) -> dict[str, tuple[bool, ...]]:
+    """
+    Returns whether each path that a guard asks about is in one of the folders it names, by the guard's name. A path
+    that cannot be looked up is not in any. A guard that fails to say what it asks gets no answers.
+    """
+    found: dict[str, tuple[bool, ...]] = {}
+    for name, paths in asked:
+        try:
+            answers = tuple(is_in(path, folders) for path, folders in paths(call, tool))
+            if answers:
+                found[name] = answers
+        except Exception as error:  # noqa: BLE001  a person's own guard may raise anything
+            log.error("guard `%s` failed to name its paths: %r", name, error)
+    return found
+
+
+def is_in(path: str, folders: Iterable[str]) -> bool:
+    """
+    Returns whether *path* is one of *folders* or below one, by its text and by its real place. Some tools shorten
+    `link/..` before they open a file, some do not. A path that does not exist yet is placed by its nearest folder that
+    does.
+    """
+    try:
+        real = os.path.realpath(path)
+        for folder in folders:
+            base = os.path.realpath(folder)
+            if within(real, base) and (within(path, folder) or within(path, base)):
+                return True
+    except (OSError, ValueError, RecursionError) as error:  # the last for a thousand links in a row
+        log.error("a path could not be looked up: %r", error)
+    return False
 
 
 T = TypeVar("T")
@@ -50,10 +88,13 @@ PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneT
 """Types of results that nobody awaits."""
 
 
-class Calls(Passing):
+class Calls(Approvals):
     """
     The tool calls of one session.
     """
+
+    _passes: tuple[type[BaseException], ...] = ()
+    """Types of the control flow of a host: interrupts, deferrals, hand-offs."""
 
     def __init__(
         self,
@@ -259,6 +300,26 @@ class Calls(Passing):
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
+
+    def _passed(self, decision: Decision, error: BaseException) -> bool:
+        """
+        Whether *error* is the control flow of a host, which is raised on; the call of *decision* is suspended then.
+        """
+        if not isinstance(error, self._passes) or stops(error):
+            return False
+        self._suspend(decision)
+        return True
+
+    def _suspend(self, decision: Decision) -> None:
+        if not decision.n:
+            # The state knows nothing of it.
+            return
+        call = decision.call
+        said = {"call_n": decision.n, "seq": decision.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
+        try:
+            self._event("suspend", Suspend(self._time(), decision), said, needed=True)
+        except Exception as error:  # noqa: BLE001  the control flow of a host is never lost
+            log.error("store failed: %s", error, extra={"session": self.id})
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -15,7 +15,7 @@ from benchmarks.loops import stories, table
 from guardrails import Duplicates, Loops, Policy, Rule, Tool
 from guardrails.core.records.replay import replay
 from guardrails.core.repetition.age import BURST_MS, SHARE
-from guardrails.core.values.session_time import LEAP_MS
+from guardrails.core.state.totals import LEAP_MS
 from guardrails.sinks import MemorySink
 
 

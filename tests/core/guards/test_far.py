@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, Policy, guard
+from guardrails.core.engine.chain import far_of
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.far import far_of
 from guardrails.core.state.admissions import admit
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import touch

@@ -17,8 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, guard
-from guardrails.core.guards.repeats.loop_settings import Grades, Waits
-from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.repeats.loops import Grades, Loops, Waits
 from guardrails.core.guards.settings import Map
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.bounds import Ge, MaxLen, MinLen

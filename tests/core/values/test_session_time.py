@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, Policy, Rate, Retryable
 from guardrails.core.records.replay import replay
-from guardrails.core.values.session_time import LEAP_MS, STEP_BACK_MS, read
+from guardrails.core.state.totals import LEAP_MS, STEP_BACK_MS, read
 from guardrails.core.values.types import NO_TIME
 from guardrails.sinks import MemorySink
 from tests.tables import table

@@ -3,23 +3,43 @@ Cap what a session, or one tool of it, may use: calls, turns, money, tokens, tim
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, TypedDict
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.guards.session_limits import Far, Limits
-from guardrails.core.guards.settings import map_of, respelt
-from guardrails.core.state.state import SessionState
+from guardrails.core.guards.settings import Keys, map_of, respelt
+from guardrails.core.state.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.bounds import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 
-from .budget_far import far_test
-from .budget_settings import LIMITS, SEEDS, GoOn
 from .budget_words import ended, held, outgrown, unpriced, usd
 from .room import CHILDREN_LIMIT, fits
 from .tool_budget import ToolBudget, tool_budgets
-from .unpriced import blow, blown_by
+from .unpriced import BLOWN, blow, blown_by
+
+
+LIMITS: Final = ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed")
+SEEDS: Final = {
+    "max_tool_calls": "max_calls",
+    "max_tool_turns": "max_turns",
+    "max_tool_iterations": "max_turns",
+    "max_total_cost_usd": "max_cost_usd",
+}
+"""Other names of limits."""
+
+
+class MoreCalls(TypedDict, total=False):
+    """
+    Calls and turns, as many more.
+    """
+
+    max_calls: Annotated[int, Ge(1)] | None
+    max_turns: Annotated[int, Ge(1)] | None
+
+
+GoOn = Annotated[MoreCalls, Keys()]
 
 
 @guard
@@ -76,15 +96,34 @@ class Budget(Guard):
         return any(getattr(self, name) is not None for name in LIMITS)
 
     def far(self) -> Far:
+        def bound(limit: int | None) -> int:
+            return NEVER if limit is None else limit
+
+        calls, turns, tokens = bound(self.max_calls) - 1, bound(self.max_turns) - 1, bound(self.max_tokens)
+        elapsed = bound(None if self.max_elapsed is None else round(self.max_elapsed * 1000))
         reserve = micro_dollars(self.final_answer_reserve_usd)
-        return far_test(
-            self.max_calls,
-            self.max_turns,
-            self.max_tokens,
-            elapsed_ms=None if self.max_elapsed is None else round(self.max_elapsed * 1000),
-            cost=None if self.max_cost_usd is None else micro_dollars(self.max_cost_usd) - reserve,
-            closes=self.closes,
-        )
+        money = bound(None if self.max_cost_usd is None else micro_dollars(self.max_cost_usd) - reserve)
+        several = not (self.max_turns is self.max_tokens is self.max_cost_usd is None)
+        closes = self.closes
+
+        def is_far(state: SessionState, now_ms: int, estimate: int) -> bool:
+            return (
+                state.calls < calls
+                and now_ms - state.started_ms < elapsed
+                # Those were raised, or given to sub-agents.
+                and not (state.limits or state.reserved)
+                and not (
+                    several
+                    and (
+                        state.turns >= turns
+                        or state.tokens + state.held_tokens >= tokens
+                        or state.cost + state.held_cost + estimate >= money
+                        or (closes and BLOWN in state.meters.values())
+                    )
+                )
+            )
+
+        return is_far
 
     @property
     def limits(self) -> Limits:

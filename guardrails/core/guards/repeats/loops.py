@@ -3,11 +3,11 @@ Tell a model that goes round in circles what to do instead, then refuse, then en
 """
 
 from dataclasses import replace
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar, Final, TypedDict
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
 from guardrails.core.guards.limits.budget_words import FINISH
-from guardrails.core.guards.settings import map_of
+from guardrails.core.guards.settings import Keys, map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.age import SLOW, moves, recent, shown_to_move, speak
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
@@ -16,13 +16,41 @@ from guardrails.core.repetition.work import outdated, settled
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.failing import Failing, brings_new, spared
 from guardrails.core.state.state import Entry, SessionState
-from guardrails.core.values.bounds import Gt
+from guardrails.core.values.bounds import Ge, Gt, Le
 from guardrails.core.values.types import Denial, ErrorType, Status, ToolCall
 from guardrails.core.values.units import Duration
 
 from .duplicates import still_failing
-from .loop_settings import SPELLINGS, Count, FromCalls, Grades, Waits
 from .loop_words import ALIKE, WORDS, denial_of, nudge_of, softened, tells
+
+
+Count = Annotated[int, Ge(1), Le(200)]
+SPELLINGS: Final[dict[str, str]] = {
+    **{f"{name}_{grade}": f"{name}.{grade}" for name in WORDS for grade in ("nudge", "deny") if name != "wait"},
+    "wait_nudge": "wait.nudge",
+}
+"""By the old one; each is still read."""
+
+
+class FromCalls(TypedDict, total=False):
+    """
+    From how many calls on the next is nudged, or denied; none: never.
+    """
+
+    nudge: Count | None
+    deny: Count | None
+
+
+class ToldFromCalls(TypedDict, total=False):
+    """
+    From how many calls on the next is nudged; none: never.
+    """
+
+    nudge: Count | None
+
+
+Grades = Annotated[FromCalls, Keys()]
+Waits = Annotated[ToldFromCalls, Keys()]
 
 
 RECENT: Final = 6

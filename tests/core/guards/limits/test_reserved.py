@@ -454,20 +454,6 @@ def test_a_cap_is_never_exceeded_where_estimates_are_not(steps: list[Any], named
     assert again == live(session)
 
 
-def test_records_of_before_requests_held_anything_replay_as_they_were(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_tokens=1_000)]), MemorySink()
-    session = policy.session("s", clock=clock, records=sink)
-    for n in range(3):
-        session.request()
-        used(session, 300)
-        session.call("t", {"n": n}, lambda *_: Success("ok", tokens=10))
-    new = ("guess", "estimate", "estimate_tokens", "request", "lasts_ms")
-    old = [{name: value for name, value in record.items() if name not in new} for record in sink.records]
-    state = SessionState()
-    assert all(again.same for again in replay(policy.chain, old, state))
-    assert (state.tokens, state.holds) == (930, {})
-
-
 def test_of_many_requests_that_nobody_settles_the_oldest_are_forgotten(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=10**9))
     for _ in range(300):

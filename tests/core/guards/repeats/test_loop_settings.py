@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Loops, Policy, PolicyError, Rule
-from guardrails.core.guards.repeats.loop_settings import SPELLINGS
+from guardrails.core.guards.repeats.loops import SPELLINGS
 from guardrails.policy.file import read
 from guardrails.policy.file.document import other_names
 from tests.tables import table
