@@ -42,7 +42,7 @@ TOLD = "print(*sorted(sys.modules), file=sys.stderr)\n"
 
 def run(home: Home, code: str, data: bytes, *options: object) -> "subprocess.CompletedProcess[bytes]":
     words = [sys.executable, "-c", code, *map(str, options)]
-    return subprocess.run(words, input=data, capture_output=True, env=home.environment, check=True)  # noqa: S603
+    return subprocess.run(words, input=data, capture_output=True, env=home.environment, check=True)
 
 
 def test_where_the_modules_of_unix_are_not_it_answers_by_itself(home: Home) -> None:

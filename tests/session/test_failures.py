@@ -73,7 +73,7 @@ def test_the_rule_is_replaced_by_what_is_declared() -> None:
 # A wait that is a date.
 
 
-class Busy(Exception):  # noqa: N818
+class Busy(Exception):
     headers = {"Retry-After": LATER}  # noqa: RUF012
     status = 429
 

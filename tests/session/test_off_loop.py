@@ -237,7 +237,7 @@ def test_a_call_that_is_cancelled_while_it_is_settled_is_settled() -> None:
 
 
 def test_what_a_host_interrupts_stays_open_also_if_it_is_cancelled_when_it_is_made_again(path: Path) -> None:
-    class Interrupt(Exception):  # noqa: N818
+    class Interrupt(Exception):
         """The host's own."""
 
     def asks(tool: str, arguments: Any) -> None:

@@ -118,5 +118,5 @@ def test_a_value_that_json_does_not_know_imports_no_numpy() -> None:
         "import sys; from guardrails.core.text.plain_json import plain, to_json; from guardrails.sinks.line import to_line; "
         "plain({'a': [object()]}); to_json({1: object()}); to_line({'a': object()}); print('numpy' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -214,7 +214,7 @@ def test_uninstall_says_where_else_it_is(home: Path, capsys: pytest.CaptureFixtu
 def test_an_interpreter_that_does_not_find_the_library_by_itself_is_refused(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     python = str(next(path for path in (tmp_path / "bare").glob("*/python*") if path.is_file()))
     assert main(["install", "claude"], python=python) == 2
     assert "does not find guardrails" in capsys.readouterr().err
@@ -381,7 +381,7 @@ def test_two_places_are_told(home: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_the_door_leads_to_the_commands(home: Path) -> None:
     def run(*argv: str) -> "subprocess.CompletedProcess[str]":
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        return subprocess.run(  # noqa: S603
+        return subprocess.run(
             [sys.executable, "-m", "guardrails", "hook", *argv], capture_output=True, text=True, check=False, env=env
         )
 

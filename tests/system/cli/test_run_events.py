@@ -200,7 +200,7 @@ def test_a_reader_that_goes_away_stops_no_work_and_the_answer_is_printed_later(t
 def test_a_disk_that_is_full_is_told(tmp_path: Path) -> None:
     with ScriptedOpenAI([Text("one")]) as server, Path("/dev/full").open("w") as full:
         command = [sys.executable, "-m", "guardrails", *given(server, tmp_path, "--json", "say")]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)  # noqa: S603
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "No space left" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("end ended=failed code=output exit_code=2")
@@ -223,7 +223,7 @@ def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missin
     )
     before = sorted(tmp_path.rglob("*"))
     root = str(Path(__file__).parents[3])
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
