@@ -170,7 +170,7 @@ class _Pipeline:
         for place, program in enumerate(programs):
             last = place == len(programs) - 1
             try:
-                process = subprocess.Popen(
+                process = subprocess.Popen(  # noqa: S603  what is run is for the guards to judge
                     program.arguments,
                     cwd=program.folder,
                     env=program.environment,

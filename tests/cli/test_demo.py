@@ -89,31 +89,6 @@ def test_what_a_recording_lacks_is_said(file: str, note: str) -> None:
     assert note in shown.stdout
 
 
-def test_a_session_that_ended_early_says_how_much_was_not_come_to(tmp_path: Path) -> None:
-    policy = tmp_path / "small.yaml"
-    policy.write_text("version: 1\nextends: default\nbudget: {max_calls: 4}\n")
-    shown = demo("--policy", str(policy), "--transcript", transcript("edit_and_test.json"))
-    assert "because of\n      budget.max_calls; 2 recorded calls were not come to." in shown.stdout
-
-
-def test_played_chats_are_data_for_another_program(tmp_path: Path) -> None:
-    records = tmp_path / "r.jsonl"
-    shown = demo(
-        "--json",
-        "--records",
-        str(records),
-        "--transcript",
-        transcript("stuck_search.json.gz"),
-        "--transcript",
-        transcript("truncated.json"),
-    )
-    said = json.loads(shown.stdout)
-    assert [t["name"] for t in said["transcripts"]] == ["stuck_search.json.gz", "truncated.json"]
-    assert [c["decision"] for c in said["transcripts"][0]["calls"]] == ["ran"] * 2 + ["denied"] * 4
-    assert said["transcripts"][0]["code"] == "denials.max_turns_in_a_row"
-    assert {record["session_id"] for record in read(records)} == {"transcript-1", "transcript-2"}
-
-
 @pytest.mark.parametrize("file", ["cut_off.json", "cut_off.json.gz", "nowhere.json"])
 def test_a_file_that_cannot_be_played_is_one_clear_line(file: str) -> None:
     failed = demo("--transcript", transcript(file))
@@ -161,38 +136,12 @@ def test_an_endpoint_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatc
     assert "no such key" in failed.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("SSL_CERT_FILE", "/nowhere/certificates.pem"), ("SSL_CERT_FILE", "/"), ("HTTPS_PROXY", "proxy:none")],
-)
-def test_a_client_that_the_environment_does_not_let_be_made_is_one_clear_line(
-    name: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "-")
-    monkeypatch.setenv(name, value)
-    failed = demo("--base-url", "https://127.0.0.1:9/v1", "--model", "gpt-5-mini")
-    assert failed.exit_code == 2
-    assert failed.stderr.startswith("the openai client cannot be made: ")
-    assert failed.stderr.count("\n") == 1
-    if name == "SSL_CERT_FILE":
-        assert f"SSL_CERT_FILE names `{value}`" in failed.stderr
-        assert failed.stderr.endswith("unset it, or name a file of certificates\n")
-
-
 def test_openai_itself_is_asked_only_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     failed = demo("--model", "gpt-5-mini")
     assert failed.exit_code == 2
     assert failed.stderr.startswith("set OPENAI_API_KEY")
-
-
-def test_a_real_model_is_shown_with_what_nobody_knows_of_it() -> None:
-    with ScriptedOpenAI([Text("none found")] * 2) as server:
-        shown = demo("--base-url", server.base_url, "--model", "my-model").stdout
-    assert shown.startswith("`my-model`, through the openai client")
-    assert [line.split()[1:] for line in shown.splitlines() if line.startswith("cost")] == [["unknown", "unknown"]]
-    assert "Nobody said what `my-model` costs" in shown
 
 
 def test_a_model_that_never_answers_is_shown_with_the_digest(tmp_path: Path) -> None:
@@ -208,11 +157,3 @@ def test_a_model_that_never_answers_is_shown_with_the_digest(tmp_path: Path) -> 
     assert "(budget.max_calls)" in said
     assert "call 1 []" in said
     assert "2 tool calls were made" in said
-
-
-def test_records_that_cannot_be_written_are_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    failed = demo("--max-requests", "1", "--records", str(tmp_path / "file" / "r.jsonl"))
-    assert failed.exit_code == 2
-    assert "not all records could be written" in failed.stderr
-    assert "Its final answer" in failed.stdout

@@ -54,11 +54,6 @@ def test_a_code_of_a_scope_is_that_of_its_guard() -> None:
     assert json.loads(explained("tenant.budget.error", "--json"))["code"] == "tenant.budget.error"
 
 
-@table("code", ["tenant.loops.cycle", "Tenant.budget.max_calls", "budget.budget.max_calls", "user.timeout"])
-def test_what_no_scope_says_is_unknown(code: str) -> None:
-    assert f"`{code}`" in explained(code, code=2)
-
-
 @table(
     ("code", "near"),
     [
@@ -81,7 +76,3 @@ def test_without_a_code_all_are_listed() -> None:
 
 def test_what_the_model_wrote_does_not_steer_the_terminal() -> None:
     assert "\x1b" not in explained("\x1b[31m", code=2)
-
-
-def test_quotes_of_a_copied_code_do_no_harm() -> None:
-    assert explained("`budget.max_calls`") == explained("budget.max_calls")

@@ -106,15 +106,6 @@ def test_a_limit_of_the_session_has_room_above_the_longest_one(tmp_path: Path) -
     assert refused_wrongly(path, seen) == []
 
 
-def test_a_tool_that_would_meet_another_limit_is_observed(tmp_path: Path) -> None:
-    calls = [call(0, "edit", {"n": n}, arguments={"n": n}) for n in range(200)]
-    path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
-    assert judged(Path("default"), seen)["limit_stops"]
-    done = guardrails("init", seen, "-o", path, "--json")
-    assert json.loads(done.stdout)["observed"] == ["edit"]
-    assert refused_wrongly(path, seen) == []
-
-
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

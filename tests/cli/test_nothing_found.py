@@ -152,33 +152,6 @@ def test_json_is_printed_all_the_same(tmp_path: Path) -> None:
         assert json.loads(shown.stdout)["notices"]
 
 
-def test_many_files_without_calls_are_one_line(tmp_path: Path) -> None:
-    for number in range(8):
-        (tmp_path / f"{number}.txt").write_text("x\n")
-    shown = run("report", str(tmp_path))
-    assert (shown.exit_code, shown.stderr.count("\n")) == (1, 1)
-    assert "and 5 more files without calls" in shown.stderr
-
-
 def test_what_is_not_there_is_a_wrong_use(tmp_path: Path, out: Path) -> None:
     for command in COMMANDS.values():
         assert run(*command(tmp_path / "nowhere", out)).exit_code == 2
-
-
-@table("command", COMMANDS.values())
-def test_an_empty_name_is_no_folder(command: Callable[[Path, Path], list[str]], out: Path) -> None:
-    said = ["" if word == "." else word for word in command(Path(), out)]
-    found = run(*said)
-    assert (found.exit_code, found.stderr) == (2, "no file or folder ``\n")
-
-
-@table("command", COMMANDS.values())
-def test_a_name_of_two_lines_is_told_in_one(
-    command: Callable[[Path, Path], list[str]], tmp_path: Path, out: Path
-) -> None:
-    path = tmp_path / "a\nb"
-    path.write_text("hello")
-    found = run(*command(path, out))
-    assert found.exit_code == 1
-    assert found.stderr.count("\n") == 1
-    assert "a\\nb" in found.stderr

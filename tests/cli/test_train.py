@@ -144,29 +144,6 @@ def test_retries_that_do_not_come_out_as_predicted_are_an_alarm(
     assert drift["z"] < -5
 
 
-def test_features_that_serving_saw_otherwise_are_an_alarm(tmp_path: Path) -> None:
-    served, path = tmp_path / "served.jsonl", tmp_path / "retry.json"
-    play(served, days=2, sessions=15, model=str(path))
-    clean = run("train", served, "-o", path)
-    assert clean.exit_code == 0
-    logged = int(re.search(r"in 0 of (\d+) failures \(0 %\)", clean.stdout)[1])  # type: ignore[index]
-    assert logged > 100
-    lines = [json.loads(line) for line in served.read_text("utf-8").splitlines()]
-    asked = [line for line in lines if line.get("ctx_logged") is not None]
-    for line in asked[:7]:
-        # Another length of the run, say: a library of another version served this session.
-        line["ctx_logged"] += 4
-    other = tmp_path / "other.jsonl"
-    other.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    found = run("train", other, "-o", tmp_path / "m.json")
-    assert found.exit_code == 1
-    share = f"{100 * 7 / logged:.3g}"
-    told = f"Skew: serving saw other features than training in 7 of {logged} failures ({share} %)."
-    assert told in " ".join(found.stdout.split())
-    as_json = json.loads(run("train", other, "-o", tmp_path / "m.json", "--json", "--dry-run").stdout)
-    assert as_json["skew"]["differing"] == 7
-
-
 def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_path: Path) -> None:
     path = tmp_path / "retry.json"
     for content, said in (
@@ -197,7 +174,7 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
     command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path)]
     killed = 0
     for wait in (0.5, 1.0, 1.5, 2.0):
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:  # noqa: S603
             try:
                 process.wait(wait)
             except subprocess.TimeoutExpired:
@@ -205,7 +182,7 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
         killed += process.returncode == -signal.SIGKILL
         assert path.read_bytes() in (b"the old model", served.read_bytes())
     assert killed
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == served.read_bytes()
 
@@ -217,7 +194,7 @@ def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Pat
     _, served = trained
     path = tmp_path / "retry.json"
     command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path), "--engine", "spark"]
-    done = subprocess.run([*command, "--master", "local[2]", "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "--master", "local[2]", "--json"], capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr[-2_000:]
     made = json.loads(done.stdout)
     assert made["written"] is True
@@ -226,7 +203,7 @@ def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Pat
     assert by_spark.terms == by_duck.terms
     assert by_spark.intercept == by_duck.intercept
     command[-3] = str(tmp_path / "other.json")
-    nowhere = subprocess.run([*command, "--master", "nonsense"], capture_output=True, text=True, check=False)
+    nowhere = subprocess.run([*command, "--master", "nonsense"], capture_output=True, text=True, check=False)  # noqa: S603
     assert nowhere.returncode == 2
     assert "no Spark at `nonsense`" in nowhere.stderr
 
@@ -251,26 +228,3 @@ def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Res
     assert legacy["tool"] == "legacy"
     assert legacy["sentence"].startswith("server errors of `legacy`")
     assert "knows no failures of `nosuch`" in run("profile", path, "--tool", "nosuch").stdout
-
-
-def test_one_of_a_thing_is_told_in_the_singular(tmp_path: Path) -> None:
-    rows = [
-        {"session_id": "s", "call_index": n, "tool": "look", "arguments": {"a": n}, "result": said}
-        for n, said in enumerate(["Error: nothing there", "a door"])
-    ]
-    records = tmp_path / "records.jsonl"
-    records.write_text("\n".join(json.dumps(row) for row in rows))
-    made = run("train", records, "-o", tmp_path / "m.json", "--dry-run")
-    assert made.stdout.startswith("1 failure on ")
-    assert "1 file with new records" in made.stdout
-
-
-def test_the_name_of_a_tool_does_not_widen_the_table_without_bound(tmp_path: Path) -> None:
-    log, path = tmp_path / "log.jsonl", tmp_path / "m.json"
-    play(log, days=3, sessions=25)
-    name = "x" * 250
-    log.write_text(re.sub(r'"tool":\s?"[^"]+"', f'"tool":"{name}"', log.read_text()))
-    assert run("train", log, "-o", path, "--force").exit_code == 0
-    rows = run("profile", path).stdout.partition("tool, error")[2].splitlines()
-    assert rows
-    assert max(map(len, rows)) < 200

@@ -185,14 +185,6 @@ def test_a_store_that_is_gone_is_answered_as_the_policy_says(tmp_path: Path, dri
 
 
 @table("driven", [Claude, Codex, Gemini])
-def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path: Path, driven: Any) -> None:
-    made = driven(tmp_path)
-    (tmp_path / "hooks.db").write_text("somebody's notes")
-    assert refused(made.before())
-    assert (tmp_path / "hooks.db").read_text() == "somebody's notes"
-
-
-@table("driven", [Claude, Codex, Gemini])
 def test_a_policy_that_cannot_be_used_is_told_to_a_person_and_stops_nothing(tmp_path: Path, driven: Any) -> None:
     made = driven(tmp_path, "version: 1\nbudgt: {}\n")
     said = made.before()
@@ -204,13 +196,6 @@ def test_records_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:
     made = Claude(tmp_path)
     (tmp_path / "records.jsonl").mkdir()
     assert [made.ran() for _ in range(3)] == [True, True, False]
-
-
-def test_ten_megabytes_are_answered(tmp_path: Path) -> None:
-    made = Claude(tmp_path)
-    assert made.before("Write", {"file_path": str(tmp_path / "a"), "content": "x" * 10_000_000}) == {}
-    kept = made.after({"type": "create", "content": "y" * 10_000_000})["hookSpecificOutput"]["updatedToolOutput"]
-    assert len(json.dumps(kept)) < 100_000
 
 
 def test_a_client_is_known_by_what_it_tells() -> None:
@@ -228,15 +213,3 @@ def test_the_store_is_in_the_users_own_folder(tmp_path: Path, monkeypatch: pytes
     assert respond(json.dumps(event).encode(), Options(observe=True)) == b"{}"
     assert {"hooks.db", "hooks.jsonl"} <= {path.name for path in (tmp_path / "guardrails").iterdir()}
     assert (tmp_path / "guardrails").stat().st_mode & 0o077 == 0
-
-
-def test_a_policy_that_asks_whose_session_it_is_says_so(tmp_path: Path) -> None:
-    shared = "version: 1\nscopes: {user: {budget: {max_calls: 1}}, tenant: {budget: {max_calls: 9}}}\n"
-    said = Claude(tmp_path, shared).before()
-    assert "tenant" in said["hookSpecificOutput"]["permissionDecisionReason"]
-    named = Claude(tmp_path, shared, tenant="t")
-    assert [refused(named.before(arguments={"command": f"ls {n}"})) for n in range(2)] == [False, True], (
-        "of its own user"
-    )
-    other = Claude(tmp_path, shared, tenant="t", user="somebody")
-    assert not refused(other.before(arguments={"command": "pwd"}))

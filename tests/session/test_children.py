@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, SessionError, SessionState, Success, Tool
+from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, SessionError, SessionState, Success
 from guardrails.core.engine.sharing import Release
 from guardrails.core.records.replay import replay
 from tests.tables import table
@@ -57,55 +57,10 @@ def test_children_that_run_at_once_each_have_a_share_of_what_is_left(clock: Any)
     assert parent.progress["calls_left"] == 6
 
 
-def test_a_share_of_the_last_call_is_that_call(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=1))
-    assert [each.ok for each in calls(parent.child("a", share=0.1), 2)] == [True, False]
-    assert parent.call("t", {}, ok).code == "budget.max_calls"
-
-
-def test_children_with_a_share_starve_only_with_their_parent(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=60))
-    children = [parent.child(f"c{number}", share=0.125) for number in range(12)]
-    ran = [child.call("t", {"n": n, "c": child.id}, ok) for n in range(6) for child in children]
-    assert sum(envelope.ok for envelope in ran) >= 48
-    assert [parent.call("t", {"n": n}, ok).ok for n in range(2)] == [True, False]
-    for child in children:
-        child.close()
-    used = sum(envelope.ok for envelope in ran) + 1
-    assert parent.progress["calls_left"] == 60 - used
-    assert used <= 60
-
-
-def test_a_child_that_has_used_its_share_takes_another_before_its_next_request_too(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=8))
-    child = parent.child("c", share=0.5)
-    assert all(envelope.ok for envelope in calls(child, 4))
-    assert child.exhausted
-    with child.request() as asked:
-        assert asked.allowed
-    assert not child.exhausted
-    assert [envelope.ok for envelope in calls(child, 6)] == [True] * 3 + [False] * 3
-    assert child.exhausted_by == "budget.max_calls"
-    assert parent.call("t", {}, ok).ok
-
-
-def test_a_share_of_a_share_grows_from_above(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=8, max_tokens=1_000))
-    child = parent.child("c", share=0.5).child("d", share=0.5)
-    ran = sum(envelope.ok for envelope in calls(child, 9))
-    assert 5 <= ran <= 6
-
-
 @table("share", [0, -1, 1.5, float("nan")])
 def test_a_share_is_a_part_of_the_whole(share: float, clock: Any) -> None:
     with pytest.raises(SessionError, match="`share` is above 0 and at most 1"):
         make(clock, Budget(max_calls=1)).child("a", share=share)
-
-
-def test_a_child_keeps_nothing_back_for_a_final_answer_which_is_its_parents(clock: Any) -> None:
-    parent = make(clock, Budget(max_cost_usd=1, final_answer_reserve_usd=0.25))
-    child = parent.child("c", max_cost_usd=0.5)
-    assert all(envelope.ok for envelope in calls(child, 2, lambda *_: Success("ok", cost_usd=0.25)))
 
 
 @table(("limit", "code"), [("max_calls", "budget.max_calls"), ("max_turns", "budget.max_turns")])
@@ -140,19 +95,6 @@ def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
     assert parent.call("t", {}, ok).ok
 
 
-def test_a_parent_whose_children_hold_all_tokens_runs_what_takes_none_and_nothing_else(clock: Any) -> None:
-    tools = [Tool(name="ask", tokens=30)]
-    parent = Policy([Budget(max_tokens=100)], tools=tools).session("s", clock=clock)
-    with parent.child("c"):
-        free, refused = parent.call("t", {}, ok), parent.call("ask", {}, ok)
-    assert free.ok
-    assert (refused.code, refused.limit_message) == (
-        "budget.max_tokens",
-        "This call is estimated at 30 tokens, 0 is left.",
-    )
-    assert parent.call("ask", {}, ok).ok
-
-
 def test_a_child_cannot_ask_for_more_than_is_left_nor_of_an_exhausted_parent(clock: Any) -> None:
     parent = make(clock, Budget(max_calls=3, max_cost_usd=0.5))
     with pytest.raises(SessionError, match="asks for max_calls 4, 3 is left"):
@@ -177,28 +119,6 @@ def test_a_closed_child_runs_nothing_more_however_it_is_asked(clock: Any) -> Non
     with pytest.raises(SessionError, match="another name"):
         parent.child("c")
     assert parent.progress == {"calls_used": 1, "calls_left": 4}
-
-
-def test_what_a_grandchild_still_holds_when_its_parent_closes_counts_as_used(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=10))
-    child = parent.child("c", max_calls=5)
-    grandchild = child.child("g", max_calls=3)
-    calls(child, 1)
-    child.close()
-    assert parent.progress == {"calls_used": 4, "calls_left": 6}
-    assert all(envelope.ok for envelope in calls(grandchild, 3))
-    grandchild.close()
-    assert parent.progress == {"calls_used": 4, "calls_left": 6}
-
-
-def test_a_childs_time_runs_from_when_it_was_made(clock: Any) -> None:
-    parent = make(clock, Budget(max_elapsed=10))
-    calls(parent, 1)
-    child = parent.child("c")
-    clock.advance(9)
-    assert child.call("t", {}, ok).ok
-    clock.advance(1.1)
-    assert child.call("t", {"n": 2}, ok).code == "budget.max_elapsed"
 
 
 @table("part", [{"max_calls": 2}, {"share": 0.5}, {"share": 0.2}])
@@ -227,17 +147,6 @@ def test_what_is_refused_leaves_no_trace_in_the_state(clock: Any) -> None:
     with pytest.raises(SessionError):
         parent.extend(max_turns=1)
     assert parent._read(lambda state, _: state) == SessionState()
-
-
-def test_a_child_that_never_began_heard_of_the_work_of_its_family(clock: Any) -> None:
-    store = MemoryStore()
-    parent = Policy([Budget(max_calls=3)]).session("s", clock=clock, store=store)
-    with parent.child("c", max_calls=1) as child:
-        calls(child, 1)
-        with pytest.raises(SessionError, match="nothing is left"):
-            child.child("late")
-        heard, known = (store.update([key], lambda states: states[0].work) for key in ("s/c/late", "s"))
-    assert heard == known > 0
 
 
 USED = {"max_calls": 3, "max_turns": 2, "max_cost": 300_000, "max_tokens": 70}
@@ -286,31 +195,6 @@ def test_a_child_that_is_over_twice_is_charged_once(clock: Any) -> None:
     assert parent._read(used) == before
 
 
-@table("again", [False, True])
-@table("said", [{"max_calls": 4}, {"share": 0.5}, {}])
-def test_a_reserve_whose_child_never_began_is_taken_up_and_not_made_a_second_time(
-    said: Any, again: bool, clock: Any
-) -> None:
-    """
-    A process may end between the two steps: what the parent reserved is what the child is given then.
-    """
-    sink, store = MemorySink(), MemoryStore()
-    policy = Policy([Budget(max_calls=8, max_tokens=1_000, max_children=1)])
-    parent = policy.session("s", clock=clock, store=store, records=sink)
-    parent.child("c", **said)
-    before = parent._read(lambda state, _: dict(state.reserved))
-    store.forget("s/c")
-    child = parent.child("c", **said, again=again)
-    held = parent._read(lambda state, _: state.reserved)
-    assert held == before
-    assert child.progress["calls_left"] == held["s/c"]["max_calls"]
-    child.close()
-    assert parent.progress == {"calls_used": 0, "calls_left": 8, "tokens_left": 1_000}
-    records = [record for record in sink.records if record["session_id"] == "s"]
-    assert [record["event"] for record in records] == ["reserve", "reserve", "release"]
-    assert all(replayed.same for replayed in replay(policy.chain, records))
-
-
 @table("used", [0, 1])
 def test_a_child_that_runs_is_taken_up_as_it_is(used: int, clock: Any) -> None:
     sink = MemorySink()
@@ -335,11 +219,3 @@ def test_a_session_that_is_forgotten_leaves_nothing_of_its_closed_children(make_
     assert len(store) == 0
     again = policy.session("s0", clock=clock, store=store)
     assert calls(again.child("c", max_calls=4), 1)[0].ok
-
-
-def test_a_child_that_still_runs_keeps_its_budget_when_its_parent_is_forgotten(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=9))
-    child = session.child("c", max_calls=2)
-    calls(child, 1)
-    session.forget()
-    assert [each.ok for each in calls(child, 3)] == [True, False, False]

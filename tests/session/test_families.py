@@ -65,22 +65,3 @@ def test_a_clock_that_is_set_back_does_not_stop_honest_work_under_default(clock:
         assert session.call("t", {"n": n + 1}, ok).ok
     # The three seconds before the step was seen are lost; nothing else is.
     assert session.progress["seconds_left"] == 7 * 86_400 - 297
-
-
-def test_a_wait_that_was_told_is_over_when_it_is_over_although_the_clock_was_set_back(clock: Any) -> None:
-    session = Policy([Rate(max_calls_per_second=1)]).session("s", clock=clock)
-    session.call("t", {"n": 0}, ok)
-    clock.advance(-50)
-    refused = session.call("t", {"n": 1}, ok)
-    clock.advance((refused.retry_after_ms or 0) / 1000)
-    assert session.call("t", {"n": 1}, ok).ok
-
-
-def test_threads_that_read_the_clock_out_of_order_do_not_make_time_run_faster(clock: Any) -> None:
-    session = Policy([Budget(max_elapsed=100)]).session("s", clock=clock)
-    for _ in range(50):
-        session.call("t", {}, ok)
-        clock.advance(-0.5)
-        session.call("t", {}, ok)
-        clock.advance(0.5)
-    assert session.progress["seconds_left"] == 100

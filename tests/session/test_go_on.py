@@ -70,20 +70,6 @@ def test_every_limit_is_raised_by_the_same_call(limit: str, amount: Any, code: s
     assert all(again.same for again in replay(policy.chain, sink.records))
 
 
-def test_of_turns_the_last_result_names_what_was_limited_in_the_words_of_the_loop(clock: Any) -> None:
-    session = Policy([Budget(max_turns=3)]).session("s", clock=clock)
-    for _ in range(3):
-        session.begin_turn(1)
-        last = session.call("t", {"n": session.progress["calls_used"]}, ok)
-    assert last.ok
-    assert (last.code, last.limit_message) == ("budget.max_turns", "Tool call limit reached (3). Stopping tool loop.")
-    hint = "No more turns with tool calls (`budget.max_turns`). Write the final answer from what you have."
-    assert last.next_action_hint == hint
-    session.begin_turn(1)
-    over = session.call("t", {"n": 9}, ok)
-    assert (over.status, over.code, over.next_action_hint) == ("limit_reached", "budget.max_turns", hint)
-
-
 # What a user's further message opens
 
 
@@ -112,25 +98,6 @@ def test_each_message_opens_as_many_turns_as_the_policy_says(clock: Any) -> None
     state = SessionState()
     assert all(again.same for again in replay(policy.chain, sink.records, state))
     assert state == session._read(lambda live, _: live)
-
-
-def test_messages_do_not_add_up_to_more_than_one_of_them_opens(clock: Any) -> None:
-    session = Policy([Budget(max_turns=2, max_calls=50, go_on={"max_turns": 2, "max_calls": 5})]).session(
-        "s", clock=clock
-    )
-    for used in (2, 4, 6):
-        assert turns(session, 9) == 2
-        assert session.go_on()
-        assert session.progress == {"calls_used": used, "calls_left": 50 - used, "turns_left": 2}
-
-
-@table("limits", [{"max_calls": 2}, {"max_calls": 2, "max_turns": 9}])
-def test_a_message_opens_no_limit_that_is_not_set_or_not_used_up(limits: Any, clock: Any) -> None:
-    session = Policy([Budget(go_on={"max_turns": 3}, **limits)]).session("s", clock=clock)
-    turns(session, 3)
-    before = session.progress
-    assert not session.go_on()
-    assert (session.exhausted_by, session.progress) == ("budget.max_calls", before)
 
 
 def test_a_policy_file_says_what_a_message_opens(tmp_path: Any, clock: Any) -> None:
@@ -185,15 +152,6 @@ def test_a_message_lets_a_session_go_on_whose_model_only_repeated_what_was_refus
     assert state == session._read(lambda live, _: live)
 
 
-def test_refusals_of_one_message_are_no_strikes_beside_those_of_the_next(clock: Any) -> None:
-    session = Policy([Denials(max_turns_in_a_row=3), Duplicates(window=5)]).session("s", clock=clock)
-    assert [ask(session), ask(session)] == [True, False]
-    for _ in range(6):
-        session.go_on()
-        assert [ask(session), ask(session)] == [False, False]
-        assert not session.exhausted
-
-
 def test_what_was_seen_before_a_message_is_no_evidence_for_what_is_seen_after_it(clock: Any) -> None:
     session = Policy([Duplicates(rule="evidence", window=20), Loops()]).session("s", clock=clock)
     assert [ask(session, "read_file") for _ in range(4)] == [True, True, False, False]
@@ -204,13 +162,6 @@ def test_what_was_seen_before_a_message_is_no_evidence_for_what_is_seen_after_it
 def ask(session: Session, tool: str = "t") -> bool:
     session.begin_turn(1)
     return session.call(tool, {"path": "notes.txt"}, ok).ok
-
-
-def test_a_message_before_anything_was_called_is_no_event(clock: Any) -> None:
-    sink = MemorySink()
-    session = Policy([Budget(max_calls=1)]).session("s", clock=clock, records=sink)
-    assert not session.go_on()
-    assert not sink.records
 
 
 def test_a_message_forgives_no_blown_fuse(clock: Any) -> None:

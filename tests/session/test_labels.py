@@ -4,10 +4,8 @@ Arguments that only tell a person what a call is for.
 
 from pathlib import Path
 
-from guardrails import Approve, Budget, Duplicates, MemorySink, Policy, Tool
+from guardrails import Approve, Duplicates, MemorySink, Policy, Tool
 from guardrails.core.records.replay import replay
-from guardrails.offline.judge.judgement import Judge
-from guardrails.offline.readers import RecordedCall
 
 
 RUN = Tool(name="run", labels=("reason",))
@@ -37,12 +35,6 @@ def test_a_rule_of_a_policy_says_what_is_a_label(tmp_path: Path) -> None:
     assert not session.call("run", {"reason": "b"}, lambda *_: 1).ok
 
 
-def test_the_call_is_known_again_by_other_labels() -> None:
-    session = Policy([Budget(max_calls=3)], tools=[RUN]).session("s")
-    session.decide("run", {"command": "ls", "reason": "a"}, id="1", claim=True)
-    assert session.complete("1", "done", arguments={"command": "ls", "reason": "b"}).ok
-
-
 def test_records_of_labelled_calls_replay() -> None:
     sink = MemorySink()
     policy = Policy([Duplicates()], tools=[RUN])
@@ -52,14 +44,3 @@ def test_records_of_labelled_calls_replay() -> None:
     again = list(replay(policy.chain, sink.records))
     assert len(again) == 3
     assert all(one.same for one in again)
-
-
-def test_a_transcript_is_judged_by_the_labels_of_its_program_and_of_the_policy() -> None:
-    for tools, labels in (([RUN], ()), ([], ("reason",))):
-        judge = Judge(Policy([Duplicates()], tools=tools))
-        calls = []
-        for index, reason in enumerate("ab"):
-            call = RecordedCall("data", "s", index, "run", {"command": "ls", "reason": reason}, result="x")
-            call.is_error, call.labels = False, labels
-            calls.append(call)
-        assert [said.decision for said in judge.judge(calls)] == ["allow", "deny"]

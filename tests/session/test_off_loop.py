@@ -27,7 +27,6 @@ from guardrails import (
     Tool,
 )
 from guardrails.core.records.replay import replay
-from tests.tables import table
 
 
 T = TypeVar("T")
@@ -94,12 +93,6 @@ def test_whatever_else_a_host_asks_of_a_session_is_asked_off_the_loop(path: Path
     asyncio.run(main())
 
 
-def test_what_the_function_raises_is_raised(path: Path) -> None:
-    session = Policy().session("s", store=SqliteStore(path))
-    with pytest.raises(Exception, match="calls"):
-        asyncio.run(session.off_loop(session.begin_turn, -1))
-
-
 class Threads(MemoryStore):
     """
     A store that notes the threads in which it is asked, and waits if it is told to.
@@ -119,33 +112,6 @@ class Threads(MemoryStore):
             self.waiting.set()
             self.waits.wait(60)
         return super().update(keys, step)
-
-
-@table("blocks", [False, True])
-def test_a_store_that_does_not_block_is_asked_right_here(*, blocks: bool) -> None:
-    store = Threads(blocks=blocks)
-    decided = []
-    session = Policy().session("s", store=store, on_decision=lambda one: decided.append(threading.current_thread()))
-
-    async def main() -> None:
-        await session.acall("t", {}, ok)
-        await session.acall("t", {"a": 1}, lambda tool, arguments: 1 / 0)
-        await session.off_loop(session.begin_turn)
-
-    asyncio.run(main())
-    away = {name.startswith("guardrails-store") for name in store.names}
-    assert (away, len(store.names)) == ({blocks}, 5)
-    # The host's own hook is called where the host is.
-    assert decided == [threading.main_thread()] * 2
-
-
-def test_a_result_is_read_where_its_tool_ran() -> None:
-    session = Policy().session("s", store=Threads(blocks=True))
-
-    def items(tool: str, arguments: Any) -> Iterator[bool]:
-        yield threading.current_thread() is threading.main_thread()
-
-    assert asyncio.run(session.acall("t", {}, items)).value == [True]
 
 
 def held(session: Session) -> int:
@@ -195,23 +161,6 @@ def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, befo
     assert session.progress["calls_used"] == 1
 
 
-def test_a_look_that_is_cancelled_takes_no_call_from_who_runs_it(path: Path) -> None:
-    session = Policy([Duplicates()]).session("s", store=SqliteStore(path, timeout=60))
-    session.decide("t", {}, id="c1", claim=True)
-
-    async def main() -> None:
-        with another_process(path):
-            look = asyncio.create_task(session.off_loop(session.decide, "t", {}, id="c1"))
-            await tick(10)
-            look.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await look
-
-    asyncio.run(main())
-    assert not session.decide("t", {}, id="c1", claim=True).allowed
-    assert session.complete("c1", "ok").ok
-
-
 def test_a_call_that_is_cancelled_while_it_is_settled_is_settled() -> None:
     sink, store = MemorySink(), Threads(blocks=True)
     session = Policy().session("s", store=store, records=sink)
@@ -234,32 +183,6 @@ def test_a_call_that_is_cancelled_while_it_is_settled_is_settled() -> None:
     session.close()
     assert held(session) == 0
     assert [line["status"] for line in sink.records if line["event"] == "settle"] == ["ok"]
-
-
-def test_what_a_host_interrupts_stays_open_also_if_it_is_cancelled_when_it_is_made_again(path: Path) -> None:
-    class Interrupt(Exception):
-        """The host's own."""
-
-    def asks(tool: str, arguments: Any) -> None:
-        raise Interrupt
-
-    store = SqliteStore(path, timeout=60)
-    session = Policy([Duplicates()]).session("s", store=store).scoped({}, passes=(Interrupt,))
-
-    async def main() -> Envelope:
-        with pytest.raises(Interrupt):
-            await session.acall("t", {}, asks, id="c1")
-        with another_process(path):
-            again = asyncio.create_task(session.acall("t", {}, ok, id="c1"))
-            await tick(10)
-            again.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await again
-        assert held(session) == 1
-        return await session.acall("t", {}, ok, id="c1")
-
-    assert asyncio.run(main()).value == "ok"
-    assert (held(session), session.progress["calls_used"]) == (0, 1)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -14,7 +14,7 @@ import pytest
 
 from guardrails import Budget, Policy
 from guardrails.core.tools.tool import Tool
-from guardrails.sinks import JsonLines, MemorySink, OnRecord, read
+from guardrails.sinks import JsonLines, MemorySink, OnRecord
 
 
 MIB = 2**20
@@ -142,21 +142,3 @@ def test_all_events_of_a_session_carry_its_run(clock: Any) -> None:
     assert set(events) == {"turn", "charge", "request", "call", "claim", "settle", "extend", "expire"}
     assert len({record["run"] for record in sink.records}) == 1
     assert len(sink.records[0]["run"]) == 16
-
-
-def test_a_policy_keeps_no_file_of_records_whose_sessions_are_gone(tmp_path: Path) -> None:
-    policy, before = Policy(), set(threading.enumerate())
-    for number in range(3):
-        with policy.session(f"s{number}", records=tmp_path / f"{number}.jsonl") as session:
-            assert session.call("t", {}, lambda *_: "ok").ok
-        same = policy.session(f"again{number}", records=tmp_path / f"{number}.jsonl")
-        assert same._records is not None
-        assert session._records is not None
-        assert same._records.sink is session._records.sink
-    del session, same
-    for thread in set(threading.enumerate()) - before:
-        if thread.name == "guardrails-records":
-            thread.join(10)
-    gc.collect()
-    assert len(policy._sinks) == 0
-    assert [len(list(read(tmp_path / f"{number}.jsonl"))) for number in range(3)] == [2] * 3

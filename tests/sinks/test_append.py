@@ -1,15 +1,9 @@
-import errno
-import fcntl
-import json
-import os
-import threading
-
 from pathlib import Path
 
 import pytest
 
-from guardrails.sinks import JsonLines, ReadReport, append, read
-from tests.sinks.conftest import NEVER_MS, PATIENCE_S, Heard, locked, numbers, python, run
+from guardrails.sinks import JsonLines, ReadReport, read
+from tests.sinks.conftest import PATIENCE_S, Heard, locked, numbers, python, run
 
 
 def test_a_new_file_is_its_owners_only_and_an_old_one_keeps_its_mode(tmp_path: Path) -> None:
@@ -113,58 +107,6 @@ def test_when_there_is_room_again_the_rest_is_written(path: Path) -> None:
     assert said.split() == ["20", "0", "0"]
 
 
-def test_a_pipe_that_is_full_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(append, "WAIT_S", 0.01)
-    os.mkfifo(tmp_path / "fifo")
-    # Open for both, the pipe has a reader that sees no end.
-    end = os.open(tmp_path / "fifo", os.O_RDWR)
-    data = bytearray()
-
-    def reads() -> None:
-        while data.count(b"\n") < 300:
-            data.extend(os.read(end, 4096))
-
-    with JsonLines(tmp_path / "fifo", flush_interval_ms=NEVER_MS) as sink:
-        for n in range(300):
-            sink.put({"n": n, "text": "x" * 1000}, 10)
-        assert not sink.flush()
-        assert 0 < sink.written < 300
-        reader = threading.Thread(target=reads)
-        reader.start()
-        while not sink.flush():
-            pass
-        reader.join()
-
-    os.close(end)
-    assert [json.loads(line)["n"] for line in data.splitlines()] == list(range(300))
-    assert (sink.written, sink.failed) == (300, 0)
-
-
-def test_a_file_system_without_locks_is_written_all_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(fd: object, operation: int) -> None:
-        raise OSError(errno.ENOLCK, "no locks available")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with JsonLines(path) as sink:
-        sink.put({"n": 1}, 10)
-
-    assert numbers(path) == [1]
-
-
-def test_a_file_that_cannot_be_locked_for_another_reason_is_a_fault(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(fd: object, operation: int) -> None:
-        raise OSError(errno.EIO, "input/output error")
-
-    monkeypatch.setattr(fcntl, "flock", refuse)
-    with JsonLines(path) as sink:
-        sink.put({"n": 1}, 10)
-        assert not sink.flush()
-
-    assert sink.failed == 1
-
-
 @pytest.mark.system
 def test_four_processes_write_one_file_and_every_line_is_whole(path: Path) -> None:
     script = """
@@ -185,26 +127,3 @@ with JsonLines(sys.argv[1], flush_interval_ms=1) as sink:
     assert (report.lines, report.broken) == (4000, [])
     for name in "abcd":
         assert [record["n"] for record in records if record["process"] == name] == list(range(1000))
-
-
-@pytest.mark.parametrize("before", [b"", b'{"n":0}\n', b'{"n":0'])
-def test_lines_that_the_disk_could_not_be_waited_for_are_taken_back_and_stand_there_once(
-    before: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, faults = tmp_path / "records.jsonl", [OSError(errno.EIO, "gone wrong")] * 3
-    path.write_bytes(before)
-    really = os.fsync
-
-    def fails(fd: int) -> None:
-        if faults:
-            raise faults.pop()
-        really(fd)
-
-    monkeypatch.setattr(os, "fsync", fails)
-    fd = append.open_to_append(path)
-    for _ in range(3):
-        done, error = append.append(fd, b'{"n":1}\n', path, durable=True)
-        assert (done, error is not None, path.read_bytes()) == (0, True, before)
-    assert append.append(fd, b'{"n":1}\n', path, durable=True) == (8, None)
-    os.close(fd)
-    assert path.read_bytes() == before + b"\n" * (before[-1:] == b"0") + b'{"n":1}\n'

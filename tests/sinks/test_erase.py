@@ -5,7 +5,6 @@ from typing import Any
 import orjson
 
 from guardrails.core.text.signature import sign
-from guardrails.core.text.truncation import render
 from tests.sinks.conftest import written
 from tests.tables import table
 
@@ -141,36 +140,6 @@ def test_a_path_leads_through_the_tags_of_signed_arguments(arguments: object, pa
     assert "hunter2" not in str(line)
     assert b"hunter2".hex() not in str(line)
     assert line["erased"] == [erased, "problems"]
-
-
-@table("tagged", [{"!object": "x"}, {"!object": ["x"]}, {"!set": 1}, {"!dict": [1, [2]]}, {"!bytes": 1}])
-def test_what_only_looks_like_a_tag_does_no_harm(tagged: object) -> None:
-    assert written({"arguments": {"a": tagged}}, redact="arguments.a.b.c")["arguments"] == {"a": tagged}
-
-
-@table(
-    ("value", "left"),
-    [
-        ({"token": "hunter2", "text": "x" * 70_000}, {"original_bytes": 70_029}),
-        ([{"token": "hunter2", "text": "x" * 70_000}] * 2, [{"_truncated": True, "omitted": 2}]),
-    ],
-)
-def test_a_path_into_what_was_cut_erases_what_cannot_be_looked_into(value: object, left: object) -> None:
-    record = {"result": orjson.Fragment(render(value).payload)}
-    assert "hunter2" in str(written(record, results="full"))
-    line = written(record, results="full", redact="result.**.token")
-
-    assert line["result"] == left
-    assert "hunter2" not in str(line)
-
-
-def test_a_record_that_lists_erasures_already_keeps_them() -> None:
-    record = written({"n": 1, "arguments": {"a": 1}, "erased": ["results"]}, redact=("arguments.a",))
-    assert record["erased"] == ["results", "arguments.a"]
-
-
-def test_one_path_may_be_bare_text() -> None:
-    assert written({"arguments": {"a": 1, "b": 2}}, redact="arguments.a")["arguments"] == {"b": 2}
 
 
 CALL = {

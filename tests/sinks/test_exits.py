@@ -41,50 +41,6 @@ def test_a_forked_child_writes_its_own_records_and_not_the_parents(path: Path) -
     assert [record["n"] for record in records if record["who"] == "parent"] == list(range(20))
 
 
-def test_children_forked_while_the_file_is_locked_do_not_keep_it_locked(path: Path) -> None:
-    script = """
-import os, sys, warnings
-from guardrails.sinks import JsonLines
-
-warnings.simplefilter("ignore")
-sink = JsonLines(sys.argv[1], flush_interval_ms=0)
-stay, go = os.pipe()
-for n in range(15):
-    for _ in range(50):
-        sink.put({"n": n, "text": "x" * 10_000}, 10)
-    if os.fork() == 0:
-        os.close(go)
-        os.read(stay, 1)
-        os._exit(0)
-sink.close()
-assert (sink.written, sink.failed) == (750, 0)
-"""
-    assert run(script, path) == ("", "")
-    assert len(numbers(path)) == 750
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc here")
-def test_a_forked_child_closes_its_copy_of_the_file(path: Path) -> None:
-    script = """
-import fcntl, os, sys, warnings
-from guardrails.sinks import JsonLines
-
-warnings.simplefilter("ignore")
-sink = JsonLines(sys.argv[1], flush_interval_ms=0)
-with open(sys.argv[1], "ab") as file:
-    fcntl.flock(file, fcntl.LOCK_EX)
-    sink.put({"n": 1}, 10)
-    while sink._writer.fd < 0:
-        pass
-    if os.fork() == 0:
-        file.close()
-        links = ["/proc/self/fd/" + name for name in os.listdir("/proc/self/fd")]
-        os._exit(sum(os.path.realpath(link) == sys.argv[1] for link in links))
-    assert os.wait()[1] == 0
-"""
-    run(script, path)
-
-
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_child_of_multiprocessing_loses_nothing(path: Path, method: str) -> None:
     script = """

@@ -7,7 +7,6 @@ import pathlib
 import tempfile
 import uuid
 
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -105,45 +104,6 @@ def test_what_is_too_deep_is_cut_and_its_neighbours_stay() -> None:
     assert record == {"n": 1, "text": "x"}
 
 
-def raises() -> Record:
-    raise RuntimeError("password is hunter2")
-
-
-@table(
-    ("late", "line"),
-    [
-        (lambda: {"late": 1}, {"late": 1}),
-        (lambda: 2**70, 2**70),
-        (raises, "<RuntimeError>"),
-        (len, "<TypeError>"),
-    ],
-)
-def test_a_value_may_be_made_late(late: Callable[..., object], line: object) -> None:
-    assert written({"n": 1, "value": late, "last": "x"}) == {"n": 1, "value": line, "last": "x"}
-
-
-def test_a_function_in_the_arguments_is_not_called() -> None:
-    called: list[int] = []
-    record = written({"arguments": {"callback": lambda: called.append(1)}, "late": lambda: 1})
-
-    assert record == {"arguments": {"callback": "<function>"}, "late": 1}
-    assert called == []
-
-
-@table(
-    ("arguments", "line"),
-    [
-        (b'{"city":"Shibuya"}', {"city": "Shibuya"}),
-        (lambda: b'{"city":"Shibuya"}', {"city": "Shibuya"}),
-        (orjson.Fragment(b'{"city":"Shibuya"}'), {"city": "Shibuya"}),
-        (b"{not json", "{not json"),
-        (b"\xff", "/w=="),
-    ],
-)
-def test_arguments_may_be_json_already(arguments: object, line: object) -> None:
-    assert written({"arguments": arguments}) == {"arguments": line}
-
-
 TEXT = st.text(st.characters(exclude_categories=()))
 
 
@@ -206,10 +166,3 @@ def test_what_a_line_leaves_out_stays_in_the_record(value: object) -> None:
 
     assert record.keys() == before.keys()
     assert all(record[key] is before[key] for key in before)
-
-
-@given(st.dictionaries(TEXT | st.integers(), JSON_LIKE, max_size=3))
-def test_a_key_that_is_a_number_is_written_as_text(value: dict[object, object]) -> None:
-    expected = {paired(str(key)): paired(each) for key, each in value.items()}
-    if len(expected) == len(value):
-        assert json.loads(to_line({"value": value})) == {"value": expected}

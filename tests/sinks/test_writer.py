@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.sinks import JsonLines, append, emptying
-from tests.sinks.conftest import NEVER_MS, PATIENCE_S, Heard, locked, numbers
+from guardrails.sinks import JsonLines, append
+from tests.sinks.conftest import NEVER_MS, Heard, locked
 
 
 @contextlib.contextmanager
@@ -91,22 +91,3 @@ def test_a_fault_is_counted_and_said_once_and_the_caller_goes_on(
         f"records for `{path}` are dropped: over 1000 bytes queued (2 so far)",
         f"10 records for `{path}` could not be written and are lost",
     ]
-
-
-@pytest.mark.parametrize("interval_ms", [1, NEVER_MS])
-def test_the_writer_tries_again_by_itself_and_says_when_the_fault_is_over(
-    path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch, interval_ms: int
-) -> None:
-    monkeypatch.setattr(emptying, "MAX_BACKOFF_S", 0.01)
-    path.mkdir()
-    with JsonLines(path, flush_interval_ms=interval_ms) as sink:
-        sink.put({"n": 1}, 10)
-        assert not sink.flush()
-        sink.put({"n": 2}, 10)
-        path.rmdir()
-        assert heard.again.wait(PATIENCE_S)
-        assert sink.flush()
-        assert numbers(path) == [1, 2]
-
-    assert (sink.written, sink.failed) == (2, 0)
-    assert len(heard.about("cannot be written")) == len(heard.about("are written")) == 1

@@ -253,39 +253,6 @@ def test_a_family_shares_its_counters_and_nothing_else(make: Callable[[], Listed
     assert store.update(["root", "root/b"], lambda states: [state.shared for state in states]) == [2, 0]
 
 
-@made
-def test_what_a_child_reads_is_no_event_of_its_family_and_its_scopes_are_not_of_it(make: Callable[[], Listed]) -> None:
-    store = make()
-
-    def read(states: list[SessionState]) -> Any:
-        return states[0].family
-
-    def change(states: list[SessionState]) -> Any:
-        for state in states:
-            state.n += 1
-            state.meters = {**state.meters, "rate": 5}
-        return states[0].family
-
-    store.update(["root"], change)
-    seen = [in_family(store, "root/a", step, "u1") for step in (read, change, read, change)]
-    assert seen == [("", 1, 1), ("", 1, 1), ("", 1, 2), ("", 1, 2)]
-    meters = store.update(["/user/u1", "root/a", "root"], lambda states: [dict(state.meters) for state in states])
-    assert meters == [{"rate": 5}, {}, {"rate": 5}]
-
-
-@made
-def test_a_step_that_fails_in_a_family_leaves_the_counters_with_their_owner(make: Callable[[], Listed]) -> None:
-    store = make()
-
-    def fails(states: list[SessionState]) -> None:
-        raise ZeroDivisionError
-
-    store.update(["root"], lambda states: states[0].meters.update(rate=3))
-    with pytest.raises(ZeroDivisionError):
-        in_family(store, "root/a", fails)
-    assert store.update(["root"], lambda states: dict(states[0].meters)) == {"rate": 3}
-
-
 def run_all(threads: list[threading.Thread]) -> None:
     for thread in threads:
         thread.start()
@@ -332,22 +299,6 @@ def test_what_is_kept_is_listed_each_once_and_by_what_its_key_begins_with(make: 
 
 
 @made
-def test_what_is_listed_may_be_changed_and_forgotten_meanwhile(make: Callable[[], Listed]) -> None:
-    store = make()
-    for n in range(1_203):
-        store.update([f"s-{n:04}"], spend(1))
-    seen = []
-    for one in store.entries():
-        seen.append(one.key)
-        store.update([one.key], spend(1))
-        store.forget(one.key)
-        store.update(["s-0000 new"], spend(1))
-    assert len(seen) == len(set(seen))
-    assert set(seen) >= {f"s-{n:04}" for n in range(1_203)}
-    assert [one.key for one in store.entries()] == ["s-0000 new"]
-
-
-@made
 def test_one_is_read_as_it_is_kept_and_a_look_makes_none(make: Callable[[], Listed]) -> None:
     store = make()
     assert store.read("a") is None
@@ -361,14 +312,6 @@ def test_one_is_read_as_it_is_kept_and_a_look_makes_none(make: Callable[[], List
         assert store.read(other) is None
     assert [*store.entries("a\ud800")] == [*store.entries("a\0")] == []
     assert len(store) == 1
-
-
-@made
-def test_a_look_from_inside_of_a_step_is_an_error(make: Callable[[], Listed]) -> None:
-    store = make()
-    for look in (lambda: store.read("a"), lambda: next(store.entries(), None)):
-        with pytest.raises(RuntimeError, match="from inside of its own store's update"):
-            store.update(["a"], lambda _, look=look: look())  # type: ignore[misc]
 
 
 @made

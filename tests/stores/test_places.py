@@ -68,7 +68,3 @@ def test_a_hook_and_a_proxy_keep_their_sessions_in_a_server_if_their_store_is_a_
             assert [one.key for one in store.entries("s1")] == ["s1"]
     finally:
         server.remove()
-
-
-def test_a_hook_with_a_url_keeps_the_records_of_observing_in_the_users_folder() -> None:
-    assert HookOptions(store="redis://h:1/0", observe=True).records_path == HookOptions(observe=True).records_path

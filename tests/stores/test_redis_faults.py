@@ -2,7 +2,6 @@
 Sessions in a server: what is lost and what is not, if a connection or the server fails.
 """
 
-import logging
 import os
 import threading
 import time
@@ -86,46 +85,6 @@ def test_a_commit_that_comes_late_is_not_done_a_second_time(store: RedisStore, p
     assert store.update(["s"], spend) == [3]
 
 
-def test_a_late_commit_of_a_step_that_changes_nothing_since_is_not_done_either(
-    store: RedisStore, proxy: CuttingProxy, name: str
-) -> None:
-    """
-    Its states are as it read them; that its number was passed over is all that tells.
-    """
-    store.update(["s"], spend)
-    tries = []
-
-    def once(states: list[SessionState]) -> None:
-        tries.append(1)
-        if len(tries) == 1:
-            spend(states)
-
-    proxy.fault = "late"
-    store.update(["s"], once)
-    proxy.deliver()
-    assert len(tries) == 2
-    with RedisStore(shared().url, namespace=name) as other:
-        assert other.update(["s"], look) == [1]
-
-
-def test_another_worker_that_was_faster_after_the_cut_does_not_hide_that_the_step_took_place(
-    store: RedisStore, proxy: CuttingProxy, name: str
-) -> None:
-    store.update(["s"], spend)
-    with RedisStore(shared().url, namespace=name) as other:
-        settle, looked = store._failed, []
-
-        def meanwhile(*said: object, **more: object) -> None:
-            looked.append(other.update(["s"], spend))
-            settle(*said, **more)  # type: ignore[arg-type]
-
-        store._failed = meanwhile  # type: ignore[method-assign]
-        proxy.fault = "after"
-        assert store.update(["s"], spend) == [2]
-        assert looked == [[3]]
-        assert other.update(["s"], look) == [3]
-
-
 def test_who_was_cut_off_in_line_for_one_state_takes_it_for_no_other(
     store: RedisStore, proxy: CuttingProxy, name: str
 ) -> None:
@@ -155,13 +114,6 @@ def test_who_was_cut_off_in_line_for_one_state_takes_it_for_no_other(
     somebody_is_at("/user/u1")
     assert store.update(["/user/u1"], spend_as_the_other_ends) == [2]
     assert store.update(["/tenant/t1", "/user/u1"], look) == [2, 2]
-
-
-def test_connections_that_were_cut_while_nobody_used_them_are_made_anew(store: RedisStore, proxy: CuttingProxy) -> None:
-    for n in range(1, 4):
-        assert store.update(["s"], spend) == [n]
-        proxy.cut_all()
-    assert len(store) == 1
 
 
 def test_threads_whose_connections_are_cut_all_the_time_lose_and_double_nothing(proxy: CuttingProxy, name: str) -> None:
@@ -217,20 +169,6 @@ def test_a_server_that_does_not_answer_in_time_is_an_error_within_the_timeout(
         assert time.monotonic() - start < 1.5
 
 
-def test_a_paused_server_is_an_error_within_the_timeout_and_says_that_the_step_may_have_been_kept(
-    server: Server,
-) -> None:
-    with RedisStore(server.url, timeout=0.5) as store:
-        store.update(["s"], spend)
-        server.pause()
-        start = time.monotonic()
-        with pytest.raises(StoreError, match="may have been kept: then more is charged than was used, never less"):
-            store.update(["s"], spend)
-        assert time.monotonic() - start < 2
-        server.resume()
-        assert store.update(["s"], spend)[0] in (2, 3)
-
-
 def test_a_call_is_refused_and_its_result_kept_if_the_server_is_gone(server: Server) -> None:
     with RedisStore(server.url, timeout=0.3) as store:
         session = Policy([Budget(max_calls=9)]).session("s", store=store)
@@ -245,19 +183,6 @@ def test_a_call_is_refused_and_its_result_kept_if_the_server_is_gone(server: Ser
         assert session.call("t", {"n": 3}, lambda *_: "ran").code == "store.error"
         server.start()
         assert session.call("t", {"n": 4}, lambda *_: "ok").ok
-
-
-def test_who_asks_again_while_the_server_is_away_is_told_at_once(server: Server) -> None:
-    with RedisStore(server.url, timeout=1.0) as store:
-        server.kill()
-        with pytest.raises(StoreError, match="cannot be reached"):
-            store.update(["s"], spend)
-        start = time.monotonic()
-        with pytest.raises(StoreError, match="cannot be reached"):
-            store.update(["s"], spend)
-        assert time.monotonic() - start < 0.5
-        server.start()
-        assert store.update(["s"], spend) == [1]
 
 
 def test_a_restart_in_the_middle_is_waited_for(server: Server) -> None:
@@ -280,59 +205,6 @@ def test_a_restart_with_a_log_keeps_all_that_was_admitted(tmp_path: Path) -> Non
             assert store.update(["s", "/user/u1"], look) == [3, 3]
     finally:
         server.remove()
-
-
-def test_a_restart_without_a_log_starts_all_afresh_and_the_log_says_so(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    with RedisStore(server.url, timeout=20) as store:
-        store.update(["s"], spend)
-        server.restart()
-        with caplog.at_level(logging.ERROR):
-            assert store.update(["s"], spend) == [1]
-        assert "has lost what was committed to it" in caplog.text
-        caplog.clear()
-        assert store.update(["s"], spend) == [2]
-        assert caplog.text == ""
-
-
-def test_who_commits_again_after_days_is_not_told_that_something_is_lost(
-    store: RedisStore, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """
-    Each new connection has the server forget writers that committed nothing for a day.
-    """
-    real = time.monotonic_ns
-    with monkeypatch.context() as days_ago:
-        days_ago.setattr(time, "monotonic_ns", lambda: real() - 2 * 86_400 * 10**9)
-        store.update(["s"], spend)
-    with RedisStore(shared().url, namespace=name), caplog.at_level(logging.ERROR):
-        assert store.update(["s"], spend) == [2]
-    assert caplog.text == ""
-
-
-def test_a_replica_that_takes_over_may_lack_the_latest_steps_and_the_log_says_so(
-    server: Server, caplog: pytest.LogCaptureFixture
-) -> None:
-    """
-    Replication is asynchronous: what the primary answered and had not sent on yet is gone with it.
-    """
-    replica = Server("--replicaof", "127.0.0.1", str(server.port))
-    try:
-        with RedisStore(server.url, timeout=20) as store:
-            store.update(["s", "/user/u1"], spend)
-            wait_for(lambda: replica.ask("GET", "{guardrails}:s:s") is not None)
-            replica.ask("REPLICAOF", "NO", "ONE")  # What comes from here on does not reach it.
-            assert store.update(["s", "/user/u1"], spend) == [2, 2]
-            server.kill()
-            with CuttingProxy(replica.port) as moved:
-                store._address._settings["port"] = moved.port
-                with caplog.at_level(logging.ERROR):
-                    # All or none: the session and its scope are of the same moment.
-                    assert store.update(["s", "/user/u1"], spend) == [2, 2]
-                assert "has lost what was committed to it" in caplog.text
-    finally:
-        replica.remove()
 
 
 def test_a_replica_is_refused_and_waited_for_until_it_takes_writes(server: Server) -> None:

@@ -10,7 +10,6 @@ import time
 
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -91,12 +90,6 @@ def test_a_list_may_be_of_a_prefix_of_what_is_idle_and_of_a_few(path: Path) -> N
     assert len(listed(path, "--limit", "2")) == 2
     assert len(listed(path, "--limit", "0")) == 4
     assert run("ls", str(path), "--limit", "2").stderr.strip() == "2 states, 4 in all"
-
-
-def test_what_no_key_can_be_is_no_key(path: Path) -> None:
-    assert listed(path, "--prefix", "\udcff") == []
-    assert run("show", str(path), "trip-1\udcff").exit_code == 2
-    assert run("prune", str(path), "--idle", "0s", "--prefix", "\udcff", "--yes").stdout == "0 states dropped\n"
 
 
 def test_a_conversation_without_a_session_is_forgotten_too(tmp_path: Path) -> None:
@@ -227,16 +220,6 @@ def test_the_children_of_what_is_forgotten_go_too_so_that_their_names_are_free(t
         assert child.call("pay", {}, lambda *_: "ok").ok
 
 
-def test_nothing_is_forgotten_if_the_messages_of_one_are_of_a_newer_version(tmp_path: Path) -> None:
-    path = Path(shutil.copy(KEPT / "agent.db", tmp_path))
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        database.execute("UPDATE conversation_tables SET version = 9")
-    before = sorted(listed(path))
-    said = run("forget", str(path), "trip-43", "trip-42", "--yes")
-    assert (said.exit_code, "upgrade, or use another file" in " ".join(said.stderr.split())) == (2, True)
-    assert sorted(listed(path)) == before
-
-
 def test_a_conversation_is_forgotten_with_its_messages(tmp_path: Path) -> None:
     path = Path(shutil.copy(KEPT / "agent.db", tmp_path))
     (line,) = (one for one in json.loads(run("ls", str(path), "--json").stdout)["entries"] if one["key"] == "trip-42")
@@ -273,24 +256,6 @@ def test_what_was_idle_for_long_is_dropped_by_prefix_and_scopes_only_if_that_is_
     assert run("prune", str(path), "--idle", "9d", "--yes").stdout == "1 state dropped\n"
     assert run("prune", str(path), "--idle", "9d", "--scopes", "--yes").stdout == "1 state dropped\n"
     assert listed(path) == ["young"]
-
-
-@pytest.mark.parametrize("idle", ["soon", "-1d", ""])
-def test_a_time_that_is_none_is_told(idle: str, path: Path) -> None:
-    for command in (("ls", str(path), "--idle", idle), ("prune", str(path), "--idle", idle, "--yes")):
-        said = run(*command)
-        assert said.exit_code == 2
-        assert "--idle: " in said.stderr
-    assert len(listed(path)) == 4
-
-
-def test_an_interrupted_prune_says_so_and_ends_with_130(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any, **__: Any) -> int:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(SqliteStore, "prune", interrupted)
-    said = run("prune", str(path), "--idle", "1d", "--yes")
-    assert (said.exit_code, said.stderr.strip()) == (130, "interrupted: what was not dropped yet stays")
 
 
 def test_long_work_tells_how_far_it_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from enum import Enum
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import jsonschema_rs
@@ -208,16 +207,6 @@ def test_a7_what_the_model_sees_is_what_the_check_accepts(function: Callable[...
     assert arguments.check(coerced) == (coerced, ())
 
 
-@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda d: getattr(d, "__name__", "schema"))
-@settings(max_examples=25)
-@given(arguments=JSON)
-def test_the_check_takes_any_json(definition: Any, arguments: Any) -> None:
-    checked, problems = arguments_of(definition).check(arguments)
-
-    assert_readable(problems)
-    assert problems or isinstance(checked, dict)
-
-
 class Hostile:
     """
     Raises wherever it is looked at.
@@ -362,32 +351,6 @@ def test_a7_the_seed_case_reads_as_in_the_article() -> None:
     )
 
 
-@pytest.mark.parametrize("definition", [Guest, open_ended, {"required": ["name"]}], ids=["model", "function", "schema"])
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (None, Problem("name", "is required", "missing")),
-        ({}, Problem("name", "is required", "missing")),
-        (MappingProxyType({}), Problem("name", "is required", "missing")),
-        ([1], Problem("", "the arguments must be an object, not an array", "type")),
-        (3, Problem("", "the arguments must be an object, not an integer", "type")),
-        ('{"name": "x"}', Problem("", "the arguments must be a JSON object, not text", "json")),
-        (
-            '{"name": ',
-            Problem("", "the arguments are not valid JSON: expecting value at line 1 column 10", "json"),
-        ),
-        (b"\xff", Problem("", "the arguments are not valid JSON", "json")),
-    ],
-    ids=repr,
-)
-def test_what_is_no_object_is_a_problem_and_none_is_an_empty_one(
-    definition: Any, arguments: object, problem: Problem
-) -> None:
-    _, problems = arguments_of(definition).check(arguments)
-
-    assert problems == (problem,)
-
-
 @pytest.mark.parametrize("definition", [3, "x", None, [1]])
 def test_what_defines_no_arguments_is_refused_when_made(definition: Any) -> None:
     with pytest.raises(PolicyError, match="a pydantic model, a function or a JSON Schema"):
@@ -403,4 +366,4 @@ assert not {"pydantic", "jsonschema_rs", "typing_extensions", "difflib"} & set(s
 arguments_of({"type": "object"}).check({})
 assert "jsonschema_rs" in sys.modules and "pydantic" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)  # our own text
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)  # noqa: S603  # our own text

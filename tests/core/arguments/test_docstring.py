@@ -92,17 +92,6 @@ def test_a_docstring_may_begin_with_its_parameters(docstring: str) -> None:
     assert parameter_descriptions(docstring) == {"x": "A."}
 
 
-def test_numpy_names_may_share_a_description() -> None:
-    text = "Parameters\n----------\nx, y : float\n    A coordinate.\n"
-
-    assert parameter_descriptions(text) == {"x": "A coordinate.", "y": "A coordinate."}
-
-
-@table("docstring", [None, "", "Just a sentence: with a colon.", "Args:", "Parameters\n----"])
-def test_without_a_section_there_are_none(docstring: str | None) -> None:
-    assert parameter_descriptions(docstring) == {}
-
-
 @given(st.text("Args:\n -*()param:xParameters", max_size=80))
 def test_no_docstring_makes_it_raise(docstring: str) -> None:
     assert all(parameter_descriptions(docstring).values())

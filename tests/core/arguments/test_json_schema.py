@@ -115,12 +115,6 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert {p.field for p in problems} == {"city", "limit", "x", "hotels.0.check_out", "hotels.1.check_out"}
 
 
-def test_several_unknown_fields_are_all_named() -> None:
-    _, problems = arguments_of(HOTELS).check({"empty": {"a": 1, "b": 2}, "zz": 1, "yy": 2})
-
-    assert {p.field for p in problems} == {"empty.a", "empty.b", "zz", "yy"}
-
-
 def test_nothing_is_coerced_and_no_default_is_written() -> None:
     sent = {"city": "tokyo", "price": 10.0}
     checked, problems = arguments_of(HOTELS).check(sent)
@@ -128,10 +122,6 @@ def test_nothing_is_coerced_and_no_default_is_written() -> None:
     assert problems == ()
     assert checked is sent
     assert sent == {"city": "tokyo", "price": 10.0}
-
-
-def test_a_regex_may_be_of_another_dialect() -> None:
-    assert arguments_of(HOTELS).check({"search": "(?P<x>a)(?i)"})[1] == ()
 
 
 @pytest.mark.parametrize(
@@ -184,31 +174,3 @@ def test_another_document_is_never_fetched(reference: str) -> None:
 
         with pytest.raises(BlockingIOError):
             server.accept()
-
-
-def test_the_definition_may_change_afterwards() -> None:
-    definition: dict[str, Any] = {"properties": {"a": {"type": "integer"}}}
-    arguments = arguments_of(definition)
-    definition["properties"]["a"]["type"] = "string"
-
-    assert arguments.schema()["properties"] == {"a": {"type": "integer"}}
-    assert arguments.check({"a": 1})[1] == ()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"city": {1: 2}}, "the arguments cannot be checked: dict key must be str or str enum. Got 'int'"),
-        ({"city": b"x"}, "the arguments cannot be checked: unsupported type: 'bytes'"),
-        ({"\ud800": 1}, "the arguments cannot be checked: `UnicodeEncodeError`"),
-    ],
-)
-def test_what_is_no_json_cannot_be_checked(arguments: Any, message: str) -> None:
-    assert arguments_of(HOTELS).check(arguments)[1] == (Problem("", message, "type"),)
-
-
-@pytest.mark.parametrize("name", ["7", "007", "+7", "0", "00", "-7"])
-def test_a_field_whose_name_is_a_number_is_told_by_its_name(name: str) -> None:
-    schema = {"type": "object", "additionalProperties": {"additionalProperties": {"type": "integer"}}}
-
-    assert [problem.field for problem in arguments_of(schema).check({name: {name: "x"}})[1]] == [f"{name}.{name}"]

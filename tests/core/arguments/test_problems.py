@@ -2,7 +2,7 @@
 The words for what is wrong, and the advice that follows.
 """
 
-from guardrails.core.arguments.problems import advice, capped, clean, of_union, unknown
+from guardrails.core.arguments.problems import advice, of_union, unknown
 from guardrails.core.values.types import NextAction, Problem
 from tests.tables import table
 
@@ -80,12 +80,6 @@ def test_a7_a_misspelt_name_is_no_question_to_the_user() -> None:
     )
 
 
-def test_a_long_list_of_fields_is_not_spelt_out() -> None:
-    problems = [Problem(f"field{n}", "is required", "missing") for n in range(11)]
-
-    assert advice(problems)[1].startswith("Ask the user for the arguments unless")
-
-
 @table(
     ("known", "message"),
     [
@@ -97,25 +91,6 @@ def test_a_long_list_of_fields_is_not_spelt_out() -> None:
 )
 def test_an_unknown_name_comes_with_the_known_ones(known: list[str], message: str) -> None:
     assert unknown(("checkout",), known) == Problem("checkout", message, "unknown")
-
-
-def test_problems_are_capped_without_reading_the_rest() -> None:
-    def endless() -> object:
-        number = 0
-
-        while True:
-            yield Problem(f"field{number // 2}", "x" * 500, "type")
-            number += 1
-
-    told = capped(endless())  # type: ignore[arg-type]
-
-    assert len(told) == 20
-    assert told[0] == Problem("field0", "x" * 197 + "...", "type")
-    assert told[-1] == Problem("", "there are more problems, not shown here", "type")
-
-
-def test_text_for_the_model_is_one_printable_line() -> None:
-    assert clean("a\n b\x00\x7f\ud800\tc") == "a b??? c"
 
 
 @table(

@@ -69,8 +69,3 @@ def test_the_names_at_a_path_are_found_through_references_and_unions(
     }
 
     assert names_at(schema, path) == names
-
-
-@table("reference", ["#/$defs/none", "http://x.example/y", "#anchor", 3])
-def test_a_reference_that_leads_nowhere_has_no_names(reference: Any) -> None:
-    assert names_at({"properties": {"a": {"$ref": reference}}}, ["a", "b"]) == []

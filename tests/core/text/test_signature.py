@@ -16,7 +16,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
-import orjson
 import pytest
 import xxhash
 
@@ -136,12 +135,6 @@ def test_a_signature_is_xxh3_128_of_the_canonical_form_seeded_with_the_tool() ->
     assert -(2**63) <= low64(digest) < 2**63
 
 
-def test_many_tools_keep_their_signatures_apart_and_stable() -> None:
-    first = [sign(f"tool{i}", {}) for i in range(5_000)]
-    assert len(set(first)) == 5_000
-    assert [sign(f"tool{i}", {}) for i in range(5_000)] == first
-
-
 @pytest.mark.parametrize(
     ("tool", "other"), [(("ab", "c"), ("a", "bc")), (("a", "{}"), ("a{}", "")), (("a", "b"), ("b", "a"))]
 )
@@ -203,11 +196,6 @@ def test_two_plain_values_are_one_exactly_where_they_should_be(value: Any, other
     assert (canonical(value) == canonical(other)) == (model(value) == model(other))
 
 
-@given(st.lists(scalars | st.lists(scalars, max_size=1), min_size=2, max_size=8))
-def test_scalars_side_by_side_are_one_exactly_where_they_should_be(values: list[Any]) -> None:
-    assert len({canonical(value) for value in values}) == len({model(value) for value in values})
-
-
 class Slow(OrderedDict[str, Any]):
     """
     A dict that only the slow path takes.
@@ -226,33 +214,10 @@ def test_the_fast_the_medium_and_the_slow_path_write_the_same_bytes(value: Any) 
     assert wrapped == b"[%b,1,{}]" % fast
 
 
-@pytest.mark.parametrize("count", [1, 100, 1_023, 1_024, 1_025, 5_000])
-def test_the_number_of_containers_makes_no_difference(count: int) -> None:
-    value = [{"n": 1} for _ in range(count)]
-    assert canonical(value) == canonical(tuple({"n": 1.0} for _ in range(count))) == orjson.dumps(value)
-
-
-@pytest.mark.parametrize("size", [1_000, 20_000])
-@pytest.mark.parametrize("place", ["key", "value", "item"])
-def test_size_makes_no_difference_to_normal_forms(size: int, place: str) -> None:
-    def value(odd: str) -> Any:
-        return [{"key": {odd: 1}, "value": {"a": odd}, "item": [1, [odd]]}[place], "x" * size]
-
-    assert canonical(value("e\u0301")) == canonical(value("é")) != canonical(value("e"))
-
-
 def nested(depth: int, leaf: Any, wrap: Any) -> Any:
     for _ in range(depth):
         leaf = wrap(leaf)
     return leaf
-
-
-@pytest.mark.parametrize("leaf", [1, 1.0, 2**70, "e\u0301"])
-@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}], ids=["list", "tuple", "dict"])
-def test_254_levels_are_signed_and_no_more(wrap: Any, leaf: Any) -> None:
-    assert canonical(nested(254, leaf, wrap)) is not None
-    for depth in (255, 300, 2_000, 50_000):
-        assert canonical(nested(depth, leaf, wrap)) is None
 
 
 def cyclic_list() -> Any:
@@ -303,13 +268,6 @@ def test_what_has_no_end_is_unsignable(value: Any) -> None:
     assert sign("t", value) == (None, None)
 
 
-def test_many_combining_marks_in_a_row_are_unsignable_and_take_no_time() -> None:
-    marks = "\u0301\u0323" * 100_000
-    for value in ("e" + marks, {"e" + marks: 1}, ["e" + marks, 1.0], {"e" + marks, 1}):
-        assert canonical(value) is None
-    assert canonical("e\u0301" * 100_000) == canonical("é" * 100_000)
-
-
 def test_signing_leaves_the_arguments_as_they_are() -> None:
     value = {"e\u0301": [1.0, (2.0, float("nan")), {"n": -0.0}], "s": {1, 2}}
     before = repr(value)
@@ -327,7 +285,7 @@ def test_signatures_are_the_same_in_every_process() -> None:
         "print(digest.hex(), near('tool', encoded), encoded.decode())"
     )
     seen = {
-        subprocess.run(
+        subprocess.run(  # noqa: S603 - our own words
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])},
             capture_output=True,
@@ -337,41 +295,6 @@ def test_signatures_are_the_same_in_every_process() -> None:
         for seed in ("0", "1", "4242")
     }
     assert len(seen) == 1
-
-
-@pytest.mark.parametrize(
-    ("value", "other"),
-    [
-        ({"q": "Tokyo  hotels"}, {"q": "tokyo hotels"}),
-        ({"page": 9}, {"page": 10}),
-        ({"q": "a\n\tb"}, {"q": "a b"}),
-        ({"q": "ÉCOLE 都市"}, {"q": "école 都市"}),
-        ({"q": "都市\u3000案内"}, {"q": "都市 案内"}),
-        ({"date": "2026-11-21"}, {"date": "2026-12-01"}),
-    ],
-)
-def test_case_digits_and_white_space_do_not_keep_calls_from_being_near(value: Any, other: Any) -> None:
-    assert near_sig("t", value) == near_sig("t", other)
-    assert near_sig("t", value) != near_sig("u", value)
-
-
-@pytest.mark.parametrize(
-    ("value", "other"),
-    [({"q": "tokyo"}, {"q": "kyoto"}), ({"q": "a b"}, {"q": "ab"}), ({"n": 1}, {"n": None}), ({"a": 1}, {"b": 1})],
-)
-def test_other_words_are_not_near(value: Any, other: Any) -> None:
-    assert near_sig("t", value) != near_sig("t", other)
-
-
-def near_sig(tool: str, value: Any) -> int:
-    encoded = canonical(value)
-    assert encoded is not None
-    return near(tool, encoded)
-
-
-@given(text)
-def test_near_is_a_signed_64_bit_number(words: str) -> None:
-    assert -(2**63) <= near_sig("t", f"{words} " * 2_000) < 2**63
 
 
 def test_a_digit_is_news_in_a_success_and_none_in_an_error() -> None:
@@ -386,14 +309,6 @@ def test_a_result_is_told_apart_by_its_head_and_its_length() -> None:
     assert result_hash(head + "a") == result_hash(head + "b") != result_hash(head + "ab")
     assert result_hash(head, RESULT_HEAD + 1) == result_hash(head + "a")
     assert masked_result_hash(head + "a") == masked_result_hash(head + "bc")
-
-
-@given(st.text(st.characters(), max_size=8), st.sampled_from([1, 100, 8_000]))
-def test_text_and_its_utf8_have_one_result_hash(word: str, times: int) -> None:
-    words = word * times
-    encoded = words.encode("utf-8", "surrogatepass")
-    assert result_hashes(words) == result_hashes(encoded) == (result_hash(encoded), masked_result_hash(words))
-    assert all(-(2**63) <= number < 2**63 for number in result_hashes(words))
 
 
 @pytest.mark.parametrize(
@@ -443,21 +358,6 @@ def test_argument_text_that_cannot_be_read_comes_back_with_its_problem(written: 
     assert parse_arguments(written) == (written, problem)
 
 
-@given(st.text() | st.text('{}[]",:0123456789.eE-+ntf'))
-def test_no_argument_text_raises(written: str) -> None:
-    value, problem = parse_arguments(written)
-    assert problem is None or value == written
-    digest, encoded = sign("t", value)
-    assert (digest is None) == (encoded is None)
-
-
 def test_not_a_number_is_null_and_an_infinity_is_itself() -> None:
     assert sign("t", parse_arguments('{"n": NaN}')[0]) == sign("t", {"n": None})
     assert len({canonical(value) for value in (None, float("inf"), float("-inf"), 1e308, "inf", "Infinity")}) == 6
-
-
-def test_numbers_are_one_exactly_where_python_says_so() -> None:
-    assert canonical(1e300) == canonical(int(1e300)) != canonical(10**300)
-    assert canonical(2.0**53) == canonical(2**53) != canonical(2**53 + 1)
-    assert canonical(2.0**64) == canonical(2**64) != canonical(2**64 + 1)
-    assert canonical(-(2.0**63)) == canonical(-(2**63)) != canonical(-(2**63) - 1)

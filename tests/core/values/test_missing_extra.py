@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from guardrails.core.values.errors import EXTRAS, GuardrailsError, MissingExtra, install, needs
+from guardrails.core.values.errors import install
 
 
 PACKAGE = Path(__file__).parents[3] / "guardrails"
@@ -101,7 +101,7 @@ def without(package: str, code: str) -> str:
         f"for name in [name for name in sys.modules if name.split('.')[0] == {package!r}]:\n    del sys.modules[name]\n"
         f"sys.meta_path.insert(0, Hidden({package!r}))\n"
     )
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", hide + code], capture_output=True, text=True, check=False, cwd=PACKAGE.parent
     )
     assert done.returncode == 0, done.stderr
@@ -111,11 +111,6 @@ def without(package: str, code: str) -> str:
 def test_every_import_of_an_optional_package_stands_where_its_absence_is_told() -> None:
     assert [f"{site.module}:{site.line} imports {site.package}" for site in ALL if site.block is None] == []
     assert {site.package for site in ALL} >= {"openai", "mcp", "mcp_types", "anyio", "numpy", "duckdb", "pyarrow"}
-
-
-def test_a_new_import_that_does_not_tell_it_is_found() -> None:
-    (found,) = sites("cli.planted", "def f():\n    from langchain.agents import create_agent")
-    assert (found.package, found.block) == ("langchain", None)
 
 
 @pytest.mark.system
@@ -177,36 +172,3 @@ def test_each_import_says_what_installs_a_package_that_is_missing(package: str) 
 )
 def test_what_goes_on_without_a_package_says_what_installs_it(package: str, code: str, said: str) -> None:
     assert said in without(package, code)
-
-
-def test_it_is_an_error_of_this_library_and_an_import_error() -> None:
-    with (
-        pytest.raises(GuardrailsError, match=r"^this needs `no_such_package`: pip install no-such-package$") as told,
-        needs("no-such-package"),
-    ):
-        import no_such_package  # type: ignore[import-not-found]  # noqa: F401
-    assert isinstance(told.value, ModuleNotFoundError)
-    assert told.value.name == "no_such_package"
-
-
-def test_a_package_that_is_there_and_broken_says_why() -> None:
-    with (
-        pytest.raises(
-            MissingExtra, match=r"^mine needs `openai`, which cannot be imported \(.*nothing.*\): pip install"
-        ),
-        needs("openai", "mine"),
-    ):
-        from openai import nothing  # type: ignore[attr-defined]  # noqa: F401
-
-
-def test_what_is_no_matter_of_imports_goes_through() -> None:
-    with pytest.raises(ValueError, match=r"^own$"), needs("openai"):
-        raise ValueError("own")
-
-
-def test_the_extras_are_those_of_the_project() -> None:
-    import tomllib
-
-    project = tomllib.loads(Path(PACKAGE.parent, "pyproject.toml").read_text())["project"]
-    assert set(project["optional-dependencies"]) - {"test", "dev", "docs"} <= EXTRAS
-    assert set(project["optional-dependencies"]) >= EXTRAS

@@ -85,13 +85,6 @@ def test_a_hosts_name_that_may_name_a_session_is_kept(name: str) -> None:
     assert session_name(name) is name
 
 
-@given(st.one_of(st.text(), st.integers(), st.uuids(), st.none()))
-def test_whatever_a_host_calls_its_thread_names_a_session(given: object) -> None:
-    name = session_name(given)
-    assert checked_id(name) == name
-    assert session_name(given) == name
-
-
 @given(st.text(), st.text())
 def test_two_threads_of_a_host_never_share_a_session(one: str, other: str) -> None:
     assert (session_name(one) == session_name(other)) == (one == other)

@@ -107,24 +107,6 @@ def test_one_absurd_reading_ends_no_session(name: str, event: str, on_error: Any
     assert all(call.same for call in replay(policy.chain, sink.records))
 
 
-PAUSES = ("a month behind", "two hours behind")
-"""As a first reading these cannot be told from a pause."""
-
-
-@table("name", [name for name in ABSURD if name not in PAUSES])
-def test_a_first_reading_that_is_absurd_ends_no_session_either(name: str) -> None:
-    clock = Clock()
-    session = Policy(GUARDS).session("s", clock=clock)
-    clock.wrong = (ABSURD[name],)
-    session.request()
-    session.call("t", {"n": "first"}, ok)
-    clock.wrong = ()
-    for n in range(20):
-        clock.now += 9
-        assert session.call("t", {"n": n}, ok).ok
-    assert not session.exhausted
-
-
 @table("name", ABSURD)
 def test_limits_of_time_hold_after_an_absurd_reading(name: str) -> None:
     clock = Clock()
@@ -154,15 +136,6 @@ def test_where_a_policy_allows_failures_limits_hold_without_a_clock(caplog: pyte
     assert [session.call("t", {"n": n}, ok).code for n in range(5)] == [None] * 3 + ["budget.max_calls"] * 2
     assert session.exhausted
     assert "clock failed: the clock says `nan`" in caplog.text
-
-
-@table("seconds", [8 * DAY, 90 * DAY, 360 * DAY])
-def test_a_session_that_is_taken_up_again_is_as_old_as_the_clock_says(seconds: float) -> None:
-    clock = Clock()
-    session = Policy([Budget(max_elapsed=7 * DAY)]).session("s", clock=clock)
-    session.call("t", {}, ok)
-    clock.now += seconds
-    assert session.call("t", {}, ok).code == "budget.max_elapsed"
 
 
 @given(

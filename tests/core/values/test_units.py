@@ -3,7 +3,7 @@ Durations and sizes as people write them.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jsonschema_rs
 import pytest
@@ -11,12 +11,10 @@ import pytest
 from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 
 from guardrails.core.values.units import (
-    BYTES,
     MAX_DURATION_MS,
-    MILLISECONDS,
     ByteSize,
     Duration,
     byte_size,
@@ -94,15 +92,6 @@ def test_a_duration_out_of_bounds_says_its_bounds(written: object, message: str)
     assert str(caught.value) == message
 
 
-@table("written", [10**400, -(10**400)])
-def test_a_huge_integer_is_refused_not_a_crash(written: int) -> None:
-    with pytest.raises(ValueError, match="must be between"):
-        duration_ms(written)
-
-    with pytest.raises(ValueError, match="must be between"):
-        byte_size(written)
-
-
 @table(
     ("written", "expected"),
     [("512B", 512), ("64KiB", 65_536), ("4MiB", 4_194_304), ("1GiB", 1 << 30), ("1.5KiB", 1_536), (65_536, 65_536)],
@@ -134,29 +123,6 @@ def test_a_size_that_is_ambiguous_or_wrong_is_refused_with_a_fix(written: object
     assert str(caught.value) == message
 
 
-@given(st.integers(0, 10**6), st.sampled_from(sorted(MILLISECONDS)))
-def test_every_whole_duration_is_its_number_times_its_unit(number: int, unit: str) -> None:
-    expected = number * MILLISECONDS[unit]
-
-    if expected <= MAX_DURATION_MS:
-        assert duration_ms(f"{number}{unit}") == expected
-
-
-@given(st.integers(0, MAX_DURATION_MS))
-def test_a_duration_that_was_read_reads_the_same_again(milliseconds: int) -> None:
-    once = duration_s(f"{milliseconds}ms")
-
-    assert duration_s(once) == once
-    assert duration_ms(once) == milliseconds
-
-
-@given(st.integers(0, 10**5), st.sampled_from(sorted(BYTES)))
-def test_a_size_that_was_read_reads_the_same_again(number: int, unit: str) -> None:
-    once = byte_size(f"{number}{unit}")
-
-    assert byte_size(once) == once == number * BYTES[unit]
-
-
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.booleans(), st.binary()))
 def test_reading_is_total_a_value_or_a_value_error(value: object) -> None:
     for parse in (duration_ms, duration_s, byte_size):
@@ -168,19 +134,6 @@ def test_reading_is_total_a_value_or_a_value_error(value: object) -> None:
         assert read >= 0
 
 
-def test_a_setting_takes_text_and_survives_a_second_validation() -> None:
-    settings = SETTINGS.validate_json('{"timeout": "10m", "max_bytes": "64KiB"}')
-
-    assert settings == Settings(timeout=600.0, max_bytes=65_536)
-    assert SETTINGS.validate_python(settings) == settings
-
-
-@table("data", [{"timeout": "500ms"}, {"timeout": 0.5}, {"timeout": "soon"}, {"max_bytes": "64KB"}])
-def test_a_setting_keeps_its_constraints(data: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        SETTINGS.validate_python(data)
-
-
 def test_the_schema_of_a_setting_allows_what_may_be_written() -> None:
     schema = jsonschema_rs.validator_for(SETTINGS.json_schema())
 
@@ -189,12 +142,6 @@ def test_the_schema_of_a_setting_allows_what_may_be_written() -> None:
     assert schema.is_valid({"timeout": None})
     assert not schema.is_valid({"timeout": "24 hours"})
     assert not schema.is_valid({"max_bytes": "64KB"})
-
-
-def test_the_parsers_work_as_before_validators() -> None:
-    adapter = TypeAdapter(Annotated[int, BeforeValidator(duration_ms)])
-
-    assert adapter.validate_json('"30s"') == 30_000
 
 
 @table("pattern", ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None])
@@ -225,8 +172,3 @@ def test_a_glob_of_own_names_is_matched_whatever_a_host_puts_before_them() -> No
     found = matcher(("**/get_*", "exact"))
     names = ("get_x", "a__get_x", "a/b.get_x", "a-get_x", "exact", "a__exact", "get_a__b", "forget_x", "get_x/y")
     assert [name for name in names if found(name)] == ["get_x", "a__get_x", "a/b.get_x", "a-get_x", "exact"]
-
-
-def test_a_glob_with_a_path_is_one_of_whole_names() -> None:
-    found = matcher(("**/admin/*",))
-    assert [name for name in ("a/admin/drop", "admin/drop", "drop") if found(name)] == ["a/admin/drop"]

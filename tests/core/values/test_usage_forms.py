@@ -185,20 +185,6 @@ def test_each_form_is_read_as_a_mapping_and_as_an_object(form: str) -> None:
     assert tells(as_object(said))
 
 
-@table("form", FORMS)
-def test_what_says_none_of_its_tokens_was_not_free(form: str) -> None:
-    said = dict.fromkeys(FORMS[form][0])
-    assert read_usage(said) == Usage(0, 0)
-    assert not tells(said)
-
-
-@table("form", FORMS)
-def test_a_total_alone_is_read_in_each_form(form: str) -> None:
-    said = {key: 960 for key in FORMS[form][0] if "otal" in key}
-    assert read_usage(said) == Usage(0, 960 if said else 0)
-    assert tells(said) == bool(said)
-
-
 @table(
     "said",
     [
@@ -217,12 +203,6 @@ def test_a_framework_whose_client_said_nothing_says_no_tokens_which_was_not_free
 def test_a_request_that_used_nothing_is_told() -> None:
     assert tells({"requests": 1, "input_tokens": 0, "output_tokens": 0})
     assert tells({"total_tokens": 0})
-
-
-@table("name", ["usage", "usage_metadata", "usage_details"])
-def test_an_answer_is_no_usage(name: str) -> None:
-    with pytest.raises(SessionError, match=r"`response\.usage`"):
-        read_usage(SimpleNamespace(**{name: {"input_tokens": 1}}))
 
 
 counts = st.integers(0, 10**6)

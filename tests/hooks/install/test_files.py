@@ -46,36 +46,6 @@ def test_a_link_that_leads_to_nothing_gets_its_target(tmp_path: Path) -> None:
     assert (tmp_path / "later.json").read_text() == "{}"
 
 
-@posix
-def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
-    link = tmp_path / "settings.json"
-    link.symlink_to(link)
-    with pytest.raises(OSError, match=r"settings\.json"):
-        write(link, "{}", was=None)
-
-
-@posix
-def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
-    pipe = tmp_path / "settings.json"
-    os.mkfifo(pipe)
-    with pytest.raises(Unusable, match="not a regular file"):
-        read(pipe)
-    (tmp_path / "hooks.json").mkdir()
-    with pytest.raises(Unusable, match="not a regular file"):
-        read(tmp_path / "hooks.json")
-
-
-def test_another_encoding_is_refused_and_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    path.write_bytes("{}".encode("utf-16"))
-    with pytest.raises(Unusable, match="UTF-16"):
-        read(path)
-    path.write_bytes(b'{"a": "\xff\xfe"}\r\n')
-    text = read(path)
-    write(path, f"{text} ", was=text)
-    assert path.read_bytes() == b'{"a": "\xff\xfe"}\r\n '
-
-
 def test_a_file_that_another_program_has_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text("theirs")
@@ -98,7 +68,9 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
         "from pathlib import Path; from guardrails.hooks.install.files import write\n"
         f"write(Path({str(path)!r}), 'x' * 100_000, was='{{}}')"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert "OSError" in ran.stderr
     assert path.read_text() == "{}"
     assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
@@ -117,7 +89,7 @@ def test_a_process_that_is_killed_leaves_the_old_or_the_new_file(tmp_path: Path)
         "while True:\n write(path, new, was=old); write(path, old, was=new)"
     )
     for n in range(5):
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as process:
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as process:  # noqa: S603
             assert process.stdout is not None
             process.stdout.readline()
             for _ in range(n * 50):
@@ -125,18 +97,6 @@ def test_a_process_that_is_killed_leaves_the_old_or_the_new_file(tmp_path: Path)
             process.send_signal(signal.SIGKILL)
         assert read(path) in (old, new)
         write(path, old, was=read(path))
-
-
-@posix
-def test_what_a_killed_process_has_left_is_cleared_away(tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    left, young = tmp_path / ".settings.json.guardrails-00", tmp_path / ".settings.json.guardrails-11"
-    for one in (left, young):
-        one.write_text("half")
-    os.utime(left, (0, 0))
-    write(path, "{}", was=None)
-    assert not left.exists()
-    assert young.exists()
 
 
 @posix

@@ -3,14 +3,9 @@ The session whose call runs here.
 """
 
 import asyncio
-import contextvars
-import gc
 import threading
 
-from collections.abc import AsyncIterator, Generator, Iterator
 from typing import Any
-
-import pytest
 
 from guardrails import Policy, Tool, current_session
 
@@ -37,19 +32,6 @@ def test_it_is_none_outside_of_a_call_and_the_session_in_one() -> None:
     assert current_session() is None
 
 
-def test_it_is_as_before_after_a_call_that_failed_or_was_refused() -> None:
-    session = Policy.load("strict").session("s")
-    session.call("t", {}, lambda tool, arguments: 1 / 0)
-    assert current_session() is None
-    with pytest.raises(KeyboardInterrupt):
-        session.call("t", {"a": 1}, interrupt)
-    assert current_session() is None
-
-
-def interrupt(tool: str, arguments: Any) -> None:
-    raise KeyboardInterrupt
-
-
 def test_calls_within_calls_and_children_have_their_own_and_restore_the_other() -> None:
     session = Policy().session("s")
 
@@ -73,24 +55,6 @@ def test_it_is_there_in_the_thread_of_a_tool_that_has_a_timeout() -> None:
     assert asyncio.run(session.acall("t", {"a": 2}, told_later)).value == "s"
 
 
-def items(tool: str, arguments: Any) -> Iterator[str | None]:
-    yield name()
-    yield name()
-
-
-async def items_later(tool: str, arguments: Any) -> AsyncIterator[str | None]:
-    yield name()
-    await asyncio.sleep(0)
-    yield name()
-
-
-def test_it_is_there_while_a_generator_is_read() -> None:
-    session = Policy().session("s")
-    assert session.call("t", {}, items).value == ["s", "s"]
-    assert asyncio.run(session.acall("t", {"a": 1}, items)).value == ["s", "s"]
-    assert asyncio.run(session.acall("t", {"a": 2}, items_later)).value == ["s", "s"]
-
-
 def test_tasks_at_once_have_each_their_own() -> None:
     async def main() -> list[Any]:
         sessions = [Policy().session(f"s{n}") for n in range(8)]
@@ -108,25 +72,3 @@ def test_a_function_that_is_wrapped_finds_its_session() -> None:
         return name()
 
     assert session.wrap(where, returns="value")() == "s"
-
-
-def test_a_call_that_nobody_awaits_any_more_leaves_no_trace_in_another_context() -> None:
-    session = Policy().session("s")
-    began = asyncio.Event()
-
-    async def waits(tool: str, arguments: Any) -> None:
-        await Never()
-
-    class Never:
-        def __await__(self) -> Generator[None]:
-            began.set()
-            yield
-
-    call = session.acall("t", {}, waits)
-    contextvars.copy_context().run(call.send, None)
-    assert began.is_set()
-    call.close()
-    del call
-    gc.collect()
-    assert current_session() is None
-    assert session.progress["calls_used"] == 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Policy, PolicyError, Rule, Session, Tool, ToolFilter, Validation
+from guardrails import Policy, PolicyError, Rule, Session, Tool, Validation
 
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -55,43 +55,6 @@ def test_hints_count_and_what_the_policy_says_stands_above_them() -> None:
     assert [plan(session, name).read_only for name in ("own", "free", "ruled")] == [False, True, True]
     assert [plan(session, name).timeout for name in ("own", "free", "ruled")] == [9, 9, 5]
     assert plan(session, "ruled").idempotent is True
-
-
-def test_the_policys_own_parameters_stand_above_those_of_the_host() -> None:
-    session = checked(tools=[Tool(name="book", parameters=SCHEMA)]).session("s")
-    session.declare(Tool(name="book", parameters={"type": "object", "properties": {"n": {"type": "integer"}}}))
-    assert session.call("book", {"n": 1}, ok).status == "validation_error"
-    assert session.call("book", {"city": "Kyoto"}, ok).ok
-
-
-def test_a_tool_that_is_declared_is_known_and_makes_no_other_unknown() -> None:
-    some = Policy([ToolFilter()], tools=[Tool(name="y")]).session("s")
-    some.declare(Tool(name="x"))
-    assert [some.call(name, {}, ok).code for name in ("y", "x", "z")] == [None, None, "tool_filter.unknown"]
-    none = Policy([ToolFilter()]).session("s")
-    none.declare(Tool(name="x", read_only=True))
-    assert [none.call(name, {}, ok).code for name in ("x", "z")] == [None, None]
-    with none.child("sub") as child:
-        assert [child.call(name, {}, ok).code for name in ("x", "z")] == [None, None]
-
-
-def test_what_is_declared_anew_replaces_what_was_declared() -> None:
-    session = checked().session("s")
-    session.declare(Tool(name="book", read_only=True, parameters=SCHEMA))
-    session.declare(Tool(name="book", timeout=3, parameters={"type": "object"}))
-    assert (plan(session, "book").read_only, plan(session, "book").timeout) == (None, 3)
-    assert session.call("book", {}, ok).ok
-
-
-def test_to_say_the_same_again_changes_nothing() -> None:
-    session = checked().session("s")
-
-    def book(city: str) -> None: ...
-
-    for _ in range(2):
-        chain = session._chain
-        session.declare(Tool(name="a", parameters=dict(SCHEMA), read_only=True), book)
-    assert session._chain is chain
 
 
 def test_it_is_of_this_session_and_its_children_and_of_no_other() -> None:

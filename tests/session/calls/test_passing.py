@@ -14,23 +14,21 @@ from typing import Any
 import pytest
 
 from guardrails import (
-    Approve,
     Budget,
     Duplicates,
     MemorySink,
     MemoryStore,
     Policy,
-    SessionError,
     SqliteStore,
     Success,
     Tool,
 )
-from guardrails.core.records.replay import replay, replay_together
+from guardrails.core.records.replay import replay
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 
 
-class Interrupt(Exception):
+class Interrupt(Exception):  # noqa: N818  so hosts name theirs
     pass
 
 
@@ -196,11 +194,6 @@ def test_a_tool_that_takes_too_long_is_over_whatever_is_passed(clock: Any) -> No
     assert held(store)[3] == 0
 
 
-def test_what_is_no_type_of_exceptions_passes_nothing() -> None:
-    with pytest.raises(TypeError, match="types of exceptions, not `'Interrupt'`"):
-        policy().session("s").scoped({}, passes=("Interrupt",))  # type: ignore[arg-type]
-
-
 def test_passes_add_up_and_are_a_childs_too(clock: Any) -> None:
     session = policy().session("s", clock=clock).scoped({}, passes=(Interrupt,)).scoped({}, passes=[Bubble])
     with session.child("kid") as kid:
@@ -230,29 +223,6 @@ def test_of_two_takers_one_runs(clock: Any) -> None:
     assert said == ["ran"]
 
 
-def test_many_takers_at_once_are_one_execution(quick_switches: None) -> None:
-    session = passing(policy().session("s"))
-    runs: list[int] = []
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    start = threading.Barrier(8)
-
-    def run(*_: Any) -> None:
-        runs.append(1)
-        threading.Event().wait(0.05)
-
-    def take() -> None:
-        start.wait()
-        session.call("ask", {"q": 1}, run, id="c1")
-
-    threads = [threading.Thread(target=take) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(runs) == 1
-
-
 PROCESS = """
 import sys
 from guardrails import Budget, Policy, SqliteStore, Tool
@@ -280,7 +250,7 @@ except Interrupt:
 def test_another_process_takes_it_up_an_hour_later(tmp_path: Path, clock: Any) -> None:
     def process(how: str) -> str:
         command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db"), str(clock.now), how]
-        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)  # noqa: S603
         return ran.stdout.strip()
 
     assert process("interrupt") == "interrupted"
@@ -303,118 +273,6 @@ def test_after_a_day_it_is_over_and_counts(clock: Any) -> None:
     assert held(store) == (2, 250_000, 0, 0)
     assert session.call("ask", {"q": 1}, lambda *_: 1, id="c1").ok
     assert held(store) == (3, 500_000, 0, 0)
-
-
-def test_the_sessions_time_stands_still_meanwhile(clock: Any) -> None:
-    session = passing(Policy([Budget(max_elapsed=60)]).session("s", clock=clock))
-    clock.advance(1)
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    clock.advance(3_600)
-    assert not session.exhausted
-    assert session.call("ask", {"q": 1}, lambda *_: 1, id="c1").ok
-    clock.advance(61)
-    assert session.exhausted_by == "budget.max_elapsed"
-
-
-def test_other_arguments_that_are_made_up_to_be_alike_take_up_nothing(
-    clock: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("guardrails.core.tools.tool_call.low64", lambda _: 7)
-    session = passing(Policy([Duplicates()]).session("s", clock=clock))
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    for again in ("c1", "c2"):
-        assert session.call("ask", {"q": 2}, Person(Interrupt()), id=again).code == "duplicates.in_flight"
-    assert session.call("ask", {"q": 1}, lambda *_: 1, id="c1").ok
-
-
-def test_asked_again_without_a_claim_it_stays_open(clock: Any) -> None:
-    store = MemoryStore()
-    session = passing(policy().session("s", store=store, clock=clock))
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    decision = session.decide("ask", {"q": 1}, id="c1")
-    assert decision.allowed
-    assert decision.repeated
-    assert held(store) == (1, 0, 250_000, 1)
-    assert session.complete(decision, "a person said so").ok
-    assert held(store) == (1, 250_000, 0, 0)
-
-
-def test_an_approved_call_that_is_suspended_needs_no_second_yes(clock: Any) -> None:
-    store = MemoryStore()
-    session = passing(policy(Approve(tools=("ask",))).session("s", store=store, clock=clock))
-    assert session.call("ask", {"q": 1}, print, id="c1").code == "approve.pending"
-    session.approve("c1")
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    assert session.pending() == []
-    with pytest.raises(SessionError):
-        session.refuse("c1")
-    assert session.call("ask", {"q": 1}, lambda *_: "yes", id="c1").ok
-    assert held(store) == (1, 250_000, 0, 0)
-
-
-def test_a_suspended_call_holds_its_share_of_a_limit_and_ends_no_session(clock: Any) -> None:
-    session = passing(Policy([Budget(max_calls=2)]).session("s", clock=clock))
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    assert session.call("look", {}, lambda *_: 1).ok
-    assert session.call("look", {"n": 2}, lambda *_: 1).code == "budget.max_calls"
-    assert not session.exhausted
-    last = session.call("ask", {"q": 1}, lambda *_: 1, id="c1")
-    assert last.ok
-    assert session.exhausted_by == "budget.max_calls"
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_scopes_hold_what_is_suspended_until_it_ends(kind: str, tmp_path: Path, clock: Any) -> None:
-    store: Any = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
-    sink = MemorySink()
-    made = policy(scopes={"user": [Budget(max_cost_usd=0.5)]})
-    session = passing(made.session("s", store=store, clock=clock, scopes={"user": "ada"}, records=sink))
-    other = made.session("t", store=store, clock=clock, scopes={"user": "ada"}, records=sink)
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    clock.advance(3_600)
-    assert other.call("ask", {"q": 2}, lambda *_: Success(1, cost_usd=0.2)).ok
-    assert other.call("ask", {"q": 3}, lambda *_: 1).code == "user.budget.max_cost_usd"
-    assert session.call("ask", {"q": 1}, lambda *_: Success(1, cost_usd=0.01), id="c1").ok
-    assert other.call("ask", {"q": 4}, lambda *_: Success(1, cost_usd=0.01)).ok
-    again = list(replay_together(made.chain, sink.records, scopes=made.scopes))
-    assert all(one.same for one in again)
-    if isinstance(store, SqliteStore):
-        store.close()
-
-
-def test_what_was_guessed_of_it_is_held_as_long(clock: Any) -> None:
-    store = MemoryStore()
-    session = passing(Policy([Budget(max_cost_usd=1.0)]).session("s", store=store, clock=clock))
-    session.call("ask", {"q": 0}, lambda *_: Success(1, cost_usd=0.6))
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    clock.advance(3_600)
-    assert session.call("ask", {"q": 2}, lambda *_: 1).code == "budget.max_cost_usd"
-    assert session.call("ask", {"q": 1}, lambda *_: Success(1, cost_usd=0.1), id="c1").ok
-    assert session.call("ask", {"q": 3}, lambda *_: Success(1, cost_usd=0.1)).ok
-
-
-def test_a_closed_child_charges_its_parent_for_what_it_began(clock: Any) -> None:
-    store = MemoryStore()
-    session = passing(policy().session("s", store=store, clock=clock))
-    with session.child("kid") as kid, pytest.raises(Interrupt):
-        kid.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    assert held(store) == (1, 250_000, 0, 0)
-
-
-def test_what_cannot_be_told_from_another_call_is_raised_on_too(clock: Any) -> None:
-    store = MemoryStore()
-    session = passing(policy().session("s", store=store, clock=clock))
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": object()}, Person(Interrupt()), id="c1")
-    assert session.call("ask", {"q": object()}, lambda *_: 1, id="c1").ok
-    assert held(store) == (2, 250_000, 250_000, 1)
 
 
 class Broken(MemoryStore):
@@ -479,26 +337,3 @@ def test_a_state_with_what_is_suspended_is_kept_whole(clock: Any) -> None:
     (pending,) = again.pending.values()
     assert pending.parked is not None
     assert pending.parked.digest
-
-
-@pytest.mark.parametrize("late", ["release", "suspend", "complete"])
-def test_who_held_a_call_that_another_has_taken_up_since_changes_nothing_and_replays(late: str, clock: Any) -> None:
-    store, sink = MemoryStore(), MemorySink()
-    made = policy()
-    session = made.session("s", store=store, clock=clock, records=sink)
-    first = session.decide("ask", {"q": 1}, id="c1", claim=True)
-    session.suspend(first)
-    second = session.decide("ask", {"q": 1}, id="c2", claim=True)
-    if late == "complete":
-        session.complete(first, "late")
-    else:
-        getattr(session, late)(first)
-    assert held(store) == (1, 0, 250_000, 1)
-    assert session.complete(second, Success("done", cost_usd=0.1)).ok
-    session.call("ask", {"q": 1}, lambda *_: 1, id="c3")
-    assert held(store) == (1, 100_000, 0, 0)
-    state = SessionState()
-    assert all(one.same for one in replay(made.chain, sink.records, state))
-    states: list[SessionState] = []
-    store.update(("s",), lambda kept: states.append(unpack(pack(kept[0]))))
-    assert state == states[0]

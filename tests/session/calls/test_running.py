@@ -3,7 +3,6 @@ Tools with a time limit, and those that give their result bit by bit.
 """
 
 import asyncio
-import functools
 import gc
 import threading
 import time
@@ -15,7 +14,6 @@ import orjson
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, Success, Summary, Tool, Truncate
-from guardrails.session.calls.running import is_async
 from tests.tables import table
 
 
@@ -37,10 +35,6 @@ async def numbers() -> AsyncIterator[int]:
         n += 1
 
 
-def counted(limit: int) -> Iterator[int]:
-    yield from range(limit)
-
-
 @table("timeout", [None, 5.0])
 @table("wrapped", [False, True])
 def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
@@ -55,13 +49,6 @@ def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
     assert envelope.value[:3] == [0, 1, 2]
     assert (envelope.is_complete, envelope.total_matches) == (False, None)
     assert session.cost_usd == (0.5 if wrapped else 0.0)
-
-
-@table("timeout", [None, 5.0])
-@table("awaited", [False, True])
-def test_a_generator_that_ends_is_whole(timeout: float | None, awaited: bool, clock: Any) -> None:
-    envelope = run(make(clock, timeout), lambda *_: counted(4), awaited=awaited)
-    assert (envelope.value, envelope.is_complete, envelope.total_matches) == ([0, 1, 2, 3], True, 4)
 
 
 @table("kind", ["async generator", "generator", "generator, awaited", "from a coroutine"])
@@ -120,34 +107,6 @@ def test_the_late_outcome_of_a_generator_is_recorded(awaited: bool, clock: Any) 
 
 
 @table("awaited", [False, True])
-def test_a_tool_s_own_timeout_is_not_said_to_be_the_limit_s(awaited: bool, clock: Any) -> None:
-    async def impatient(*_: Any) -> Any:
-        raise TimeoutError
-
-    def hasty(*_: Any) -> Any:
-        raise TimeoutError
-
-    envelope = run(make(clock, 5.0), impatient if awaited else hasty, awaited=awaited)
-    assert (envelope.error_type, envelope.error_message) == ("timeout", "TimeoutError")
-
-
-def test_an_async_generator_function_runs_within_its_limit(clock: Any) -> None:
-    async def rows(*_: Any) -> AsyncIterator[int]:
-        yield 1
-        yield 2
-
-    assert run(make(clock, 5.0), rows, awaited=True).value == [1, 2]
-
-
-def test_an_async_tool_past_its_limit_reads_the_limit(clock: Any) -> None:
-    async def endless(*_: Any) -> Any:
-        await asyncio.Event().wait()
-
-    envelope = run(make(clock, 0.05), endless, awaited=True)
-    assert (envelope.error_type, envelope.error_message) == ("timeout", "no result within 0.05 s")
-
-
-@table("awaited", [False, True])
 def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bool, clock: Any) -> None:
     def interrupted(*_: Any) -> Iterator[int]:
         yield 1
@@ -159,21 +118,6 @@ def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bo
         run(session, interrupted, awaited=awaited)
     assert [record["event"] for record in sink.records] == ["call", "settle"]
     assert sink.records[-1]["status"] == "error"
-
-
-def test_what_is_asynchronous_is_seen_through_objects_and_partials() -> None:
-    class Search:
-        async def __call__(self, query: str) -> str:
-            return query
-
-        async def rows(self) -> AsyncIterator[int]:
-            yield 1
-
-    assert is_async(Search())
-    assert is_async(functools.partial(Search(), "x"))
-    assert is_async(functools.partial(Search().__call__, "x"))
-    assert is_async(Search().rows)
-    assert not any(is_async(each) for each in (Search, len, counted, functools.partial(counted, 1)))
 
 
 def test_a_generator_that_fails_half_way_has_failed(clock: Any) -> None:
@@ -259,87 +203,10 @@ def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time
     assert orjson.dumps(settled[-1]["result"]) == b'"the late value"'
 
 
-def test_an_asynchronous_tool_is_held_to_the_session_s_time_however_its_coroutine_came_about(clock: Any) -> None:
-    session = Policy([Budget(max_elapsed=3600)]).session("s", clock=clock)
-    session.request()
-    clock.advance(3599.98)
-
-    async def endless() -> Any:
-        await asyncio.Event().wait()
-
-    assert run(session, lambda *_: endless(), awaited=True).error_type == "timeout"
-
-
-@table("makes", ["a value", "a coroutine", "an exception"])
-def test_a_function_that_ends_as_its_time_does_is_told_late_and_leaves_nothing_open(makes: str, clock: Any) -> None:
-    sink = MemorySink()
-    session = make(clock, timeout=0.005, records=sink)
-
-    async def never_runs() -> None:
-        raise AssertionError
-
-    async def main() -> Envelope:
-        loop = asyncio.get_running_loop()
-
-        def hold(thread: threading.Thread) -> None:
-            # When the loop goes on, the function is over and its time is up.
-            thread.join()
-            threading.Event().wait(0.01)
-
-        def execute(*_: Any) -> Any:
-            loop.call_soon_threadsafe(hold, threading.current_thread())
-            if makes == "an exception":
-                raise RuntimeError("broken")
-            return never_runs() if makes == "a coroutine" else "the late value"
-
-        envelope: Envelope = await session.acall("t", {}, execute)
-        await asyncio.sleep(0)
-        return envelope
-
-    envelope = asyncio.run(main())
-    gc.collect()
-    late = [record["late"] for record in sink.records if record["event"] == "settle"]
-    if envelope.error_type == "timeout":
-        assert late == ([False] if makes == "a coroutine" else [False, True])
-    else:
-        assert late == [False]
-
-
-@table(("left", "same"), [(601, True), (599, False)])
-def test_a_synchronous_tool_leaves_its_thread_only_in_the_last_ten_minutes(left: float, same: bool, clock: Any) -> None:
-    session = Policy([Budget(max_elapsed=3600)]).session("s", clock=clock)
-    session.request()
-    clock.advance(3600 - left)
-    where = run(session, lambda *_: threading.get_ident(), awaited=False).value
-    assert (where == threading.get_ident()) is same
-
-
 def test_a_tool_that_needs_its_thread_keeps_it(clock: Any) -> None:
     tool = Tool(name="t", same_thread=True)
     session = Policy([Budget(max_elapsed=10)], tools=[tool]).session("s", clock=clock)
     assert run(session, lambda *_: threading.get_ident(), awaited=False).value == threading.get_ident()
-
-
-def test_a_childs_tool_is_held_to_the_time_of_its_parent(clock: Any) -> None:
-    parent = Policy([Budget(max_elapsed=10)]).session("s", clock=clock)
-    parent.request()
-    clock.advance(9.98)
-    release = threading.Event()
-    with parent.child("c") as child:
-        envelope = child.call("t", {}, lambda *_: release.wait(10))
-    release.set()
-    assert envelope.error_type == "timeout"
-
-
-def test_the_time_of_a_scope_bounds_a_running_tool_too(clock: Any) -> None:
-    policy = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_elapsed=10)]})
-    policy.session("before", scopes={"user": "u1"}, clock=clock).call("t", {}, lambda *_: "ok")
-    session = policy.session("s", scopes={"user": "u1"}, clock=clock)
-    clock.advance(9.98)
-    release = threading.Event()
-    envelope = session.call("t", {"n": 2}, lambda *_: release.wait(10))
-    release.set()
-    assert envelope.error_type == "timeout"
 
 
 def test_a_cancelled_call_waits_for_its_tool_to_end(clock: Any) -> None:

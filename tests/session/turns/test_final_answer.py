@@ -52,16 +52,6 @@ def test_what_a_request_with_tools_brought_is_run_though_the_session_is_exhauste
     assert final.forced
 
 
-def test_tools_stay_off_once_they_are_also_if_the_session_is_extended() -> None:
-    guarded = session(1)
-    spend(guarded)
-    final = guarded.final_answer()
-    assert final.forced
-    guarded.extend(max_calls=5)
-    assert not guarded.exhausted
-    assert final.forced
-
-
 @table("waste", [(None, CALLS), ("text", CALLS), ("", []), (" \n", 0), (None, 2)])
 def test_a_model_that_does_not_answer_is_asked_once_more_and_then_the_digest_is_the_answer(
     waste: tuple[str | None, Any],
@@ -92,13 +82,6 @@ def test_a_request_that_may_not_be_made_forces_the_answer_by_its_own_code() -> N
     assert (final.forced, final.code) == (True, "budget.max_tokens")
 
 
-def test_an_answer_that_the_host_does_not_take_is_asked_for_again() -> None:
-    final = session().final_answer()
-    assert final.take("no number") == "answered"
-    assert final.take(None, CALLS) == "run"
-    assert (final.ended, final.answer) == (None, None)
-
-
 def test_c1_a_forced_choice_holds_for_the_first_request_and_none_stands_above_it() -> None:
     guarded = session(1)
     final = guarded.final_answer()
@@ -123,16 +106,6 @@ def test_a_call_made_against_none_reads_what_exhausted_the_session_and_is_record
     assert (envelope.status, envelope.code) == ("limit_reached", "budget.max_calls")
     guarded.close()
     assert [one["id"] for one in sink.records if one.get("code") == "budget.max_calls"] == ["c2"]
-
-
-def test_a_call_of_a_session_that_is_not_exhausted_reads_that_the_answer_was_asked_for() -> None:
-    guarded = session()
-    final = guarded.final_answer()
-    final.take(None)
-    envelope = final.refusal("look", {})
-    assert (envelope.status, envelope.code) == ("limit_reached", SILENT_CODE)
-    assert "final answer" in str(envelope.limit_message)
-    assert guarded.progress["calls_used"] == 0
 
 
 turns = st.lists(st.tuples(st.sampled_from([None, "", "text"]), st.integers(0, 3)), max_size=20)

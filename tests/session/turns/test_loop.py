@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
-from guardrails.session.turns.final_answer import SILENT_CODE
 from guardrails.session.turns.loop import LIMIT_CODE, Ask, End, Loop, Refuse, RequestedCall, Run, Turn
 from tests.tables import table
 
@@ -82,12 +81,6 @@ def test_a5_an_exhausted_session_forces_the_final_answer() -> None:
     assert loop.end == End("forced", "done", "budget.max_calls")
 
 
-def test_a_session_exhausted_before_the_first_request_forces_at_once() -> None:
-    loop = Loop()
-    assert play(loop, [TEXT], exhausted_after=0)[0] == Ask(first=True, forced=True)
-    assert loop.end == End("forced", "done", "budget.max_calls")
-
-
 @table(
     ("turns", "end"),
     [
@@ -113,21 +106,6 @@ def test_calls_made_against_none_are_refused_with_the_code() -> None:
     assert said[3] == Refuse((CALL,), "budget.max_calls")
 
 
-@table(
-    ("turns", "end"),
-    [
-        ([NOTHING, TEXT], End("forced", "done", SILENT_CODE)),
-        ([BLANK, NOTHING], End("digest", None, SILENT_CODE)),
-        ([NOTHING, CALLS], End("digest", None, SILENT_CODE)),
-    ],
-)
-def test_a_model_that_says_nothing_is_asked_for_its_answer_once(turns: list[Turn], end: End) -> None:
-    loop = Loop()
-    said = play(loop, [*turns, TEXT])
-    assert said[2] == Ask(first=False, forced=True)
-    assert (loop.end, loop.requests) == (end, 2)
-
-
 def test_d1_the_default_limit_is_twenty_iterations() -> None:
     loop = Loop()
     said = play(loop, [CALLS] * 20 + [TEXT])
@@ -148,12 +126,6 @@ def test_d1_on_request_the_limit_raises() -> None:
     with pytest.raises(LoopLimitExceeded, match=r"^max tool iterations \(20\) exceeded$"):
         play(loop, [CALLS] * 21)
     assert (loop.iterations, loop.requests) == (20, 20)
-
-
-def test_d1_an_answer_at_the_limit_does_not_raise() -> None:
-    loop = Loop(max_tool_iterations=2, on_limit="raise")
-    play(loop, [CALLS, TEXT])
-    assert loop.end == End("answered", "done", None)
 
 
 @table("limit", [0, -1])

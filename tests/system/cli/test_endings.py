@@ -23,7 +23,7 @@ def piped(*words: str, cwd: Path, env: dict[str, str] | None = None) -> tuple[in
     """
     The exit code and the errors of a command whose reader takes one byte and leaves.
     """
-    started = subprocess.Popen(
+    started = subprocess.Popen(  # noqa: S603
         [*GUARDRAILS, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -73,18 +73,9 @@ def test_a_reader_that_leaves_changes_no_exit_code_and_is_told_nothing(
     words: tuple[str, ...], code: int | None, folder: Path
 ) -> None:
     if code is None:
-        code = subprocess.run([*GUARDRAILS, *words], cwd=folder, capture_output=True, check=False).returncode
+        code = subprocess.run([*GUARDRAILS, *words], cwd=folder, capture_output=True, check=False).returncode  # noqa: S603
     ended, said = piped(*words, cwd=folder)
     assert (ended, said) == (code, b"")
-
-
-def test_both_streams_may_be_left() -> None:
-    with subprocess.Popen(
-        [*GUARDRAILS, "policy", "check", "nosuch.yaml"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as started:
-        assert started.stdout is not None
-        started.stdout.close()
-        assert started.wait(60) == 2
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -104,25 +95,9 @@ def test_both_streams_may_be_left() -> None:
 )
 def test_a_full_disk_is_told_in_one_line(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*GUARDRAILS, *words], stdout=full, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run([*GUARDRAILS, *words], stdout=full, stderr=subprocess.PIPE, check=False)  # noqa: S603
     assert done.returncode == 2
     assert done.stderr.decode() == "cannot go on: No space left on device\n"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("policy", "show", "default", "--json"),
-        ("explain", "--json"),
-        ("mcp", "--help"),
-        ("mcp", "pins"),
-        ("hook", "--help"),
-    ],
-    ids=" ".join,
-)
-def test_without_standard_output_a_command_ends_as_it_would(words: tuple[str, ...]) -> None:
-    done = subprocess.run(["/bin/sh", "-c", '"$@" >&-', "sh", *GUARDRAILS, *words], stderr=subprocess.PIPE, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def interrupted(words: list[str], cwd: Path) -> tuple[int, str]:

@@ -19,8 +19,6 @@ import pytest
 
 from typer.testing import CliRunner, Result
 
-from guardrails.agent.conversations import Conversations
-from guardrails.agent.settings import Settings
 from guardrails.cli import app
 from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes.sandbox import choose
@@ -202,20 +200,6 @@ def test_a_sandbox_of_another_name_is_refused_before_anything_starts(workspace: 
     shown = run("task", "--model", "m", "--sandbox", "docker")
     assert shown.exit_code == 2
     assert "auto, bwrap or none" in shown.stderr
-
-
-def test_a_conversation_of_before_there_were_sandboxes_goes_on_in_one(works: None, workspace: Path) -> None:
-    with ScriptedOpenAI([Text("one"), *commands("echo x")]) as server:
-        shown = run("task", *options(server, workspace, "--json"))
-        name = json.loads(shown.stdout)["id"]
-        path = workspace.parent / "state" / "guardrails" / "conversations.db"
-        with Conversations(path) as kept:
-            chat = kept.resume(name)
-            assert (chat.settings["sandbox"], chat.settings["network"]) == ("auto", False)
-            old = {key: value for key, value in chat.settings.items() if key not in ("sandbox", "network")}
-        assert Settings.kept(old, {}).sandbox == "auto"
-        assert run("more", "--resume", name).exit_code == 0
-    assert told(server)[0]["sandbox"] == "bwrap"
 
 
 def test_a_workspace_that_holds_the_home_is_told_at_the_start(

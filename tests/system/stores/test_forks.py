@@ -67,29 +67,6 @@ def test_another_thread_of_both_processes_goes_on_after_a_fork(make: Callable[[]
     assert elsewhere(lambda: len(store)) == (2 if isinstance(store, MemoryStore) else 3)
 
 
-@pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
-def test_a_thread_of_the_parent_that_waits_during_a_fork_goes_on_after_it(make: Callable[[], Any]) -> None:
-    store = make()
-    made: list[int] = []
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.is_set():
-            made.extend(store.update(["a"], spend(1)))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        children = [forked(lambda: store.update(["b"], spend(1)) is not None) for _ in range(5)]
-        assert [ended(child) for child in children] == [0] * 5
-        before = len(made)
-        assert elsewhere(lambda: next(n for n in iter(lambda: len(made), -1) if n > before + 10)) is not None
-    finally:
-        stop.set()
-        thread.join(PATIENCE_S)
-    assert made == list(range(1, len(made) + 1))
-
-
 def test_records_of_another_thread_of_both_processes_are_written_after_a_fork(tmp_path: Path) -> None:
     sink = JsonLines(tmp_path / "records.jsonl", flush_interval_ms=0)
 
@@ -103,21 +80,3 @@ def test_records_of_another_thread_of_both_processes_are_written_after_a_fork(tm
     assert ended(child) == 0
     sink.close()
     assert sorted(record["who"] for record in read(sink.path)) == ["before", "child", "parent"]
-
-
-def test_a_child_that_a_fork_made_of_another_thread_has_a_store_of_its_own() -> None:
-    store = MemoryStore()
-    inside, leave = threading.Event(), threading.Event()
-
-    def wait(_: Any) -> None:
-        inside.set()
-        leave.wait(PATIENCE_S)
-
-    thread = threading.Thread(target=store.update, args=(["a"], wait))
-    thread.start()
-    inside.wait(PATIENCE_S)
-    child = elsewhere(lambda: forked(lambda: elsewhere(lambda: store.update(["b"], spend(1))) == [1]))
-    leave.set()
-    thread.join(PATIENCE_S)
-    assert ended(child) == 0
-    assert elsewhere(lambda: store.update(["b"], spend(1))) == [1]

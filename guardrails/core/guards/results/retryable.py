@@ -236,7 +236,7 @@ class Retryable(Guard):
         self,
         envelope: Envelope,
         kind: ErrorType,
-        prior: bool | None,
+        prior: bool | None,  # noqa: FBT001
         facts: Facts,
         state: SessionState,
         *,
