@@ -222,6 +222,28 @@ def test_an_interrupt_is_settled_and_goes_on_up(clock: Any) -> None:
     assert session.progress["calls_used"] == 1
 
 
+def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_charged(clock: Any) -> None:
+    class Interrupted(MemoryStore):
+        armed = True
+
+        def update(self, keys: Any, step: Any) -> Any:
+            made = super().update(keys, step)
+            if self.armed:
+                self.armed = False
+                raise KeyboardInterrupt
+            return made
+
+    policy = Policy([Budget(max_calls=9, max_cost_usd=1.0)], tools=[Tool(name="pay", cost_usd=0.25, timeout=30)])
+    session = policy.session("s", store=Interrupted(), clock=clock)
+    with pytest.raises(KeyboardInterrupt):
+        session.call("pay", {}, ok, id="c1")
+    assert session.call("pay", {}, ok, id="c1").code == "duplicates.in_flight"
+    clock.advance(31)
+    assert session.call("pay", {"n": 2}, lambda *_: Success("ok", cost_usd=0.1)).ok
+    assert session.progress["calls_used"] == 2
+    assert session.progress["cost_left_usd"] == 0.65
+
+
 def test_a_cancelled_task_is_settled_as_cancelled(clock: Any) -> None:
     sink = MemorySink()
     session = Policy([Budget(max_calls=2)]).session("s", clock=clock, records=sink)
