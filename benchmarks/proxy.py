@@ -45,7 +45,7 @@ class Peer:
 
     def __init__(self, command: tuple[str, ...]) -> None:
         began = time.perf_counter()
-        self.popen = subprocess.Popen(  # noqa: S603  our own
+        self.popen = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -126,7 +126,7 @@ def commands(folder: str, fastmcp: str) -> dict[str, tuple[str, ...]]:
     made = {"direct": SERVER, "tap": (sys.executable, "-m", "guardrails", "mcp", *kept, "--", *SERVER)}
     probe = (fastmcp, "-c", "import fastmcp.server")
     with suppress(OSError):
-        if subprocess.run(probe, capture_output=True, check=False).returncode == 0:  # noqa: S603
+        if subprocess.run(probe, capture_output=True, check=False).returncode == 0:
             made["fastmcp"] = (fastmcp, "-c", FASTMCP, *SERVER)
     return made
 

@@ -48,9 +48,7 @@ class Interpreter:
         User and system time of a process with *arguments*.
         """
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(  # noqa: S603  arguments of this file
-            [sys.executable, *arguments], check=True, env=self._environment, stdout=subprocess.DEVNULL
-        )
+        subprocess.run([sys.executable, *arguments], check=True, env=self._environment, stdout=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
 
@@ -65,7 +63,7 @@ class Interpreter:
 
 @pytest.mark.parametrize("cached", [True, False], ids=["cached", "uncached"])
 @pytest.mark.parametrize("name", CASES)
-def test_cpu_of(benchmark: Any, tmp_path: Path, name: str, cached: bool) -> None:  # noqa: FBT001
+def test_cpu_of(benchmark: Any, tmp_path: Path, name: str, cached: bool) -> None:
     arguments, most = CASES[name]
     python = Interpreter(tmp_path)
     for kept in (BARE, arguments):

@@ -91,7 +91,7 @@ def times(step: Callable[[], object], number: int) -> Callable[[], None]:
     return run
 
 
-def spread(step: Callable[[], object], enabled: bool) -> str:  # noqa: FBT001
+def spread(step: Callable[[], object], enabled: bool) -> str:
     """
     What single steps take, one after the other: what else is on the disk makes some of them wait.
     """

@@ -15,7 +15,7 @@ def child(*command: str, **options: Any) -> Iterator["subprocess.Popen[str]"]:
     Start *command*, whose pipes speak text. Kills it at the end of the block if it still runs: a test that fails leaves
     nothing behind that another one could trip over.
     """
-    with subprocess.Popen(command, text=True, **options) as process:  # noqa: S603  a test's own command
+    with subprocess.Popen(command, text=True, **options) as process:
         try:
             yield process
         finally:

@@ -119,10 +119,7 @@ def _values(module: str, call: ast.Call, kind: str | None) -> tuple[str | bytes,
     flags += [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
     names = vars(importlib.import_module(module))
     try:
-        pattern, *said = [
-            eval(compile(ast.Expression(each), module, "eval"), names)  # noqa: S307  the library's own source
-            for each in (call.args[0], *flags)
-        ]
+        pattern, *said = [eval(compile(ast.Expression(each), module, "eval"), names) for each in (call.args[0], *flags)]
     except NameError:
         return None
     return (pattern, sum(map(int, said))) if isinstance(pattern, str | bytes) else None

@@ -87,7 +87,7 @@ RESULTS: list[Any] = [
 ]
 
 
-class Interrupt(Exception):  # noqa: N818  as hosts name theirs
+class Interrupt(Exception):
     pass
 
 

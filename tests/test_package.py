@@ -56,7 +56,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def run(code: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=cwd)  # noqa: S603
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=cwd)
 
 
 def brought(code: str) -> set[str]:

@@ -39,7 +39,7 @@ def test_the_python_blocks_run_in_order_and_print_what_is_shown(
     names: dict[str, Any] = {}
     # The block of a host is the program of its page, which the tests of the host run.
     for block in [block for block in blocks("python") if "integrations.langchain" not in block]:
-        exec(compile(block, "README.md", "exec"), names)  # noqa: S102
+        exec(compile(block, "README.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     assert [timeless(line) for line in printed] == [timeless(line) for line in blocks("json")[0].splitlines()]
 

@@ -196,7 +196,7 @@ def asked(name: str, what: Sequence[str], environments: Path, patience: float) -
         return ""
     command = [str(python), "-m", "benchmarks.hosts.one", name, *what]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience, check=False)  # noqa: S603
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience, check=False)
     except subprocess.TimeoutExpired:
         return f"it said nothing for {patience:.0f} s"
     if done.returncode == NOT_INSTALLED:

@@ -170,7 +170,7 @@ def python_of(name: str, version: str, folder: Path) -> Path | str:
     if not (home / "ready").exists():
         venv.create(home, with_pip=True, clear=True)
         wanted = f"{name}=={version}" if version else name
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [str(python), "-m", "pip", "install", "-q", wanted], capture_output=True, text=True, check=False
         )
         if done.returncode:
@@ -187,8 +187,8 @@ def asked(name: str, python: Path) -> dict[str, Any] | str:
     ours = "from guardrails import __version__; print(__version__)"
     said = ours if name == OURS else f"from importlib.metadata import version; print(version({name!r}))"
     try:
-        shown = subprocess.run([str(python), "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603
-        done = subprocess.run(  # noqa: S603
+        shown = subprocess.run([str(python), "-c", said], cwd=ROOT, capture_output=True, text=True, check=True)
+        done = subprocess.run(
             [str(python), "-m", "benchmarks.peers.works", name],
             cwd=ROOT,
             capture_output=True,

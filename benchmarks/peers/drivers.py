@@ -48,7 +48,7 @@ class Peer(Protocol):
         """
 
 
-class Unfit(Exception):  # noqa: N818 (it says that a work does not apply)
+class Unfit(Exception):
     """
     The package has no such feature.
     """

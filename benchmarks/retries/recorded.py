@@ -31,7 +31,7 @@ STATUS: Final = {
 """How a tool tells of a fault, where the exception's class does not."""
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """
     What the client of a web service raises: a status, and headers.
     """

@@ -46,7 +46,7 @@ def helped(words: tuple[str, ...]) -> str:
     Returns the help that the command prints.
     """
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-m", "guardrails", *words, "--help"],
         capture_output=True,
         text=True,

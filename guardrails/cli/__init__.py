@@ -89,7 +89,7 @@ def _made(name: str) -> Any:
 app = Made(name="guardrails", cls=Commands, no_args_is_help=True, add_completion=True)
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
+def _version(wanted: bool) -> None:
     if wanted:
         from guardrails.core.values.version import __version__
 
@@ -100,7 +100,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
 @app.callback()
 @examples("guardrails demo", "guardrails init sessions/ -o policy.yaml", "guardrails replay policy.yaml sessions/")
 def guardrails(
-    version: Annotated[  # noqa: FBT002
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:

@@ -41,7 +41,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
-    as_json: Json = False,  # noqa: FBT002 (a flag)
+    as_json: Json = False,
 ) -> None:
     """
     Report every mistake of policy files, each as file:line:column. Exit code 1: there are mistakes.
@@ -84,7 +84,7 @@ def show(
         typer.Argument(metavar="NAME_OR_FILE", help="A policy file, or the name of a shipped one."),
     ],
     own: Own = None,
-    as_json: Json = False,  # noqa: FBT002 (a flag)
+    as_json: Json = False,
 ) -> None:
     """
     Print the chain of a policy in order.

@@ -25,7 +25,7 @@ def profile(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `train` has written.")],
     tool: Annotated[str | None, typer.Option(metavar="NAME", help="This tool only.")] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """
     Say how the failures of each tool resolve: how often a retry works, after which wait, how sure that is.

@@ -76,7 +76,7 @@ def _respond(data: bytes, options: Options, trace: str, clock: Callable[[], floa
     try:
         event = json.loads(data)
         if not isinstance(event, dict):
-            raise TypeError("an event is a JSON object")  # noqa: TRY301  as whatever else cannot be read
+            raise TypeError("an event is a JSON object")
         client = client or client_of(event)
         told = client.read(event)
     except (ValueError, KeyError, TypeError, RecursionError) as error:

@@ -38,7 +38,7 @@ CLOSED: Final = -32000
 UNREACHED: Final = (OSError, httpx2.TransportError, anyio.ClosedResourceError, anyio.BrokenResourceError)
 
 
-class McpServerGone(ConnectionError, GuardrailsError):  # noqa: N818  what happened
+class McpServerGone(ConnectionError, GuardrailsError):
     """
     A server cannot be reached, or went away before it answered.
     """

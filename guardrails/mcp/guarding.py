@@ -35,7 +35,7 @@ MAX_TOOLS: Final = 10_000
 """Tools whose declarations are kept."""
 
 
-class _Asks(Exception):  # noqa: N818  what happens
+class _Asks(Exception):
     """
     A tool asks its client for input; the call comes again with that.
     """

@@ -243,7 +243,7 @@ def missing(tool: str, known: Iterable[str]) -> Envelope:
     call = ToolCall(tool, {}, "", None, None)
     denial = ToolFilter().check(call, SessionState(), Facts(0, Tool(name=tool), known=frozenset(known)))
     if not isinstance(denial, Denial):
-        raise ValueError(f"`{tool}` is known")  # noqa: TRY004
+        raise ValueError(f"`{tool}` is known")
     return Envelope.refusal(denial)
 
 

@@ -78,7 +78,7 @@ class PolicyFiles:
             made, sources = self._load()
             if made.scopes.keys() != policy.scopes.keys():
                 both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
-                raise PolicyError([f"the scopes are {both}: that needs a start of the process"])  # noqa: TRY301
+                raise PolicyError([f"the scopes are {both}: that needs a start of the process"])
         except Exception as error:  # noqa: BLE001  also what a guard of one's own raises: no call may fail of it
             said = str(error) if isinstance(error, (GuardrailsError, OSError)) else repr(error)
             if said != self._wrong:

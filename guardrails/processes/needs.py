@@ -94,7 +94,7 @@ def _author() -> dict[str, str]:
     of a person's git settings: there may be keys in the others.
     """
     try:
-        told = subprocess.run(_GIT, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)  # noqa: S603
+        told = subprocess.run(_GIT, capture_output=True, check=False, timeout=5, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.SubprocessError):
         return {}
     pairs = [one.partition("\n") for one in told.stdout.decode(errors="replace").split("\0") if one]

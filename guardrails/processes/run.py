@@ -170,7 +170,7 @@ class _Pipeline:
         for place, program in enumerate(programs):
             last = place == len(programs) - 1
             try:
-                process = subprocess.Popen(  # noqa: S603  what is run is for the guards to judge
+                process = subprocess.Popen(
                     program.arguments,
                     cwd=program.folder,
                     env=program.environment,

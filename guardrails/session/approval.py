@@ -182,7 +182,7 @@ class Approvals(Ledger):
             if inspect.isawaitable(answer):
                 if inspect.iscoroutine(answer):
                     answer.close()
-                raise TypeError("it is asynchronous: use `acall`")  # noqa: TRY301
+                raise TypeError("it is asynchronous: use `acall`")
             return self._heard(one, answer)
         except Exception as error:  # noqa: BLE001  an approver that fails has approved nothing
             warn_once("approver", "the approver failed: %r; the call waits on", error)

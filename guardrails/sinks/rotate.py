@@ -25,7 +25,7 @@ _HEAD: Final = 4_096
 _DECADE_S: Final = 10 * 366 * 86_400
 
 
-class Moved(Exception):  # noqa: N818  no fault
+class Moved(Exception):
     """
     The file that was opened is not the one of that name any more: it is to be opened again.
     """

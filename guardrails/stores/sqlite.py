@@ -92,7 +92,7 @@ class SqliteStore(Rows):
         try:
             with self._lock:
                 if self._in_step:
-                    raise RuntimeError(NESTED)  # noqa: TRY301
+                    raise RuntimeError(NESTED)
                 self._in_step = True
                 try:
                     return self._transact(keys, step)

@@ -232,7 +232,7 @@ def test_a_full_disk_for_the_page_does_not_cost_the_figures(transcript: Path) ->
 def test_half_a_surrogate_pair_in_a_name_is_escaped_in_json(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text(line("s", "1", tool="\ud800") + line("é", "1"))
-    shown = subprocess.run(  # noqa: S603
+    shown = subprocess.run(
         [sys.executable, "-m", "guardrails", "replay", "default", str(path), "--json"], capture_output=True, check=True
     )
     assert json.loads(shown.stdout)["tools"][1]["source"] == "\ud800"

@@ -174,7 +174,7 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
     command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path)]
     killed = 0
     for wait in (0.5, 1.0, 1.5, 2.0):
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:  # noqa: S603
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             try:
                 process.wait(wait)
             except subprocess.TimeoutExpired:
@@ -182,7 +182,7 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
         killed += process.returncode == -signal.SIGKILL
         assert path.read_bytes() in (b"the old model", served.read_bytes())
     assert killed
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert path.read_bytes() == served.read_bytes()
 
@@ -194,7 +194,7 @@ def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Pat
     _, served = trained
     path = tmp_path / "retry.json"
     command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path), "--engine", "spark"]
-    done = subprocess.run([*command, "--master", "local[2]", "--json"], capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run([*command, "--master", "local[2]", "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
     made = json.loads(done.stdout)
     assert made["written"] is True
@@ -203,7 +203,7 @@ def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Pat
     assert by_spark.terms == by_duck.terms
     assert by_spark.intercept == by_duck.intercept
     command[-3] = str(tmp_path / "other.json")
-    nowhere = subprocess.run([*command, "--master", "nonsense"], capture_output=True, text=True, check=False)  # noqa: S603
+    nowhere = subprocess.run([*command, "--master", "nonsense"], capture_output=True, text=True, check=False)
     assert nowhere.returncode == 2
     assert "no Spark at `nonsense`" in nowhere.stderr
 

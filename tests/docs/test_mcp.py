@@ -30,7 +30,7 @@ def test_what_the_page_shows_is_what_it_prints(tmp_path: Path) -> None:
         blocks["toml"].replace('"python"', repr(sys.executable)).replace("https://example.com", "http://127.0.0.1:9")
     )
     (tmp_path / "agent.toml").write_text(configured)
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", blocks["agent"]],
         cwd=tmp_path,
         capture_output=True,

@@ -21,7 +21,7 @@ def test_the_program_prints_what_the_page_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     [(program, printed)] = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
-    exec(compile(program, "reload.md", "exec"), {})  # noqa: S102
+    exec(compile(program, "reload.md", "exec"), {})
     assert capsys.readouterr().out == printed
 
 

@@ -76,7 +76,7 @@ def ran(words: list[str], folder: Path) -> str:
     program, *rest = words
     command = [sys.executable, *rest] if program == "python" else [sys.executable, "-m", program, *rest]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), str(ROOT))), "COLUMNS": "80"}
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=120, env=environment, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -100,7 +100,7 @@ def by_mypy(folder: Path) -> Said:
     (folder / "mypy.ini").write_text(MYPY)
     options = ["--config-file=mypy.ini", f"--cache-dir={ROOT / '.mypy_cache' / 'pages'}", "--no-error-summary"]
     command = [sys.executable, "-m", "mypy", *options, "--hide-error-context", "--no-pretty"]
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [*command, *sorted(path.name for path in folder.glob("*.py"))],
         cwd=folder,
         capture_output=True,

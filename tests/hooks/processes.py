@@ -58,7 +58,7 @@ class Home:
         """
         A hook process that has read *data*.
         """
-        started = subprocess.Popen(  # noqa: S603
+        started = subprocess.Popen(
             [sys.executable, "-m", "guardrails", "hook", *map(str, options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

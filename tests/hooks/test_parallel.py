@@ -48,7 +48,7 @@ def test_of_eight_at_once_at_a_cap_of_five_exactly_five_run(home: Home) -> None:
 def test_one_that_is_killed_in_the_middle_of_its_write_has_written_nothing(home: Home) -> None:
     rules, store = policy(home.folder / "p.yaml", 5), home.folder / "hooks.db"
     assert not denied(answer(hook(home, rules, 0)))
-    killed = subprocess.Popen([sys.executable, "-c", KILLED, str(rules), str(store)], env=home.environment)  # noqa: S603
+    killed = subprocess.Popen([sys.executable, "-c", KILLED, str(rules), str(store)], env=home.environment)
     started = [hook(home, rules, number) for number in range(1, 8)]
     assert killed.wait(30) == -signal.SIGKILL
     assert sorted(denied(answer(each)) for each in started) == [False] * 4 + [True] * 3

@@ -264,7 +264,7 @@ def test_the_program_of_the_page_prints_what_it_says(
         monkeypatch.setenv("OPENAI_API_KEY", "-")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         names: dict[str, Any] = {}
-        exec(compile(program, "agent-framework.md", "exec"), names)  # noqa: S102  the page's own program
+        exec(compile(program, "agent-framework.md", "exec"), names)
         names.clear()
         gc.collect()
         assert server.refused == []

@@ -263,7 +263,7 @@ def test_the_programs_of_the_page_print_what_it_says(
 
     # The model is Anthropic's, behind Claude Code: only its place is taken.
     monkeypatch.setattr(claude_agent_sdk, "query", scripted)
-    exec(compile(program, str(PAGE), "exec"), {})  # noqa: S102  the page's own program, as a reader runs it
+    exec(compile(program, str(PAGE), "exec"), {})
     assert capsys.readouterr().out == printed
 
 

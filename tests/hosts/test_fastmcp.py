@@ -96,7 +96,7 @@ def test_the_client_of_the_page_answers(monkeypatch: pytest.MonkeyPatch, capsys:
         return "found"
 
     shown: dict[str, Any] = {}
-    exec(compile(clients_of("fastmcp.md"), "fastmcp.md", "exec"), shown)  # noqa: S102
+    exec(compile(clients_of("fastmcp.md"), "fastmcp.md", "exec"), shown)
     server = FastMCP("s")
     server.tool(search)
     # In place of the address, which nobody listens at.

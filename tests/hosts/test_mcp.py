@@ -96,7 +96,7 @@ def test_the_client_of_the_page_answers(monkeypatch: pytest.MonkeyPatch, capsys:
         return "found"
 
     shown: dict[str, Any] = {}
-    exec(compile(clients_of("mcp.md"), "mcp.md", "exec"), shown)  # noqa: S102
+    exec(compile(clients_of("mcp.md"), "mcp.md", "exec"), shown)
     server = MCPServer("s")
     server.add_tool(search)
     # In place of the address, which nobody listens at.

@@ -12,7 +12,7 @@ from mcp.server.mcpserver import Context
 from mcp_types import ToolAnnotations
 
 
-print("welcome", flush=True)  # noqa: T201  what a server must not do before the handshake, and some do
+print("welcome", flush=True)
 if "stubborn" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0:

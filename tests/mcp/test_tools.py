@@ -162,7 +162,7 @@ def over_http() -> Iterator[tuple[McpServer, "subprocess.Popen[bytes]"]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    process = subprocess.Popen([sys.executable, SCRIPT, "http", str(port)])  # noqa: S603
+    process = subprocess.Popen([sys.executable, SCRIPT, "http", str(port)])
     try:
         deadline = time.monotonic() + 60
         while not listens(port):

@@ -34,7 +34,7 @@ GOLDEN: Final = ROOT / "tests/golden/signature.json"
 EVENTS: Final = ROOT / "tests/hooks/events"
 
 
-class Absent(Exception):  # noqa: N818  it is no error
+class Absent(Exception):
     """
     What a section needs is not here.
     """

@@ -195,7 +195,7 @@ class World:
         at = f"{self.name}/{self.at}{next(self.count):03} {what}"
         try:
             said = function()
-        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:  # noqa: BLE001  it is what is compared
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
             self.entries.append(replace(enveloped(at, error), group=what))
             return None
         if isinstance(said, Entry):
@@ -231,7 +231,7 @@ class World:
                 envelope = asyncio.run(session.acall(tool, arguments, aexecute, id=given))
             else:
                 envelope = session.call(tool, arguments, execute, id=given)
-        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:  # noqa: BLE001  it is what is compared
+        except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
             self.entries.append(enveloped(at, error, ran=ran))
             return
         used, cost = session.progress.get("calls_used"), round(session.cost_usd - before, 6)
@@ -407,7 +407,7 @@ def child(world: World, session: Any) -> None:
     world.call(kid, "read_page", {"n": 1}, counting(1))
 
 
-def sibling(world: World, session: Any) -> None:  # noqa: ARG001
+def sibling(world: World, session: Any) -> None:
     """
     Another session of the same user, or of another.
     """
@@ -450,7 +450,7 @@ def stopped(world: World, session: Any) -> None:
     world.call(session, "update_row", {"n": 1}, counting(1))
 
 
-def jump(world: World, session: Any) -> None:  # noqa: ARG001
+def jump(world: World, session: Any) -> None:
     world.clock.now += world.rng.choice((0.05, 0.4, 2.0, 7.0, 65.0, 700.0, 4_000.0, 700_000.0))
 
 

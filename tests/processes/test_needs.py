@@ -62,7 +62,7 @@ def test_the_environment_is_listed_and_finds_the_managers(home: Path, monkeypatc
 
 def git(folder: Path, *arguments: str) -> None:
     named = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b", *arguments]
-    subprocess.run(named, check=True, capture_output=True)  # noqa: S603
+    subprocess.run(named, check=True, capture_output=True)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")

@@ -199,7 +199,7 @@ def test_d12_all_of_it_ends_with_it_or_at_its_time_limit(place: Place, ending: s
     ended = place.start(["bash", "-c", f"setsid sleep {mark} & trap '' TERM; echo before; {ending}"], timeout=2)
     assert (ended.output, ended.exit_code) == ("before\n", 0 if ending == "exit 0" else None)
     over = began + 15
-    while subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False).returncode == 0:  # noqa: S603, S607
+    while subprocess.run(["pgrep", "-f", f"sleep {mark}"], capture_output=True, check=False).returncode == 0:
         assert time.monotonic() < over
         time.sleep(0.02)
 

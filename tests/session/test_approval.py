@@ -293,7 +293,7 @@ session = Policy([Approve(tools=("pay_*",), reason="money")]).session("s", store
 session.call("pay_rent", {{"usd": 900}}, lambda tool, arguments: os._exit(3), id="call_1")
 os.kill(os.getpid(), 9)
 """
-    made = subprocess.run([sys.executable, "-c", program], check=False, cwd=Path(__file__).parents[2])  # noqa: S603
+    made = subprocess.run([sys.executable, "-c", program], check=False, cwd=Path(__file__).parents[2])
     assert made.returncode == -9
 
     def session() -> Any:

@@ -58,7 +58,7 @@ class Flaky:
         return "there"
 
 
-class Busy(Exception):  # noqa: N818
+class Busy(Exception):
     status_code = 429
 
     def __init__(self, seconds: object) -> None:
@@ -304,9 +304,7 @@ session.call("look", {}, down)
 
 @pytest.mark.system
 def test_after_kill_9_in_the_wait_the_call_is_made_by_whoever_asks_and_replays_exactly(tmp_path: Path) -> None:
-    ended = subprocess.run(  # noqa: S603  this very interpreter
-        [sys.executable, "-c", KILLED, str(tmp_path)], check=False, capture_output=True
-    )
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, capture_output=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     policy = Policy([AUTO], tools=[LOOK])
     path, store = tmp_path / "calls.jsonl", SqliteStore(str(tmp_path / "s.db"))

@@ -50,7 +50,7 @@ class Server:
             command = [PROGRAM, *own, "--save", "", *self._settings]
             if self._config is not None:
                 command = [PROGRAM, str(self._config), *own, "--sentinel"]
-            self._program = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)  # noqa: S603
+            self._program = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
         until = time.monotonic() + 20
         while not self._answers():
             assert self._program.poll() is None, (self.folder / "log").read_text()

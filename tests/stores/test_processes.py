@@ -78,7 +78,7 @@ while True:
 
 def together(path: Path, processes: int, records: str = "") -> list[Any]:
     command = [sys.executable, "-c", TOGETHER, str(path), str(processes), records]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     answers: list[Any] = json.loads(done.stdout)
     return answers
 
@@ -107,7 +107,7 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(tmp_pa
 
     def start(number: int) -> "subprocess.Popen[str]":
         command = [sys.executable, "-c", SPENDING, str(path), str(number), str(log)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     processes = [start(number) for number in range(4)]
     for killed in range(6):
@@ -165,7 +165,7 @@ def test_an_interpreter_that_is_stopped_in_a_call_leaves_it_charged(tmp_path: Pa
     log = tmp_path / "ran"
     log.touch()
     command = [sys.executable, "-c", code, str(tmp_path / "state.db"), "0", str(log)]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL  # noqa: S603
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     with SqliteStore(tmp_path / "state.db") as store:
         held = store.update(["s0", "/user/u1"], lambda states: [(state.calls, state.held_cost) for state in states])
     assert held == [(1, 10_000), (1, 10_000)]

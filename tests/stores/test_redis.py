@@ -47,7 +47,7 @@ def again(store: RedisStore, **settings: Any) -> RedisStore:
 @pytest.mark.system
 def test_the_library_does_not_import_the_package_redis_before_a_store_is_made() -> None:
     code = "import sys, guardrails; guardrails.RedisStore; print('redis' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "False\n"  # noqa: S603
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout == "False\n"
 
 
 def test_without_the_package_redis_it_says_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ with RedisStore(url, namespace=name, timeout=60) as store:
 def workers(store: RedisStore, number: int, seconds: float) -> "list[subprocess.Popen[str]]":
     command = [sys.executable, "-c", TOGETHER, store.place, store.namespace]
     started = [
-        subprocess.Popen([*command, f"s{n}", str(seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        subprocess.Popen([*command, f"s{n}", str(seconds)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for n in range(number)
     ]
     for one in started:

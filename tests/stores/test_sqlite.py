@@ -48,7 +48,7 @@ def raw(path: Path, *statements: str) -> list[Any]:
 
 def python(code: str, *arguments: object) -> "subprocess.Popen[str]":
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
@@ -128,7 +128,7 @@ def test_a_damaged_state_is_an_error_that_names_it_and_harms_no_other(
 ) -> None:
     for key in ("a", "b"):
         store.update([key], spend)
-    raw(path, f"UPDATE states SET state = {value} WHERE key = 'a'")  # noqa: S608
+    raw(path, f"UPDATE states SET state = {value} WHERE key = 'a'")
     with pytest.raises(StoreError, match=r"the state of `a` in the store .* cannot be used: .*; `forget` it"):
         store.update(["b", "a"], spend)
     assert store.update(["b"], spend) == [2]
@@ -161,7 +161,7 @@ def test_a_state_that_cannot_be_read_never_lets_a_call_run_without_limits(
     with SqliteStore(path) as store:
         session = policy.session("s", store=store, clock=clock, scopes={"user": "u1"})
         assert session.call("t", {"n": 0}, lambda *_: ran.append(0)).ok
-        raw(path, f"UPDATE states SET state = {state} WHERE key = '{key}'")  # noqa: S608
+        raw(path, f"UPDATE states SET state = {state} WHERE key = '{key}'")
         refused = session.call("t", {"n": 1}, lambda *_: ran.append(1))
         assert (refused.code, refused.status, ran) == ("store.unreadable", "denied", [0])
         assert f"the state of {whose} {said}" in (refused.message or "")

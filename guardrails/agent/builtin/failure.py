@@ -16,7 +16,7 @@ from guardrails.core.values.types import ErrorType
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class ToolFailure(Exception):  # noqa: N818  reads as what happened
+class ToolFailure(Exception):
     """
     The failure of a tool: *error_type*, a message, *fields* of the envelope, and the *value* that there is in spite of
     it.

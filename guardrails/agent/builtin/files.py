@@ -70,7 +70,7 @@ class Files(ToolSet):
             _replace(place, data, before)
         return {"path": path, "bytes": len(data), "created": before is None}
 
-    def edit_file(self, path: str, old_text: str, new_text: str, replace_all: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
+    def edit_file(self, path: str, old_text: str, new_text: str, replace_all: bool = False) -> dict[str, Any]:
         """
         Replace `old_text`, which must be in the file exactly once, by `new_text`; `replace_all` replaces each.
         """

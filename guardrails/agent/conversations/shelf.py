@@ -109,7 +109,7 @@ class Conversations:
         row, wire, settings = found[0]
         try:
             if wire not in WIRES:
-                raise ConversationError(f"its wire `{wire}` is unknown")  # noqa: TRY301
+                raise ConversationError(f"its wire `{wire}` is unknown")
             return Conversation(self._file, row, id, wire, parsed(settings), self._clock)
         except ConversationError as error:
             raise ConversationError(f"the conversation `{id}` in `{self.path}` is damaged: {error}") from error

@@ -19,7 +19,7 @@ def fail_fast(core_schema: Any) -> Callable[..., Any] | None:
 
     try:
         # Validators that were made before would be taken for the models inside.
-        return SchemaValidator(_ending(core_schema), None, False).validate_python  # noqa: FBT003
+        return SchemaValidator(_ending(core_schema), None, False).validate_python
     except Exception:  # noqa: BLE001  # a core schema may hold what only its author knows
         return None
 

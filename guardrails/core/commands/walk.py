@@ -44,7 +44,7 @@ class Walker(Runner):
     Walks through the syntax of a script.
     """
 
-    def visit(self, node: "Node", stdin: str | None = None, previous: Command | None = None) -> None:
+    def visit(self, node: "Node", stdin: str | None = None, previous: Command | None = None) -> None:  # noqa: C901  a case for each kind of node
         self._work.spend(NODE)
         scope = self._scope
         match node.type:

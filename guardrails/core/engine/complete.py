@@ -119,9 +119,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
 
     shared = True
 
-    def happen(  # noqa: PLR0915  one way through, and the hot one
-        self, engine: Engine, state: SessionState, scopes: Sequence[Scope]
-    ) -> tuple[Envelope, Completion]:
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> tuple[Envelope, Completion]:  # noqa: C901  one event, step after step
         chain, decision, prepared, plan = engine.chain, self.decision, self.prepared, self.plan
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
         failed = outcome.error_type is not None
@@ -179,7 +177,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
             try:
                 shaped = shape(envelope, call, outcome, state, facts)
                 if shaped is not envelope and not isinstance(shaped, Envelope):
-                    raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")  # noqa: TRY301
+                    raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
                 envelope = shaped
             except Exception as error:  # noqa: BLE001
                 errors.append((name, f"{type(error).__name__}: {error}"))

@@ -51,9 +51,7 @@ class Ask(Event[Decision]):
 
     shared = True
 
-    def happen(  # noqa: PLR0915  one way through, and the hot one
-        self, engine: Engine, state: SessionState, scopes: Sequence[Scope]
-    ) -> Decision:
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Decision:  # noqa: C901  one event, step after step
         chain, call, plan = engine.chain, self.call, self.plan
         if state.parked and self.stop is None:
             question = waits(state, call, self.now_ms, claim=self.claim)

@@ -7,7 +7,7 @@ from guardrails.core.values.errors import GuardrailsError
 from .envelope import Envelope
 
 
-class CallDenied(GuardrailsError):  # noqa: N818  reads as what happened
+class CallDenied(GuardrailsError):
     """
     A call was refused and the caller wanted the tool's own value; *envelope* says why.
     """
@@ -17,7 +17,7 @@ class CallDenied(GuardrailsError):  # noqa: N818  reads as what happened
         self.envelope = envelope
 
 
-class CallFailed(GuardrailsError):  # noqa: N818
+class CallFailed(GuardrailsError):
     """
     A tool ran without an exception, but its result is a failure, and the caller wanted the tool's own value; *envelope*
     says which.

@@ -271,7 +271,7 @@ class Guard:
         cost: int | None,
         tokens: int,
         model: str | None,
-        untold: bool,  # noqa: FBT001
+        untold: bool,
     ) -> dict[str, int]:
         """
         Returns new values of counters after a response of *model* was charged. A *cost* of None: its price is unknown

@@ -52,7 +52,7 @@ def chain(exc: BaseException, *, context: bool = True) -> Iterator[BaseException
     return islice(_chain(exc, context), LINKS)
 
 
-def _chain(exc: BaseException, context: bool) -> Iterator[BaseException]:  # noqa: FBT001
+def _chain(exc: BaseException, context: bool) -> Iterator[BaseException]:
     waiting, later, seen = [exc], list[BaseException](), set[int]()
     while waiting or later:
         link = waiting.pop(0) if waiting else later.pop(0)

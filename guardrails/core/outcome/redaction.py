@@ -230,7 +230,7 @@ def _named_unless_plain(found: re.Match[str]) -> str:
     return found[0] if _PLAIN.fullmatch(found[2].strip("\\\"'")) else _named(found)
 
 
-def _clean(text: str, keep_traceback: bool) -> str:  # noqa: FBT001
+def _clean(text: str, keep_traceback: bool) -> str:
     text = sanitise(text)
     return without_secrets(text if keep_traceback else without_traceback(text)).strip()
 

@@ -117,7 +117,7 @@ def _lines(text: str) -> list[str]:
     return leading[:_LINES] + trailing[-_LINES:]
 
 
-def _of_line(listing: Listing, line: str, telling: list[tuple[int, str]], pages: list[tuple[int, int]]) -> None:
+def _of_line(listing: Listing, line: str, telling: list[tuple[int, str]], pages: list[tuple[int, int]]) -> None:  # noqa: C901  a case for each sign
     lowered = line.lower()
     words = 0
     for kind, word in telling:

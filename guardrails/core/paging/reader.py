@@ -118,7 +118,7 @@ class Reader:
         later = self._listings[0].later
         return Extent(found, found if total is None else total, complete, how, later)
 
-    def add(self, value: dict[Any, Any], path: str, depth: int) -> None:
+    def add(self, value: dict[Any, Any], path: str, depth: int) -> None:  # noqa: C901  a case for each sign
         """
         Add what an object tells of itself and of the listing it is.
         """

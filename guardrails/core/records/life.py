@@ -88,7 +88,7 @@ def _holding(chain: Chain, tool: str, held: str) -> Chain:
     return chain.with_tools([replace(own, held=held)]).knowing(chain.known)
 
 
-def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:  # noqa: FBT001
+def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:
     """
     Returns *chain* with *tool* known or not, as the session named its tools. None if the session named none.
     """

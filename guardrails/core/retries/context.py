@@ -131,7 +131,7 @@ def time_left(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | No
     return left if left > 0 or retry_after_ms is not None else None
 
 
-def action_of(spec: FeatureSpec, context: Context, delay_ms: int | None, between: bool) -> int:  # noqa: FBT001
+def action_of(spec: FeatureSpec, context: Context, delay_ms: int | None, between: bool) -> int:
     """
     Returns the code of repeating the same call *delay_ms* after the failure of *context*, with a state-changing call
     that worked *between* them or not.
@@ -156,7 +156,7 @@ def candidates(
     spec: FeatureSpec,
     since_ms: int | None,
     retry_after_ms: int | None,
-    between: bool = False,  # noqa: FBT001, FBT002
+    between: bool = False,
 ) -> tuple[Candidate, ...]:
     """
     Returns the waits that may be advised after a failure of this context, ascending: `spec.delays_ms`, none below

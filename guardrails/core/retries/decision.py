@@ -139,7 +139,7 @@ class Decider:
         tool: str,
         error: ErrorType,
         context: Context,
-        declared: bool | None,  # noqa: FBT001
+        declared: bool | None,
         cost: int,
         *,
         left: int,
@@ -151,12 +151,12 @@ class Decider:
         instead, value = self._instead(tool, error, context, price)
         seldom = best.p < UNLIKELY * price
         if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
-            return Advice(False, best.wait_ms, best.p, 0, instead, self._corrected(tool, error, context))  # noqa: FBT003
+            return Advice(False, best.wait_ms, best.p, 0, instead, self._corrected(tool, error, context))
         further = 0
         if left > 1 and not seldom:
             later = self._after(context, best.wait_ms)
             further = self.advise(tool, error, later, declared=declared, cost=cost, left=left - 1, tried=True).retries
-        return Advice(True, best.wait_ms, best.p, 1 + further, "retry")  # noqa: FBT003
+        return Advice(True, best.wait_ms, best.p, 1 + further, "retry")
 
     def _tries(
         self, tool: str, error: str, context: Context, shift: float, price: float, *, repaired: bool

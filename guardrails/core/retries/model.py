@@ -27,7 +27,7 @@ class Declared(NamedTuple):
     no: float
     strength: float
 
-    def shift(self, declared: bool | None, seen: float) -> float:  # noqa: FBT001
+    def shift(self, declared: bool | None, seen: float) -> float:
         """
         Returns the amount to add to the log odds after *seen* retries.
         """

@@ -52,7 +52,7 @@ class Entry:
     another: bool = False  # it is such another attempt, no call of its own
 
     @classmethod
-    def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001
+    def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:
         """
         Returns the entry of a call that is just admitted.
         """

@@ -46,7 +46,7 @@ _OPAQUE: Final = pattern(r"^<|\b0x[0-9A-Fa-f]{6}|\.\.\.|\*\*\*")
 _quoted = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class Unsignable(Exception):  # noqa: N818 - a verdict, not an error
+class Unsignable(Exception):
     """
     The value has no canonical form.
     """

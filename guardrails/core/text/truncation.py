@@ -78,7 +78,7 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
             else:
                 size = len(written)
                 if size <= limit:
-                    return Rendered(written, None, True, size, size)  # noqa: FBT003
+                    return Rendered(written, None, True, size, size)
 
     simple = plain(value, limit)
     if simple is not value:
@@ -100,7 +100,7 @@ def _render_text(value: str, limit: int) -> Rendered:
             payload = orjson.dumps(text)
         size = len(payload)
         if size <= limit:
-            return Rendered(payload, text, True, size, size)  # noqa: FBT003
+            return Rendered(payload, text, True, size, size)
 
     room = limit - 2 - len(_suffix(total, total))
     head = str.__getitem__(value, slice(max(room, 0)))

@@ -61,7 +61,7 @@ class StoreError(GuardrailsError):
     """
 
 
-class StateUnreadable(StoreError, SessionError):  # noqa: N818
+class StateUnreadable(StoreError, SessionError):
     """
     A kept state is damaged, or of a version that this library cannot read. The *reason* says which, and what to do.
     *whose* is the session or the scope, None if only the *store* knows.
@@ -74,7 +74,7 @@ class StateUnreadable(StoreError, SessionError):  # noqa: N818
         self.whose = whose
 
 
-class SandboxUnavailable(GuardrailsError):  # noqa: N818
+class SandboxUnavailable(GuardrailsError):
     """
     A program cannot be confined as it was asked, so it is not started; the message says what blocked it.
     """
@@ -82,7 +82,7 @@ class SandboxUnavailable(GuardrailsError):  # noqa: N818
     code = "sandbox.unavailable"
 
 
-class LoopLimitExceeded(GuardrailsError):  # noqa: N818
+class LoopLimitExceeded(GuardrailsError):
     """
     An agent loop reached its iteration limit and was asked to raise.
     """
@@ -106,7 +106,7 @@ class NothingFoundError(TrainingError):
     """
 
 
-class MissingExtra(GuardrailsError, ModuleNotFoundError):  # noqa: N818
+class MissingExtra(GuardrailsError, ModuleNotFoundError):
     """
     A package that not every installation has cannot be imported; the message names it and says what installs it.
     """
@@ -145,7 +145,7 @@ def install(extra: str) -> str:
     return f'pip install "toolcall-guardrails[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
 
 
-class ResponseFailed(GuardrailsError):  # noqa: N818
+class ResponseFailed(GuardrailsError):
     """
     A model response that failed, was cut off, or is none at all; nothing of it was run or kept.
 

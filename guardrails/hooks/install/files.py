@@ -18,7 +18,7 @@ STALE: Final = 60.0
 MAX_BYTES: Final = 10_000_000
 
 
-class Unusable(OSError):  # noqa: N818  it is what the file is
+class Unusable(OSError):
     """
     A settings file that cannot be read or changed.
     """

@@ -228,7 +228,7 @@ def _checked_start(python: str) -> None:
     """
     Raises ValueError if *python* does not find this library as a hook starts it.
     """
-    found = subprocess.run(  # noqa: S603  the interpreter that runs this
+    found = subprocess.run(
         [python, ISOLATED, "-c", "import guardrails.hooks.door"],
         capture_output=True,
         check=False,

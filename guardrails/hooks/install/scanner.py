@@ -23,7 +23,7 @@ MAX_DEPTH: Final = 200
 BOM: Final = "\ufeff"
 
 
-class NotJson(ValueError):  # noqa: N818  it is what the text is
+class NotJson(ValueError):
     """
     A text that is no JSON with comments; says where, both from 1.
     """

@@ -37,7 +37,7 @@ PREPARED: Final = "_prepared_function_arguments"
 """The key of a call's metadata that the host sets if it found the arguments right."""
 
 
-class Paused(Exception):  # noqa: N818  it is no error
+class Paused(Exception):
     """
     A person is asked about the call, which runs later.
     """

@@ -32,7 +32,7 @@ ENDS: Final = frozenset({OUTPUT, "exit_loop", "finish_task"})
 TRANSFER: Final = "transfer_to_agent"
 
 
-class Later(Exception):  # noqa: N818  no error: the result of a call comes later
+class Later(Exception):
     """
     A person, or something outside, is to say what comes of a call.
     """

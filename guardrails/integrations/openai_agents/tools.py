@@ -44,7 +44,7 @@ _RICH: Final = tuple(_PARTS.values())
 _calling: ContextVar[str | None] = ContextVar("guardrails_openai_agents_call", default=None)
 
 
-class _Parked(Exception):  # noqa: N818
+class _Parked(Exception):
     """
     An agent that is a tool waits for a person: its call goes on later.
     """

@@ -125,7 +125,7 @@ class ModelStep:
             "content": [block for block in message["content"] if "toolUse" not in block or block in blocks],
         }
 
-    def _take(self, stop: ModelStopReason, calls: list[Any], answers: bool, model: str) -> Meaning:  # noqa: FBT001
+    def _take(self, stop: ModelStopReason, calls: list[Any], answers: bool, model: str) -> Meaning:
         said = _said(stop.message) or ("-" if answers or stop.stop_reason not in _ENDS else "")
         usage = stop.usage if any(stop.usage.values()) else None
         meaning = self._asking.take(said, calls, model=model, usage=usage)

@@ -35,7 +35,7 @@ calling: ContextVar[str | None] = ContextVar("guardrails_strands_call", default=
 """The id of the call that this task runs."""
 
 
-class _Parked(Exception):  # noqa: N818
+class _Parked(Exception):
     """
     A tool, or an agent that is one, waits for a person: its call goes on later.
     """

@@ -103,7 +103,7 @@ class UsageError(Exception):
     """
 
 
-class HelpAsked(Exception):  # noqa: N818 (no error)
+class HelpAsked(Exception):
     """
     Stands among the options: `--help`, or `-h`.
     """
@@ -167,7 +167,7 @@ def header_of(said: str) -> tuple[str, str]:
     return name, value
 
 
-def _check(said: dict[str, Any], command: list[str]) -> None:
+def _check(said: dict[str, Any], command: list[str]) -> None:  # noqa: C901  a case for each mistake
     if said.get("structured", "keep") not in ("keep", "drop"):
         raise UsageError("`--structured` is keep or drop")
     config, url = said.get("config"), said.get("url")

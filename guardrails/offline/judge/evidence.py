@@ -116,7 +116,7 @@ def outcome_of_call(call: RecordedCall, tool: Tool) -> Outcome:
     return Outcome(None, found.error_type, "", found.http_status, found.retry_after_ms)
 
 
-def evidence_of(call: RecordedCall, failed: bool) -> int | None:  # noqa: FBT001  hot path
+def evidence_of(call: RecordedCall, failed: bool) -> int | None:
     """
     Returns a mark that tells the result of *call* from others. Returns None if it has no result.
     """
@@ -147,7 +147,7 @@ def shown_by(
     """
     result, failed = call.result, outcome.error_type is not None
 
-    def shown(decided: ToolCall, failing: bool) -> Prepared:  # noqa: FBT001
+    def shown(decided: ToolCall, failing: bool) -> Prepared:
         steady = empty = 0
         values = None
         if result is not None:

@@ -73,7 +73,7 @@ class Judge:
         tally = track.tally(tool)
         now, at_ms = main.state.now_ms, call.ts_ms
         if lens.timed and at_ms is not None and at_ms <= MOST:
-            if at_ms > now:  # noqa: PLR1730  hot path
+            if at_ms > now:
                 now = at_ms
         else:
             now = self._now(track, now)
@@ -98,7 +98,7 @@ class Judge:
             tally.pointless_later += 1
         end, duration = now, call.duration_ms
         if duration is not None and lens.timed:
-            end += duration if duration < MOST else MOST  # noqa: FURB136  hot path
+            end += duration if duration < MOST else MOST
         if evidence is None:
             # A result of which nothing is known is like no other.
             evidence = -number

@@ -65,7 +65,7 @@ class Held:
     """Sessions whose first call has neither: each call is taken for a response of its own."""
 
 
-def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stable: bool) -> dict[str, str]:
+def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stable: bool) -> dict[str, str]:  # noqa: C901  a case for each guard
     """
     Returns the guards and settings of *chain* that *held* says too little for, each with the reason.
 

@@ -48,7 +48,7 @@ class Lens:
     """A guard asks what results brought beyond their evidence."""
     declared: dict[tuple[str, bool | None, bool], Plan] = field(default_factory=dict)
 
-    def plan(self, tool: str, read_only: bool | None, polling: bool) -> Plan:  # noqa: FBT001  hot path
+    def plan(self, tool: str, read_only: bool | None, polling: bool) -> Plan:
         """
         Returns the plan for *tool*, which its transcript declares to be *read_only* or *polling*.
         """
@@ -95,7 +95,7 @@ def _chain(chain: Chain, guards: list[Guard], rules: list[Rule]) -> Chain:
     )
 
 
-def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:  # noqa: FBT001
+def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:
     if isinstance(guard, TEXT_ONLY) or (isinstance(guard, TIMED) and not timed):
         return None
     if isinstance(guard, Denials) and not turned:
@@ -115,7 +115,7 @@ def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:  # noqa: FBT
     return guard
 
 
-def _seen_rule(rule: Rule, timed: bool) -> Rule:  # noqa: FBT001
+def _seen_rule(rule: Rule, timed: bool) -> Rule:
     hidden = {guard.name for guard in (TEXT_ONLY if timed else (*TEXT_ONLY, *TIMED))}
     guards = {name: dict(settings) for name, settings in rule.guards.items() if name not in hidden}
     if not timed:
@@ -126,7 +126,7 @@ def _seen_rule(rule: Rule, timed: bool) -> Rule:  # noqa: FBT001
     return replace(rule, guards=guards)
 
 
-def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:  # noqa: FBT001
+def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:
     """
     *plan* of a tool that was declared in its own run; what the policy declares stands above that.
     """

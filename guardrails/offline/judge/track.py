@@ -56,12 +56,12 @@ class Side:
         engine, state = self.engine, self.state
         if self.running:
             self.settle(now)
-        decision = engine.apply(Ask(now, call, plan, True), (state,))  # noqa: FBT003
+        decision = engine.apply(Ask(now, call, plan, True), (state,))
         if decision.pending and decision.seq is not None:
             # A person is taken to say yes: what was recorded ran.
             asked = ((decision.denials[0].code, ""),)
             engine.apply(Unpark(now, decision.seq, approved=True), (state,))
-            decision = replace(engine.apply(Ask(now, call, plan, True), (state,)), nudges=asked)  # noqa: FBT003
+            decision = replace(engine.apply(Ask(now, call, plan, True), (state,)), nudges=asked)
         if decision.envelope is not None:
             return decision
         if shown is None:

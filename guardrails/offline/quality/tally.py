@@ -30,7 +30,7 @@ class Odds:
     n: int = 0
     s: int = 0
 
-    def add(self, came: bool) -> None:  # noqa: FBT001  hot path
+    def add(self, came: bool) -> None:
         """
         One try.
         """

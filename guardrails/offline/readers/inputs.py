@@ -162,7 +162,7 @@ def _files(path: str) -> Iterator[Input]:
             # What was rotated may have been put away without the file that goes on from it.
             alone = {name for name in shown if name_before(name) not in logs} | logs
             source = Path(folder).resolve().name if len(alone) > MANY else None
-            yield from (Input(str(Path(folder, name)), True, source, name in logs) for name in sorted(alone))  # noqa: FBT003
+            yield from (Input(str(Path(folder, name)), True, source, name in logs) for name in sorted(alone))
     elif Path(path).exists():
         # A pipe or a device: read as it comes.
         yield Input(path, found=False)

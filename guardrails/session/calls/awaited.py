@@ -35,7 +35,7 @@ class AwaitedCalls(Adapted):
         """
         return self._approver is not None and await self._aasks(await self.off_loop(self._decided, which, arguments))
 
-    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
+    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:  # noqa: C901  one call, step after step
         """
         Does the same as `call`, awaited. A synchronous *execute* runs in this task. If the tool declares a timeout, or
         the session has less than ten minutes left, it runs in a thread. A generator is read where its function ran: a

@@ -123,7 +123,7 @@ class Calls(Approvals):
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 
-    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
+    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:  # noqa: C901  one call, step after step
         """
         Run `execute(tool, arguments)` if the chain lets it. The envelope says what happened.
 

@@ -45,7 +45,7 @@ class Results:
                 kept[key] = earlier
                 total += size
                 while total > most:
-                    _, oldest = kept.popitem(False)  # noqa: FBT003
+                    _, oldest = kept.popitem(False)
                     # `_size`, in place: where the cache is full, each call comes here.
                     total -= len(oldest.payload) + len(oldest.arguments) + OVERHEAD
             self._bytes = total

@@ -36,7 +36,7 @@ _running: "set[asyncio.Future[Any]]" = set()
 """What goes on although it was answered: the loop itself does not hold it."""
 
 
-class OutOfTime(TimeoutError):  # noqa: N818  its text begins as that of TimeoutError
+class OutOfTime(TimeoutError):
     """
     The error that answers a tool which takes longer than it may.
     """

@@ -124,7 +124,7 @@ class RedisStore(Rows):
                     pauses += 1
                     self._failed(wire, error, until, pauses, unsure=change.sent)
             change.keep(self._live)
-            return result  # noqa: TRY300
+            return result
         except Exception:
             raise
         except BaseException:

@@ -18,13 +18,13 @@ _EVICTING: Final = "allkeys-"
 _FOREIGN: Final = "does not answer as a server of Redis: see its host and port"
 
 
-class Cut(Exception):  # noqa: N818
+class Cut(Exception):
     """
     The connection could not be made, was lost, or gave no answer in time. The command may have been done or not.
     """
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """
     The server answered with an error, and did nothing. *code* is its first word.
     """
@@ -34,7 +34,7 @@ class Refused(Exception):  # noqa: N818
         self.code = said.partition(" ")[0]
 
 
-class Unfit(Exception):  # noqa: N818
+class Unfit(Exception):
     """
     A fault of the server, or of its content, that forbids its use as a store. The message says how to mend it.
     """

@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 
 def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
 @pytest.mark.parametrize("items", [[USER, CALLS, RESULT], ITEMS], ids=["chat", "responses"])
@@ -313,7 +313,7 @@ with Conversations(sys.argv[1], timeout=30) as kept:
 
 @pytest.mark.system
 def test_b4_two_processes_write_two_conversations_into_one_file(path: Path) -> None:
-    writers = [subprocess.Popen([sys.executable, "-c", PARALLEL, str(path), name]) for name in ("a", "b")]  # noqa: S603
+    writers = [subprocess.Popen([sys.executable, "-c", PARALLEL, str(path), name]) for name in ("a", "b")]
     assert [writer.wait(60) for writer in writers] == [0, 0]
     with Conversations(path) as kept:
         for name in ("a", "b"):

@@ -76,7 +76,7 @@ def test_on_a_terminal_no_color_means_no_escape_sequence(words: tuple[str, ...],
 
     ours, theirs = pty.openpty()
     environment = {**os.environ, "NO_COLOR": color, "TERM": "xterm", "COLUMNS": "80"}
-    with subprocess.Popen(  # noqa: S603
+    with subprocess.Popen(
         [sys.executable, "-m", "guardrails", *words], stdout=theirs, stderr=theirs, env=environment
     ) as started:
         os.close(theirs)

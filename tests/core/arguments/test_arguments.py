@@ -366,4 +366,4 @@ assert not {"pydantic", "jsonschema_rs", "typing_extensions", "difflib"} & set(s
 arguments_of({"type": "object"}).check({})
 assert "jsonschema_rs" in sys.modules and "pydantic" not in sys.modules
 """
-    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)  # noqa: S603  # our own text
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)  # our own text

@@ -27,7 +27,7 @@ NO_MODEL = str(Path(__file__).with_name("there-is-none.json"))
 """Not there, so the shipped beliefs are asked."""
 
 
-class Busy(Exception):  # noqa: N818
+class Busy(Exception):
     status_code = 429
 
     def __init__(self, after: int | None = None) -> None:

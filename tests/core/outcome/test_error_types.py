@@ -258,7 +258,7 @@ def test_a_long_chain_is_not_followed_for_ever() -> None:
     assert diagnosis_of(exc)[0] == "other"
 
 
-class Hostile(Exception):  # noqa: N818
+class Hostile(Exception):
     """
     Fails at every attribute.
     """
@@ -272,7 +272,7 @@ class Hostile(Exception):  # noqa: N818
     __repr__ = __str__
 
 
-class Lying(Exception):  # noqa: N818
+class Lying(Exception):
     """
     Has every attribute, of every kind.
     """

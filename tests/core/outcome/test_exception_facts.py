@@ -7,7 +7,7 @@ import subprocess
 from guardrails.core.outcome.exception_facts import LINKS, TEXT_CHARS, attribute, chain, headers_of, text_of
 
 
-class Mute(Exception):  # noqa: N818
+class Mute(Exception):
     def __str__(self) -> str:
         raise RuntimeError
 

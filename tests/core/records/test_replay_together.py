@@ -226,8 +226,7 @@ with SqliteStore(sys.argv[1], timeout=60) as store:
 def test_what_processes_with_a_file_each_did_is_decided_again_from_all_files(tmp_path: Any) -> None:
     arguments = [str(tmp_path / "state.db"), str(tmp_path / "calls-")]
     processes = [
-        subprocess.Popen([sys.executable, "-c", WORKER, arguments[0], str(number), arguments[1]])  # noqa: S603
-        for number in range(4)
+        subprocess.Popen([sys.executable, "-c", WORKER, arguments[0], str(number), arguments[1]]) for number in range(4)
     ]
     assert [process.wait(60) for process in processes] == [0, 0, 0, 0]
     records = [record for file in sorted(tmp_path.glob("calls-*")) for record in read(file)]

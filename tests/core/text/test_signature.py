@@ -285,7 +285,7 @@ def test_signatures_are_the_same_in_every_process() -> None:
         "print(digest.hex(), near('tool', encoded), encoded.decode())"
     )
     seen = {
-        subprocess.run(  # noqa: S603 - our own words
+        subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])},
             capture_output=True,

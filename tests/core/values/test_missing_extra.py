@@ -101,7 +101,7 @@ def without(package: str, code: str) -> str:
         f"for name in [name for name in sys.modules if name.split('.')[0] == {package!r}]:\n    del sys.modules[name]\n"
         f"sys.meta_path.insert(0, Hidden({package!r}))\n"
     )
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", hide + code], capture_output=True, text=True, check=False, cwd=PACKAGE.parent
     )
     assert done.returncode == 0, done.stderr

@@ -68,9 +68,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
         "from pathlib import Path; from guardrails.hooks.install.files import write\n"
         f"write(Path({str(path)!r}), 'x' * 100_000, was='{{}}')"
     )
-    ran = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
-    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
     assert "OSError" in ran.stderr
     assert path.read_text() == "{}"
     assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
@@ -89,7 +87,7 @@ def test_a_process_that_is_killed_leaves_the_old_or_the_new_file(tmp_path: Path)
         "while True:\n write(path, new, was=old); write(path, old, was=new)"
     )
     for n in range(5):
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as process:  # noqa: S603
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as process:
             assert process.stdout is not None
             process.stdout.readline()
             for _ in range(n * 50):

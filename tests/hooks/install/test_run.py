@@ -171,7 +171,7 @@ def test_a_wrong_use_is_2_and_changes_nothing(argv: list[str], home: Path) -> No
 def test_an_interpreter_that_does_not_find_the_library_by_itself_is_refused(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
     python = str(next(path for path in (tmp_path / "bare").glob("*/python*") if path.is_file()))
     assert main(["install", "claude"], python=python) == 2
     assert "does not find guardrails" in capsys.readouterr().err
@@ -261,7 +261,7 @@ def test_the_sum_by_which_codex_trusts_is_the_one_that_codex_computes() -> None:
 def test_the_door_leads_to_the_commands(home: Path) -> None:
     def run(*argv: str) -> "subprocess.CompletedProcess[str]":
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        return subprocess.run(  # noqa: S603
+        return subprocess.run(
             [sys.executable, "-m", "guardrails", "hook", *argv], capture_output=True, text=True, check=False, env=env
         )
 

@@ -27,7 +27,7 @@ class Page:
         program = program.replace('"openai/gpt-5-mini"', "model").replace(
             'return "nothing', 'ran.append(query); return "nothing'
         )
-        exec(compile(program, "crewai.md", "exec"), {"model": model, "ran": ran})  # noqa: S102
+        exec(compile(program, "crewai.md", "exec"), {"model": model, "ran": ran})
         # What the host prints of its own stands in frames.
         lines = [line for line in capsys.readouterr().out.splitlines() if line and line[0] not in "╭│╰"]
         assert lines == printed.splitlines()

@@ -127,7 +127,5 @@ class Later:
         assert cap.session("t").progress["calls_used"] == 1
         (tmp_path / "history.json").write_bytes(ModelMessagesTypeAdapter.dump_json(waits.all_messages()))
         command = [sys.executable, "-c", RESUMED, str(tmp_path / "state.db"), str(tmp_path / "history.json")]
-        ran = subprocess.run(  # noqa: S603
-            command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[3]
-        )
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[3])
         assert ran.stdout.split() == ["Done.", "1", "0"]

@@ -30,6 +30,6 @@ class Page:
         )
         names: dict[str, Any] = {"model": scripted.model, "ran": ran}
         with looped():
-            exec(compile(program, "pydantic-ai.md", "exec"), names)  # noqa: S102
+            exec(compile(program, "pydantic-ai.md", "exec"), names)
         assert capsys.readouterr().out == printed
         assert f"| behind `default` | {len(ran)} times | {len(scripted.asked)} |" in PAGE

@@ -179,6 +179,6 @@ def test_a_process_has_telemetry_if_its_program_has_set_a_provider() -> None:
 
 
 def _ran(script: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(  # noqa: S603
+    return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False, timeout=120
     )

@@ -93,7 +93,7 @@ def test_one_trace_goes_through_the_loop_the_proxy_and_the_hook(tmp_path: Path, 
         (tmp_path / "own.py").write_text(f"HOOK = {hook!r}\n{OWN_TOOL}")
         said = ["--model", "gpt-5.5", "--mcp", str(tmp_path / "mcp.json"), "--tools", str(tmp_path / "own.py")]
         said += ["--records", str(records["run"]), "--workspace", str(tmp_path), "--sandbox", "none"]
-        ran = subprocess.run(  # noqa: S603
+        ran = subprocess.run(
             [*traced, "run", "the task", *said],
             env={**environment, "OPENAI_BASE_URL": server.base_url},
             capture_output=True,
@@ -146,7 +146,7 @@ def test_the_hooks_before_and_after_a_call_make_one_span(tmp_path: Path, environ
     trace_id, span_id = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     with Collector() as collector:
         for said in ({"hook_event_name": "PreToolUse"}, {"hook_event_name": "PostToolUse", "tool_response": {"ok": 1}}):
-            ran = subprocess.run(  # noqa: S603
+            ran = subprocess.run(
                 [sys.executable, TRACED, collector.url, "hook"],
                 input=json.dumps({**event, **said}),
                 env={**environment, "TRACEPARENT": f"00-{trace_id}-{span_id}-01"},

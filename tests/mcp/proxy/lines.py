@@ -34,7 +34,7 @@ class Lines:
     """
 
     def __init__(self, *command: str, **environment: str) -> None:
-        self.process = subprocess.Popen(  # noqa: S603  a test's own command
+        self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

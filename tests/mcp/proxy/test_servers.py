@@ -29,9 +29,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        (*PROXY, *argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    return subprocess.run((*PROXY, *argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.system

@@ -39,7 +39,7 @@ class Process:
         environment: dict[str, str] | None = None,
         whole: tuple[str, ...] | None = None,
     ) -> None:
-        self.popen = subprocess.Popen(  # noqa: S603
+        self.popen = subprocess.Popen(
             whole or (*PROXY, *options, *(("--", *command) if command else ())),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -231,9 +231,7 @@ def test_a_signal_is_passed_on(start: Start, number: signal.Signals) -> None:
     ],
 )
 def test_a_wrong_command_line_is_told(argv: tuple[str, ...], code: int, said: str) -> None:
-    done = subprocess.run(  # noqa: S603
-        (*PROXY, *argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run((*PROXY, *argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert done.returncode == code
     assert said in done.stderr
     assert ("Usage" in done.stdout) is (code == 0)
@@ -249,7 +247,7 @@ def test_a_wrong_command_line_is_told(argv: tuple[str, ...], code: int, said: st
 def test_under_a_policy_that_is_wrong_no_server_is_started(tmp_path: Path, policy: str, said: str) -> None:
     path, started = tmp_path / "policy.yaml", tmp_path / "started"
     path.write_text(policy)
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         (*PROXY, "--policy", str(path), "--", "touch", str(started)), capture_output=True, text=True, check=False
     )
     assert done.returncode == 2

@@ -14,7 +14,7 @@ DAY_S = 86_400
 START_S = 1_800_000_000.0 - 1_800_000_000.0 % DAY_S
 
 
-class Busy(Exception):  # noqa: N818
+class Busy(Exception):
     status_code = 429
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class World:
         return {"ok": 1}
 
 
-class Broken(Exception):  # noqa: N818
+class Broken(Exception):
     status_code = 500
 
 

@@ -428,7 +428,7 @@ def test_a_run_that_was_killed_changes_nothing_and_is_resumed(
 ) -> None:
     lines = many()
     path = write(tmp_path / "calls.jsonl", lines)
-    killed = subprocess.run(  # noqa: S603
+    killed = subprocess.run(
         [sys.executable, "-c", KILLED, path, folder], check=False, env={**os.environ, "PYTHONPATH": "."}
     )
     assert killed.returncode == -9

@@ -80,9 +80,7 @@ print([name for name in ("sklearn", "scipy", "numpy", "duckdb", "pyarrow", "guar
 def test_serving_a_model_brings_nothing_that_training_needs(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text(f"version: 1\nretryable: {{model: {model}}}\n")
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", SERVES, str(file)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", SERVES, str(file)], capture_output=True, text=True, check=False)
     assert done.stdout.split("\n") == ["True", "[]", ""], done.stderr
 
 
@@ -194,7 +192,7 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_another_goes_on(
     path.write_bytes(b"the old model")
     code = "import sys; from pathlib import Path; from guardrails.offline.learning.train import train; train([sys.argv[1]], Path(sys.argv[2]))"
     for wait in (0.3, 0.6, 0.9, 1.2):
-        process = subprocess.Popen([sys.executable, "-c", code, str(log), str(path)])  # noqa: S603
+        process = subprocess.Popen([sys.executable, "-c", code, str(log), str(path)])
         time.sleep(wait)
         process.send_signal(signal.SIGKILL)
         process.wait()

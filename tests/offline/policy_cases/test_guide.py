@@ -44,7 +44,7 @@ def test_the_mistakes_are_what_a_person_sees() -> None:
 
 
 def test_the_python_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(blocks("python")[0], "policy-tests.md", "exec"), {})  # noqa: S102
+    exec(compile(blocks("python")[0], "policy-tests.md", "exec"), {})
     first, second, third = capsys.readouterr().out.splitlines()
     assert (first, second) == ("passed", "passed")
     assert third.startswith("team.cases.yaml:26: the 40th call is the last: call `search`: expected deny ")

@@ -131,7 +131,7 @@ print(session.progress["calls_used"], session.cost_usd, session.progress["cost_l
 def test_another_process_says_what_became_of_it(then: str, said: list[str], tmp_path: Path) -> None:
     def process(what: str) -> list[str]:
         command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db"), what]
-        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)  # noqa: S603
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
         return ran.stdout.splitlines()
 
     assert process("decide") == ["True", "1 0.0 0.75"]
@@ -438,7 +438,7 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
     assert all(one.same for one in replay_together(made.chain, sink.records, scopes=made.scopes))
 
 
-class Interrupt(Exception):  # noqa: N818  as hosts name theirs
+class Interrupt(Exception):
     pass
 
 

@@ -28,7 +28,7 @@ from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 
 
-class Interrupt(Exception):  # noqa: N818  so hosts name theirs
+class Interrupt(Exception):
     pass
 
 
@@ -250,7 +250,7 @@ except Interrupt:
 def test_another_process_takes_it_up_an_hour_later(tmp_path: Path, clock: Any) -> None:
     def process(how: str) -> str:
         command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db"), str(clock.now), how]
-        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)  # noqa: S603
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
         return ran.stdout.strip()
 
     assert process("interrupt") == "interrupted"

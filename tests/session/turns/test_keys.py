@@ -162,7 +162,7 @@ print(session.cost_usd)
 def test_another_process_charges_it_no_second_time(tmp_path: Path) -> None:
     for _ in range(2):
         command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db")]
-        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)  # noqa: S603
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
         assert ran.stdout.strip() == "0.01"
 
 

@@ -23,7 +23,7 @@ def piped(*words: str, cwd: Path, env: dict[str, str] | None = None) -> tuple[in
     """
     The exit code and the errors of a command whose reader takes one byte and leaves.
     """
-    started = subprocess.Popen(  # noqa: S603
+    started = subprocess.Popen(
         [*GUARDRAILS, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -73,7 +73,7 @@ def test_a_reader_that_leaves_changes_no_exit_code_and_is_told_nothing(
     words: tuple[str, ...], code: int | None, folder: Path
 ) -> None:
     if code is None:
-        code = subprocess.run([*GUARDRAILS, *words], cwd=folder, capture_output=True, check=False).returncode  # noqa: S603
+        code = subprocess.run([*GUARDRAILS, *words], cwd=folder, capture_output=True, check=False).returncode
     ended, said = piped(*words, cwd=folder)
     assert (ended, said) == (code, b"")
 
@@ -95,7 +95,7 @@ def test_a_reader_that_leaves_changes_no_exit_code_and_is_told_nothing(
 )
 def test_a_full_disk_is_told_in_one_line(words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run([*GUARDRAILS, *words], stdout=full, stderr=subprocess.PIPE, check=False)  # noqa: S603
+        done = subprocess.run([*GUARDRAILS, *words], stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert done.stderr.decode() == "cannot go on: No space left on device\n"
 

@@ -178,7 +178,7 @@ def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missin
     )
     before = sorted(tmp_path.rglob("*"))
     root = str(Path(__file__).parents[3])
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,

@@ -21,5 +21,5 @@ def test_the_three_commands_of_the_page_do_what_it_says(cli: Client) -> None:
     assert (ran.answer, cli.runs("tests.sh")) == (ANSWER, 2)
     assert f"This exact {cli.shell_tool} call was already made" in cli.model.asked[-1].results[2]
     command = [sys.executable, "-I", "-m", *report]
-    told = subprocess.run(command, env=cli.environment(), capture_output=True, text=True, check=True)  # noqa: S603
+    told = subprocess.run(command, env=cli.environment(), capture_output=True, text=True, check=True)
     assert "4 recorded calls of 1 session" in told.stdout

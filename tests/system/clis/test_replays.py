@@ -30,7 +30,7 @@ def test_its_own_transcript_replays_as_the_hook_decided(cli: Client) -> None:
         "--decisions",
         str(decided),
     ]
-    subprocess.run(command, check=True, capture_output=True, env=cli.environment())  # noqa: S603
+    subprocess.run(command, check=True, capture_output=True, env=cli.environment())
     replayed = [json.loads(line)["code"] for line in decided.read_text().splitlines()]
     calls = [record for record in cli.recorded() if record["event"] == "call"]
     hooked = [next(iter(call["observed"]), None) for call in calls]

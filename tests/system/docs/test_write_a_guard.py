@@ -21,7 +21,7 @@ SAVED = re.compile(r"Save this as\s+`([^`]+)`")
 
 
 def run(folder: Path, *command: str) -> str:
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -106,7 +106,7 @@ class World:
             "tests.system.faults.worker",
             json.dumps({**told, "process": number, "name": name}),
         ]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)  # noqa: S603
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
         reader = threading.Thread(target=self._read, args=(process,))
         reader.start()
         self._readers.append(reader)

@@ -62,7 +62,7 @@ def node(package: str, entry: str = "dist/index.js") -> tuple[str, ...]:
 
 
 def test_tools_of_published_servers_run_behind_a_policy(tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)  # noqa: S603, S607
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "note.txt").write_text("a note")
     commands = {
         "time": (str(BIN / "mcp-server-time"), "--local-timezone", "UTC"),
@@ -106,7 +106,7 @@ def test_a14_a_client_that_validates_takes_what_an_authors_tools_answer(tmp_path
     (tmp_path / "client.mjs").write_text(CLIENT)
     (tmp_path / "hotels.py").write_text(HOTELS)
     command = ["node", "client.mjs", sys.executable, "hotels.py"]
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True, env=dict(os.environ)
     )
     read = json.loads(done.stdout)

@@ -63,7 +63,7 @@ class Built:
 
 def ran(*command: str | Path, cwd: Path | None = None, code: int = 0) -> str:
     bare = {key: value for key, value in os.environ.items() if key not in {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"}}
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, check=False, cwd=cwd, env=bare
     )
     assert done.returncode == code, done.stdout + done.stderr
@@ -74,12 +74,12 @@ def environment(folder: Path, *packages: str | Path) -> Path:
     """
     The interpreter of a new environment with *packages*; skips if they cannot be installed, as without a network.
     """
-    made = subprocess.run([sys.executable, "-m", "venv", folder], capture_output=True, text=True, check=False)  # noqa: S603
+    made = subprocess.run([sys.executable, "-m", "venv", folder], capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"no environment can be made here: {made.stdout}{made.stderr}")
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     install = [str(part) for part in (python, "-m", "pip", "install", "--quiet", *packages)]
-    done = subprocess.run(install, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:
         assert "No matching distribution" in done.stderr or "connection" in done.stderr.lower(), done.stderr
         pytest.skip(f"{packages} cannot be installed here: {done.stderr.strip().splitlines()[-1]}")

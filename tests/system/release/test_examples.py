@@ -57,7 +57,7 @@ sys.meta_path.insert(0, Hidden())
 def test_a_program_whose_extra_is_not_installed_says_how_to_get_it(name: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(HIDING)
     found = os.pathsep.join((str(tmp_path), str(FOLDER.parent)))
-    done = subprocess.run(  # noqa: S603
+    done = subprocess.run(
         [sys.executable, str(FOLDER / f"{name}.py")],
         capture_output=True,
         text=True,

@@ -104,7 +104,7 @@ def test_the_python_of_the_page_runs_where_its_commands_have_run(
     run("guardrails report records --suggest -o overrides.yaml")
     names: dict[str, Any] = {}
     for program in programs:
-        exec(compile(program, "rollout.md", "exec"), names)  # noqa: S102
+        exec(compile(program, "rollout.md", "exec"), names)
     assert names["session"].call("stock", {}, lambda *_: "none").ok
     names["session"].close()
     assert (names["session"].policy.name, names["policy"].name) == ("observe", "overrides.yaml")

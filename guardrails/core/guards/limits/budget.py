@@ -214,7 +214,7 @@ class Budget(Guard):
         cost: int | None,
         tokens: int,
         model: str | None,
-        untold: bool,  # noqa: FBT001
+        untold: bool,
     ) -> dict[str, int]:
         if cost is not None or model is None or not self.closes or blown_by(state) is not None:
             return {}

@@ -68,7 +68,7 @@ def outgrown(limit: int, used: int, left: int) -> Denial:
     )
 
 
-def unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
+def unpriced(limit: str, model: str, untold: bool) -> Denial:
     """
     Returns the refusal after a response of *model* had no price; if *untold*, it did not tell its usage.
     """

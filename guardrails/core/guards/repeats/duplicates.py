@@ -127,7 +127,7 @@ def _may_retry(last: Entry, now_ms: int) -> bool:
     return last.retries_left > 0 or last.due(now_ms)
 
 
-def _again(tool: str, code: str, last: Entry, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
+def _again(tool: str, code: str, last: Entry, old: bool = False) -> Denial:
     return still_failing(_repeat(tool, code), tool) if last.error_type in TRANSIENT else _repeat(tool, code, old)
 
 
@@ -155,7 +155,7 @@ def in_flight(call: ToolCall) -> Denial:
 
 
 @lru_cache(maxsize=256)
-def _repeat(tool: str, code: str, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
+def _repeat(tool: str, code: str, old: bool = False) -> Denial:
     # Most denials are this one; making it anew would be a tenth of what a refused call costs.
     message = (
         f"This exact {tool} call was already made earlier in this conversation. "

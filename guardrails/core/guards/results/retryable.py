@@ -236,7 +236,7 @@ class Retryable(Guard):
         self,
         envelope: Envelope,
         kind: ErrorType,
-        prior: bool | None,  # noqa: FBT001
+        prior: bool | None,
         facts: Facts,
         state: SessionState,
         *,

@@ -75,7 +75,7 @@ def _shows(stages: Sequence[Words], depth: int) -> bool:
     return Kind.LOOKS in kinds and Kind.ACTS not in kinds
 
 
-def _kind(words: Words, depth: int) -> Kind | None:
+def _kind(words: Words, depth: int) -> Kind | None:  # noqa: C901  a case for each program
     """
     Returns LOOKS or ACTS, or None if neither is known.
     """
@@ -160,7 +160,7 @@ def _named_for_waiting(name: str) -> bool:
     return not tokens.isdisjoint(_OWN_NAME) and tokens.isdisjoint(_TESTS)
 
 
-def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
+def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:  # noqa: C901  a case for each verb
     """
     Returns the kind by the verb of a command, which stands behind options and nouns; *lists*: `get` and the like are
     believed.

@@ -30,7 +30,7 @@ class Child:
         self, command: tuple[str, ...], added: tuple[tuple[str, str], ...] = (), folder: str | None = None
     ) -> None:
         # Its own session: what a terminal sends to all of a group reaches it by us, once.
-        self._process = subprocess.Popen(  # noqa: S603  the user's own command
+        self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -114,7 +114,7 @@ def _batches(duck: Duck, group: Group, apart: Path, batches: int) -> list[tuple[
         _view_rows(duck, group)
         duck.write(f"SELECT *, 0 AS bad, hash(session) % {batches} AS bucket FROM fresh_rows", apart, "bucket")  # noqa: S608
     folders = sorted(apart.glob("bucket=*"), key=lambda folder: int(folder.name.partition("=")[2]))
-    return [(Group(tuple(str(file) for file in sorted(folder.glob("*.parquet"))), True), EACH) for folder in folders]  # noqa: FBT003
+    return [(Group(tuple(str(file) for file in sorted(folder.glob("*.parquet"))), True), EACH) for folder in folders]
 
 
 def _count_batch(

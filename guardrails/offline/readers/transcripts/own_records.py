@@ -45,7 +45,7 @@ class OwnRecords:
             for value in leading_values(head)[:20]
         )
 
-    def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
+    def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:  # noqa: C901  a case for each kind of line
         loads = orjson.loads
         sessions: Recent[tuple[str, str], _Session] = Recent()
         waiting = Waiting()

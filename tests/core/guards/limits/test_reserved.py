@@ -359,7 +359,7 @@ print(sum(session.request(tokens=300).allowed for _ in range(5)))
 
 def processes(program: str, *arguments: list[str]) -> list[str]:
     started = [
-        subprocess.Popen(  # noqa: S603
+        subprocess.Popen(
             [sys.executable, "-c", program, *each], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for each in arguments

@@ -11,7 +11,7 @@ from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table
 
 
-class Busy(Exception):  # noqa: N818
+class Busy(Exception):
     status_code = 429
 
     def __init__(self, text: str = "too many requests", **headers: str) -> None:

@@ -184,7 +184,7 @@ def test_a_fixture_of_records_is_read_from_its_file(files: Any) -> None:
 def test_a_suspended_call_has_the_result_of_its_end_and_a_released_one_none(
     read: Any, tmp_path: Path, clock: Any
 ) -> None:
-    class Interrupt(Exception):  # noqa: N818
+    class Interrupt(Exception):
         pass
 
     def interrupted(*_: Any) -> None:

@@ -159,7 +159,7 @@ class Client:
         """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             # To files: what outlives the CLI may keep a pipe open.
-            process = subprocess.Popen(  # noqa: S603
+            process = subprocess.Popen(
                 self.command(prompt, resume),
                 cwd=self.work,
                 env=self.environment(),
@@ -210,7 +210,7 @@ class Client:
             policy = str(file)
         own = ["--policy", policy, "--store", str(self.store), "--records", str(self.records)]
         install = [sys.executable, "-I", "-m", "guardrails", "hook", "install", self.name, *own, *options]
-        done = subprocess.run(install, env=self.environment(), capture_output=True, text=True, check=False)  # noqa: S603
+        done = subprocess.run(install, env=self.environment(), capture_output=True, text=True, check=False)
         assert not done.returncode, done.stderr
 
     @property

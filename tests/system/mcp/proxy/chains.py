@@ -33,7 +33,7 @@ def listening(*command: str, port: int, log: Path) -> Iterator[str]:
     """
     with log.open("wb") as out:
         env = {**os.environ, **ENVIRONMENT}
-        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)  # noqa: S603
+        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         try:
             end = time.monotonic() + 30
             while True:

@@ -115,7 +115,7 @@ def greet(params: Any) -> types.CallToolResult | types.InputRequiredResult:
     return types.CallToolResult(content=[text(f"{answers['sure'].action}: {params.request_state}")])
 
 
-async def told(name: str, arguments: dict[str, Any], ctx: Any, session: Any) -> str:
+async def told(name: str, arguments: dict[str, Any], ctx: Any, session: Any) -> str:  # noqa: C901  a case for each tool
     """
     What a tool says that talks with the client first.
     """

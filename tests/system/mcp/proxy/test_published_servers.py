@@ -45,7 +45,7 @@ SERVERS: dict[str, tuple[Start, str, Callable[[Path], dict[str, Any]]]] = {
 
 
 def guarded(name: str, folder: Path) -> Lines:
-    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)  # noqa: S603, S607
+    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
     given = {"policy": "default", "store": folder.parent / "s.db", "records": folder.parent / "records.jsonl"}
     return Lines(*tap(*SERVERS[name][0](folder), **given), MEMORY_FILE_PATH=str(folder.parent / "memory.jsonl"))
 
