@@ -130,8 +130,9 @@ def test_a_browser_draws_every_page_within_its_width_and_takes_no_word_for_marku
     measure = "document.body.dataset.fits = document.documentElement.scrollWidth <= innerWidth"
     for at, (command, data) in enumerate(DATA):
         text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page(command, data))
-        (tmp_path / str(at)).mkdir()
-        drawn = in_browser(text.replace("</body>", f"<script>{measure}</script></body>"), tmp_path / str(at), width)
+        folder = tmp_path / f"{width}-{at}"
+        folder.mkdir()
+        drawn = in_browser(text.replace("</body>", f"<script>{measure}</script></body>"), folder, width)
         assert 'data-fits="true"' in drawn
         assert "<h1>" in drawn
         assert "<img" not in drawn
