@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.values.errors import GuardrailsError, ResponseFailed, needs
+from guardrails.core.values.errors import ResponseFailed, needs
 from guardrails.integrations.openai.heard import NO_STREAM, SHOWN_BYTES, in_one_line
 from guardrails.session.turns.prices import public
 
@@ -22,16 +22,18 @@ _REASON_BYTES: Final = 500
 
 
 @contextmanager
-def client_of(base_url: str | None) -> Iterator["OpenAI"]:
+def client_of(base_url: str | None, who: str = "`guardrails run`") -> Iterator["OpenAI"]:
     """
-    A client of the endpoint *base_url* (None: OpenAI's), with the key that OPENAI_API_KEY holds.
+    A client of the endpoint *base_url* (None: OpenAI's) for *who*, with the key that OPENAI_API_KEY holds.
 
     Raises MissingExtra if openai is not installed, AgentError if a key is needed, or the endpoint fails while the client is in use.
     """
-    openai = imported("`guardrails run`")
-    key = key_for(base_url, AgentError, "`--base-url`")
+    openai = imported(who)
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
+        raise AgentError("set OPENAI_API_KEY, or name an endpoint that needs no key with `--base-url`")
     try:
-        with made(openai, AgentError, base_url=base_url, api_key=key or "-") as client:
+        with _made(openai, base_url=base_url, api_key=key or "-") as client:
             yield client
     except openai.APIConnectionError as error:
         cause = error.__cause__ or error
@@ -62,9 +64,9 @@ def imported(who: str) -> Any:
     return openai
 
 
-def made(openai: Any, failure: type[GuardrailsError], **settings: Any) -> "OpenAI":
+def _made(openai: Any, **settings: Any) -> "OpenAI":
     """
-    A client of *openai*. Raises *failure* if the environment does not let it be made: certificates that cannot be read, a
+    A client of *openai*. Raises AgentError if the environment does not let it be made: certificates that cannot be read, a
     proxy that is none.
     """
     try:
@@ -78,16 +80,5 @@ def made(openai: Any, failure: type[GuardrailsError], **settings: Any) -> "OpenA
             said = (
                 f"SSL_CERT_FILE names `{file}`, which cannot be read: {said}; unset it, or name a file of certificates"
             )
-        raise failure(f"the openai client cannot be made: {said}") from error
+        raise AgentError(f"the openai client cannot be made: {said}") from error
     return client
-
-
-def key_for(base_url: str | None, failure: type[GuardrailsError], option: str) -> str | None:
-    """
-    Returns the value of OPENAI_API_KEY. Raises *failure* if it holds nothing and the endpoint is OpenAI's; *option*
-    names another.
-    """
-    key = os.environ.get("OPENAI_API_KEY")
-    if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
-        raise failure(f"set OPENAI_API_KEY, or name an endpoint that needs no key with {option}")
-    return key

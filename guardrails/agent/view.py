@@ -4,7 +4,6 @@ the answer.
 """
 
 import json
-import shutil
 import sys
 
 from collections.abc import Callable
@@ -15,27 +14,23 @@ from typing import Any, Final, TextIO
 from guardrails.core.engine.decision import Decision
 from guardrails.session.approval import ParkedCall
 
-from .words import Words
 
-
-_CLEAR: Final = "\r\x1b[K"
 _SHOWN: Final = 100
 """Characters of arguments, texts and messages in a line."""
 
 
 class View:
     """
-    Lines as things happen; on a terminal there is a line below them that says what is used and left.
+    Lines as things happen, on *stream*, with what is used and left after each turn.
 
-    The model's text is shown as it comes: on *words*, a terminal, else on the *stream* if there is one. Each event goes
-    to *events* as an object for JSON. A stderr that is gone stops nothing.
+    The model's text is shown as it comes on *words*, a terminal, if that is given. Each event goes to *events* as an
+    object for JSON. A stderr that is gone stops nothing.
     """
 
     def __init__(
         self,
         stream: TextIO | None = None,
         *,
-        live: bool | None = None,
         quiet: bool = False,
         answers: TextIO | None = None,
         words: TextIO | None = None,
@@ -44,10 +39,10 @@ class View:
         self._stream = sys.stderr if stream is None else stream
         self._answers = sys.stdin if answers is None else answers
         self._asking = Lock()
-        self._live = (self._stream.isatty() if live is None else live) and not quiet
         self._quiet = quiet
-        self._on_answer = words is not None and not quiet
-        self._words = Words(words if self._on_answer else self._stream if self._live else None)
+        self._words = None if quiet else words
+        self._said = ""
+        """The text shown since the latest line."""
         self._events = events
         self._begun = False
         self.denied = 0
@@ -58,27 +53,42 @@ class View:
 
     def say(self, line: str) -> None:
         """
-        One line that stays.
+        One line.
         """
-        self._words.end()
-        self._write(f"{_CLEAR if self._live else ''}{_clean(line)}\n")
-        self._draw()
+        self.end()
+        self._write(f"{_clean(line)}\n")
 
     def text(self, piece: str) -> None:
         """
-        The model says *piece*.
+        The model says *piece*, which goes on where the last one ended.
         """
         self._event("text", text=piece)
-        if self._words.shown:
-            if self._live and not self._quiet:
-                self._write(_CLEAR if self._words.fresh else "")
-            self._words.add(piece)
+        if self._words is not None and piece:
+            self._said += piece
+            self._show("".join(char if char.isprintable() or char in "\n\t" else "?" for char in piece))
 
     def showed(self, answer: str) -> bool:
         """
         Returns whether *answer* stands where answers go, since it was shown as it came.
         """
-        return self._on_answer and self._words.showed(answer)
+        return self._words is not None and bool(answer.strip()) and self._said.strip() == answer.strip()
+
+    def end(self) -> None:
+        """
+        End the line of the model's text.
+        """
+        if self._said and not self._said.endswith("\n"):
+            self._show("\n")
+        self._said = ""
+
+    def _show(self, text: str) -> None:
+        try:
+            if self._words is not None:
+                self._words.write(text)
+                self._words.flush()
+        except (OSError, ValueError):
+            # Whoever prints the answer finds out that it was not shown.
+            self._words = None
 
     def decided(self, decision: Decision) -> None:
         """
@@ -110,7 +120,7 @@ class View:
                 self.say("   it waits: nobody can be asked here; `--resume` at a terminal asks")
                 return None
             _forget_typed(self._answers)
-            self._write(f"{_CLEAR}   Run it, once? y, n, or why not: ")
+            self._write("   Run it, once? y, n, or why not: ")
             said = self._answers.readline()
         if not said:
             return None
@@ -132,29 +142,14 @@ class View:
             self.iterations += not self._begun
             self._begun = True
             said = str(item.get("content") or "")
-            shown = self._words.showed(said)
-            if not self._live:
-                self.say(f"   [{self._used()}]")
+            shown = self.showed(said)
+            self.say(f"   [{self._used()}]")
             if said and not shown:
                 self.say(f"   {_short(said, 2 * _SHOWN)}")
-
-    def end(self) -> None:
-        """
-        Take the status line away.
-        """
-        self._words.end()
-        if self._live:
-            self._write(_CLEAR)
-            self._live = False
 
     def _event(self, event: str, **told: Any) -> None:
         if self._events is not None:
             self._events({"event": event, **told})
-
-    def _draw(self) -> None:
-        if self._live:
-            width = shutil.get_terminal_size().columns - 1
-            self._write(f"{_CLEAR}{_clean(self._used())[:width]}")
 
     def _used(self) -> str:
         try:

@@ -8,7 +8,6 @@ import os
 import sys
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,9 +18,9 @@ from guardrails.session.approval import ParkedCall
 from tests.tables import table
 
 
-def view(*, live: bool) -> tuple[View, io.StringIO]:
+def view() -> tuple[View, io.StringIO]:
     stream = io.StringIO()
-    made = View(stream, live=live)
+    made = View(stream)
     made.status = lambda: "3 calls"
     return made, stream
 
@@ -61,16 +60,8 @@ def test_responses_of_unknown_price_are_never_shown_as_free() -> None:
     assert status_line({}, 0.0, 2, 0) == "0 calls, $0.0000, 2 responses of unknown price, 0 denied"
 
 
-def test_on_a_terminal_the_status_stays_below_the_lines() -> None:
-    shown, stream = view(live=True)
-    shown.say("one")
-    shown.say("two")
-    shown.end()
-    assert stream.getvalue() == "\r\x1b[Kone\n\r\x1b[K3 calls\r\x1b[Ktwo\n\r\x1b[K3 calls\r\x1b[K"
-
-
-def test_elsewhere_there_are_plain_lines_and_the_status_once_a_turn() -> None:
-    shown, stream = view(live=False)
+def test_there_are_plain_lines_and_the_status_once_a_turn() -> None:
+    shown, stream = view()
     shown.kept({"role": "assistant", "content": "let me see", "tool_calls": [{}]})
     shown.kept(result(status="success", result=1))
     shown.kept({"role": "assistant", "content": "the answer"})
@@ -91,13 +82,13 @@ def test_elsewhere_there_are_plain_lines_and_the_status_once_a_turn() -> None:
     ],
 )
 def test_a_result_is_a_line(item: dict[str, Any], told: str | None) -> None:
-    shown, stream = view(live=False)
+    shown, stream = view()
     shown.kept(item)
     assert stream.getvalue().splitlines() == ([] if told is None else [told])
 
 
 def test_calls_and_denials_are_lines_and_denials_are_counted() -> None:
-    shown, stream = view(live=False)
+    shown, stream = view()
     session = Policy([Budget(max_calls=1)]).session("s", on_decision=shown.decided)
     session.call("t", {"q": "x" * 500}, lambda *_: 1)
     session.call("t", {"q": "\x1b[2J\n"}, lambda *_: 1)
@@ -114,37 +105,23 @@ def test_a_view_never_ends_what_it_shows() -> None:
         def write(self, text: str) -> int:
             raise BrokenPipeError
 
-    View(Gone(), live=True).say("x")
-    shown, stream = view(live=True)
+    View(Gone()).say("x")
+    shown, stream = view()
 
     def broken() -> str:
         raise RuntimeError("torn")
 
     shown.status = broken
-    shown.say("x")
+    shown.kept({"role": "assistant", "tool_calls": [{}]})
     assert "cannot be read: torn" in stream.getvalue()
 
 
 def test_a_quiet_one_says_nothing() -> None:
     stream = io.StringIO()
-    shown = View(stream, live=True, quiet=True)
+    shown = View(stream, quiet=True)
     shown.say("x")
     shown.end()
     assert stream.getvalue() == ""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no pty here")
-def test_stderr_that_is_a_terminal_is_live(tmp_path: Path) -> None:
-    main, other = os.openpty()
-    with os.fdopen(other, "w") as terminal:
-        shown = View(terminal)
-        shown.status = lambda: "3 calls"
-        shown.say("one")
-        read = b""
-        while not read.endswith(b"calls"):
-            read += os.read(main, 100)
-    os.close(main)
-    assert read == b"\r\x1b[Kone\r\n\r\x1b[K3 calls"
 
 
 ASKED = ParkedCall(
@@ -170,7 +147,7 @@ def at_terminal(typed: str, before: str = "") -> tuple[object, str]:
     with os.fdopen(own, "r+b", buffering=0) as end, io.TextIOWrapper(end, write_through=True) as terminal:
         os.write(other, before.encode())
         with ThreadPoolExecutor(1) as asked:
-            answer = asked.submit(View(terminal, live=False, answers=terminal).approves, ASKED)
+            answer = asked.submit(View(terminal, answers=terminal).approves, ASKED)
             shown = b""
             while not shown.endswith(b"why not: "):
                 shown += os.read(other, 4_096)
@@ -201,5 +178,5 @@ def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(typed: str,
 def test_nobody_is_asked_without_a_terminal(answers: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     stream = io.StringIO()
-    assert View(stream, live=False, answers=answers).approves(ASKED) is None
+    assert View(stream, answers=answers).approves(ASKED) is None
     assert "it waits: nobody can be asked here" in stream.getvalue()

@@ -132,7 +132,7 @@ def test_an_endpoint_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatc
     with ScriptedOpenAI([Fail(401, message="no such key")]) as server:
         failed = demo("--base-url", server.base_url, "--model", "gpt-5-mini")
     assert failed.exit_code == 2
-    assert failed.stderr.startswith("the endpoint failed: ")
+    assert failed.stderr.startswith("the endpoint refused (HTTP 401): ")
     assert "no such key" in failed.stderr
 
 

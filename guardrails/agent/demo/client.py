@@ -1,12 +1,12 @@
 """
-The real openai client, for the scripted server and for a real endpoint.
+The real openai client, for the scripted server.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from guardrails.agent.endpoint import imported, key_for, made
+from guardrails.agent.endpoint import imported
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.testing.scripted_openai import ScriptedOpenAI
 
@@ -34,20 +34,3 @@ def scripted_client(server: ScriptedOpenAI) -> Iterator["OpenAI"]:
             yield client
         except openai.OpenAIError as error:
             raise DemoError(f"the scripted server refused: {error}") from error
-
-
-@contextmanager
-def real_client(base_url: str | None) -> Iterator["OpenAI"]:
-    """
-    A client of the endpoint *base_url* (None: OpenAI's), with the key that the environment holds.
-
-    Raises MissingExtra if openai is not installed, DemoError if a key is needed, or the endpoint does not answer as it
-    should.
-    """
-    openai = imported("the demo")
-    key = key_for(base_url, DemoError, "--base-url")
-    try:
-        with made(openai, DemoError, base_url=base_url, api_key=key or "-") as client:
-            yield client
-    except openai.OpenAIError as error:
-        raise DemoError(f"the endpoint failed: {error}") from error

@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from guardrails.agent.endpoint import client_of
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import MICRO
 from guardrails.core.values.usage import Usage
@@ -19,7 +20,7 @@ from guardrails.sinks import OnRecord, Sink
 from guardrails.stores.memory import MemoryStore
 from guardrails.testing.scripted_openai import ScriptedOpenAI
 
-from .client import real_client, scripted_client
+from .client import scripted_client
 from .stuck_agent import MODEL, PRICE, HotelSite, messages, stuck
 from .unguarded import run_unguarded
 
@@ -82,10 +83,10 @@ def compare(
     """
     Run the stuck agent on the scripted server, or *model* at *base_url* on the same question and tool.
 
-    *policy* guards the second run; its prices count for both. Raises DemoError if no client can be made, or one fails.
+    *policy* guards the second run; its prices count for both. Raises DemoError or AgentError if no client can be made, or one fails.
     """
     if model is not None:
-        with real_client(base_url) as client:
+        with client_of(base_url, "the demo") as client:
             return _compare(client, policy, model, max_requests, records)
     priced = copy(policy)
     priced.prices = {MODEL: PRICE, **policy.prices}
