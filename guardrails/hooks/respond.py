@@ -37,7 +37,6 @@ from .transcripts import tail
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
-    from guardrails.session.telemetry import Telemetry
     from guardrails.stores.redis.store import RedisStore
     from guardrails.stores.sqlite import SqliteStore
 
@@ -50,8 +49,6 @@ KEPT: Final = "30d"
 """How long the state of a session stays that nothing is told of."""
 _stores: "dict[str, SqliteStore | RedisStore]" = {}
 _sinks: dict[str, JsonLines] = {}
-_telling: "list[Telemetry]" = []
-"""That of this process, once it has one."""
 
 
 def respond(data: bytes, options: Options, *, trace: str = "", clock: Callable[[], float] = time.time) -> bytes:
@@ -103,7 +100,7 @@ def _answered(client: Client, told: Told, options: Options, trace: str, clock: C
     if not told.session:
         raise ValueError("the event does not say of which session it is")
     sink = None if options.records_path is None else _sink(options.records_path)
-    telemetry = _telemetry()
+    telemetry = of_process()
     records: Sink | None = sink
     if sink is not None and telemetry is None and (ids := ids_of(trace)) is not None:
         records = TracedSink(sink, lambda: ids)
@@ -197,12 +194,6 @@ def _store(place: str) -> "SqliteStore | RedisStore":
             os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120  pathlib takes 5 ms
         found = _stores[place] = store_at(place)
     return found
-
-
-def _telemetry() -> "Telemetry | None":
-    if not _telling:
-        _telling.extend(filter(None, [of_process()]))
-    return _telling[0] if _telling else None
 
 
 def _sink(path: str) -> JsonLines:

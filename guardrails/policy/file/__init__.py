@@ -5,13 +5,11 @@ Policy files: `version: 1`, the policies it extends, the settings; checked with 
 import json
 
 from collections.abc import Iterator
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from guardrails.core.values.errors import PolicyError
 
-from .extends import Document, read, read_text
+from .extends import Document, read
 from .folder import find, names
 from .schema import OtherNames, Schema, json_schema
 from .yaml_position import MAX_MISTAKES, Mistake, Node, plain
@@ -27,48 +25,12 @@ __all__ = [
     "Schema",
     "find",
     "json_schema",
-    "load",
-    "loads",
     "names",
     "read",
-    "read_text",
     "validate",
 ]
 
 T = TypeVar("T")
-
-
-def load(
-    name_or_path: str | PathLike[str],
-    *,
-    adapter: "TypeAdapter[T]",
-    other_names: OtherNames | None = None,
-    folder: Path | None = None,
-) -> T:
-    """
-    Returns the settings of a policy file and of all it extends, validated by *adapter*.
-
-    A bare name such as `default` is a policy of the library (or of *folder*, in its place), anything else a path. The
-    *adapter* never sees `version` and `extends`. Raises PolicyError with every mistake of every file.
-    """
-    return validate(read(name_or_path, other_names=other_names, folder=folder), adapter)
-
-
-def loads(
-    text: str | bytes,
-    *,
-    adapter: "TypeAdapter[T]",
-    name: str = "<text>",
-    other_names: OtherNames | None = None,
-    folder: Path | None = None,
-) -> T:
-    """
-    Returns the settings of a policy given as *text*, called *name* in messages; it extends names and absolute paths
-    only.
-
-    Raises PolicyError with every mistake.
-    """
-    return validate(read_text(text, name=name, other_names=other_names, folder=folder), adapter)
 
 
 def validate(document: Document, adapter: "TypeAdapter[T]") -> T:

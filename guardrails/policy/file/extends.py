@@ -40,38 +40,20 @@ _SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
 """Settings by the limit that they are said of: a cap that a file writes is not softened by a file that it extends."""
 
 
-def read(
-    name_or_path: str | PathLike[str], *, other_names: OtherNames | None = None, folder: Path | None = None
-) -> "Document":
+def read(name_or_path: str | PathLike[str], *, other_names: OtherNames | None = None) -> "Document":
     """
     Returns a policy file with all it extends, read but not yet validated. Raises PolicyError only if there is no such
     file.
 
     The mapping *other_names* gives spellings of keys, each with the key of the settings that replaces it.
     """
-    path = find(name_or_path, folder=folder)
+    path = find(name_or_path)
     document = Document(other_names=other_names or {})
 
     try:
-        document.root = _Assembly(document, folder).file(path, ())
+        document.root = _Assembly(document).file(path, ())
     except OSError as error:
         raise PolicyError([_unreadable(path, error)]) from None
-
-    return document
-
-
-def read_text(
-    text: str | bytes,
-    *,
-    name: str = "<text>",
-    other_names: OtherNames | None = None,
-    folder: Path | None = None,
-) -> "Document":
-    """
-    Returns a policy given as *text* with all it extends, read but not yet validated.
-    """
-    document = Document(other_names=other_names or {})
-    document.root = _Assembly(document, folder).text(text, name, None, ())
 
     return document
 
@@ -111,9 +93,8 @@ class _Assembly:
     Reads files into *document*, each once; a chain is the files from the named one to the one being read.
     """
 
-    def __init__(self, document: Document, folder: Path | None) -> None:
+    def __init__(self, document: Document) -> None:
         self.document = document
-        self.folder = folder
         self.done: dict[Path, Node | None] = {}
         self.spelling = Respelling(document.other_names, document.mistakes, document.outdated)
 
@@ -129,18 +110,12 @@ class _Assembly:
                 text = stream.read(MAX_BYTES + 1)
 
             self.document.files[str(path)] = Content(seen, digest(text))
-            self.done[real] = self.text(text, str(path), path.parent, (*chain, path), named)
+            self.done[real] = self._settings(text, path, (*chain, path), named)
 
         return self.done[real]
 
-    def text(
-        self,
-        text: str | bytes,
-        name: str,
-        directory: Path | None,
-        chain: tuple[Path, ...],
-        named: Position | None = None,
-    ) -> Node | None:
+    def _settings(self, text: bytes, path: Path, chain: tuple[Path, ...], named: Position | None) -> Node | None:
+        name = str(path)
         parsed = parse(text, name)
 
         if named is not None and not _is_policy(parsed.root, parsed.source.lines):
@@ -173,7 +148,7 @@ class _Assembly:
         if readable:
             self.document.parts.append(own)
 
-        parents = list(self._parents(root.value.get("extends"), directory, chain))
+        parents = list(self._parents(root.value.get("extends"), path.parent, chain))
         # The named file is finished last.
         self.document.below = reduce(_laid, parents) if parents else None
 
@@ -207,7 +182,7 @@ class _Assembly:
 
         return True
 
-    def _parents(self, entry: Entry | None, directory: Path | None, chain: tuple[Path, ...]) -> Iterator[Node | None]:
+    def _parents(self, entry: Entry | None, directory: Path, chain: tuple[Path, ...]) -> Iterator[Node | None]:
         if entry is None:
             return
 
@@ -222,15 +197,9 @@ class _Assembly:
 
                 yield None
 
-    def _parent(self, name: str, position: Position, directory: Path | None, chain: tuple[Path, ...]) -> Node | None:
-        by_name = is_name(name)
-
-        if not by_name and directory is None and not Path(name).is_absolute():
-            self._mistake(position, f"extends: {quoted(name)} is relative to a file, and this text is none")
-            return None
-
+    def _parent(self, name: str, position: Position, directory: Path, chain: tuple[Path, ...]) -> Node | None:
         try:
-            path = find(name if by_name else (directory or Path()) / name, folder=self.folder)
+            path = find(name if is_name(name) else directory / name)
             real = path.resolve()
 
             circle = [i for i, above in enumerate(chain) if above.resolve() == real]

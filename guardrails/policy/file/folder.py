@@ -23,26 +23,25 @@ _SUFFIX: Final = ".yaml"
 _PACKAGE: Final = Path(__file__).parents[2]
 
 
-def names(folder: Path | None = None) -> list[str]:
+def names() -> list[str]:
     """
     Returns the policies that are found by name, sorted.
     """
-    return sorted(path.stem for path in (folder or shipped()).glob(f"*{_SUFFIX}"))
+    return sorted(path.stem for path in shipped().glob(f"*{_SUFFIX}"))
 
 
-def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Path:
+def find(name_or_path: str | PathLike[str]) -> Path:
     """
-    Returns the file of a policy: of a bare name in the library's own folder (or *folder*) and nowhere else, else the
-    path.
+    Returns the file of a policy: of a bare name in the library's own folder and nowhere else, else the path.
 
     The working directory is never searched: a file there is used only if it is written as a path (`./default.yaml`).
     Raises PolicyError if there is no such file, naming the policies there are.
     """
     if isinstance(name_or_path, str) and is_name(name_or_path):
-        known = names(folder)
+        known = names()
 
         if name_or_path in known:
-            return (folder or shipped()) / f"{name_or_path}{_SUFFIX}"
+            return shipped() / f"{name_or_path}{_SUFFIX}"
 
         listed = f"; there are {', '.join(map(quoted, known))}" if known else ""
         hint = f"{suggestion(name_or_path, known)}{listed}; a file is written as a path"

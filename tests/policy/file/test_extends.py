@@ -10,12 +10,11 @@ import pytest
 
 from guardrails import Policy
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file.extends import Document, read, read_text
+from guardrails.policy.file.extends import Document, read
 from tests.tables import table
 
 
 FILES = Path(__file__).parent / "files"
-SHIPPED = FILES / "shipped"
 
 
 def mistakes_of(document: Document, folder: Path) -> list[str]:
@@ -24,8 +23,14 @@ def mistakes_of(document: Document, folder: Path) -> list[str]:
     return [line.replace(f"{folder}{os.sep}", "") for line in lines]
 
 
+def written(folder: Path, text: str) -> Document:
+    (folder / "t.yaml").write_text(text)
+
+    return read(folder / "t.yaml")
+
+
 def test_later_files_win_maps_merge_and_rules_add_up() -> None:
-    document = read(FILES / "team.yaml", folder=SHIPPED)
+    document = read(FILES / "team.yaml")
 
     assert document.data == {
         "budget": {"max_calls": 20, "max_cost_usd": 0.5, "max_elapsed": "10m"},
@@ -124,7 +129,7 @@ def test_a_mistake_in_a_rule_is_told_once_with_its_number_in_its_file(tmp_path: 
     ]
 
 
-def test_rules_are_replaced_as_a_whole_list_only() -> None:
+def test_rules_are_replaced_as_a_whole_list_only(tmp_path: Path) -> None:
     for text, place in {
         "budget: !replace {max_calls: 3}": "2:9",
         "tools: !replace": "2:8",
@@ -133,8 +138,8 @@ def test_rules_are_replaced_as_a_whole_list_only() -> None:
         "tools: [!replace {match: a}]": "2:9",
         "tools: [{match: !replace [a]}]": "2:17",
     }.items():
-        (mistake, *_) = read_text(f"version: 1\n{text}\n", name="t").mistakes
-        assert str(mistake).startswith(f"t:{place}: `!replace` stands before the list of `tools:` only"), text
+        (mistake, *_) = mistakes_of(written(tmp_path, f"version: 1\n{text}\n"), tmp_path)
+        assert mistake.startswith(f"t.yaml:{place}: `!replace` stands before the list of `tools:` only"), text
 
 
 @table(
@@ -223,22 +228,12 @@ def test_a_long_chain_of_files_ends(tmp_path: Path) -> None:
 def test_a_missing_parent_is_a_mistake_at_its_line(tmp_path: Path, extends: str, expected: str) -> None:
     file = tmp_path / "top.yaml"
     file.write_text(f"version: 1\nextends: {extends}\nmode: wrong\n")
-    document = read(file, folder=SHIPPED)
+    document = read(file)
     (mistake,) = mistakes_of(document, tmp_path)
 
     assert mistake.startswith(f"top.yaml:{expected}")
     assert document.root is None
     assert len(document.parts) == len(document.sources)
-
-
-def test_text_extends_names_and_absolute_paths_only(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("version: 1\nmode: observe\n")
-
-    assert read_text(f"version: 1\nextends: {tmp_path / 'a.yaml'}\n").data == {"mode": "observe"}
-    assert read_text("version: 1\nextends: strict\n", folder=SHIPPED).data["budget"]["max_calls"] == 20
-    assert mistakes_of(read_text("version: 1\nextends: ./a.yaml\n", name="t"), tmp_path) == [
-        "t:2:10: extends: `./a.yaml` is relative to a file, and this text is none"
-    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="needs a file that opens but does not read")
@@ -253,11 +248,11 @@ def test_a_file_that_cannot_be_read_is_named_where_it_is_asked_for(tmp_path: Pat
     ]
 
 
-def test_reading_a_text_raises_nothing_until_it_is_validated() -> None:
-    document = read_text("version: 1\nbudget: [\n")
+def test_reading_a_file_raises_nothing_until_it_is_validated(tmp_path: Path) -> None:
+    document = written(tmp_path, "version: 1\nbudget: [\n")
 
     assert document.data == {}
-    assert [str(mistake).split(":")[0] for mistake in document.mistakes] == ["<text>"]
+    assert [str(mistake).split(":")[0] for mistake in document.mistakes] == [str(tmp_path / "t.yaml")]
 
 
 def test_relative_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
@@ -273,7 +268,7 @@ def test_relative_paths_are_relative_to_the_file_that_names_them(tmp_path: Path)
 
 
 def test_merged_values_keep_their_places() -> None:
-    document = read(FILES / "team.yaml", folder=SHIPPED)
+    document = read(FILES / "team.yaml")
 
     assert document.root is not None
     assert isinstance(document.root.value, dict)
@@ -286,8 +281,8 @@ def test_merged_values_keep_their_places() -> None:
     ]
 
 
-def test_a_broken_extends_is_one_mistake() -> None:
-    assert [m.message for m in read_text("version: 1\nextends: [010, *x]\n").mistakes] == [
+def test_a_broken_extends_is_one_mistake(tmp_path: Path) -> None:
+    assert [m.message for m in written(tmp_path, "version: 1\nextends: [010, *x]\n").mistakes] == [
         'a number with a leading zero: write 10 or "010", got `010`',
         "alias `*x` has no anchor above it",
     ]

@@ -14,9 +14,6 @@ from guardrails.policy.source import is_name
 from tests.tables import table
 
 
-SHIPPED = Path(__file__).parent / "files" / "shipped"
-
-
 @table("text", ["default", "my-policy_2", "Strict"])
 def test_a_bare_word_is_a_name(text: str) -> None:
     assert is_name(text)
@@ -53,18 +50,15 @@ def test_a_name_is_never_looked_for_in_the_working_directory(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
 
     with pytest.raises(PolicyError) as caught:
-        find("mine", folder=SHIPPED)
+        find("mine")
 
     assert str(caught.value) == (
-        "no policy named `mine`; there are `default`, `strict`; a file is written as a path, `./mine.yaml`"
+        "no policy named `mine`; there are `agent`, `default`, `observe`, `shell`, `strict`; "
+        "a file is written as a path, `./mine.yaml`"
     )
-    assert find("strict", folder=SHIPPED) == SHIPPED / "strict.yaml"
+    assert find("strict") == shipped() / "strict.yaml"
     assert find("./mine.yaml") == Path("mine.yaml")
     assert find(Path("mine.yaml")) == Path("mine.yaml")
-
-
-def test_names_are_those_of_the_folder() -> None:
-    assert names(SHIPPED) == ["default", "strict"]
 
 
 @table("name", ["./nowhere.yaml", "", ".", "/", "a\0b.yaml", "x" * 5_000 + ".yaml"])

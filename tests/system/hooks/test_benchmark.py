@@ -9,6 +9,9 @@ import pytest
 from benchmarks.hook import CAP, main
 
 
+pytestmark = pytest.mark.system
+
+
 def test_it_measures_and_counts_what_is_let_through(capsys: pytest.CaptureFixture[str]) -> None:
     main(["--rounds", "1", "--json"])
     found = json.loads(capsys.readouterr().out)
