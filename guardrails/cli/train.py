@@ -25,9 +25,6 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
     engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that counts the records.")] = "duckdb",
     master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
-    cells: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="The folder of counted days; FILE.cells by default.")
-    ] = None,
     whole_by: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Parquet folders COLUMN=... hold whole sessions.")
     ] = None,
@@ -44,9 +41,8 @@ def train(
     """
     Learn from records which failures are worth retrying; the model is replaced only if the new one is better.
 
-    The counts are kept by day beside the model: run it daily on the same folder, and only new records are read. Exit
-    code 1: retries of some tool do not end as the present model predicts, or serving saw other features than training.
-    The model is trained all the same.
+    Run it daily on the records that are kept: older days weigh less. Exit code 1: retries of some tool do not end as the
+    present model predicts, or serving saw other features than training. The model is trained all the same.
     """
     from guardrails.offline.learning.train import train as run
 
@@ -62,7 +58,6 @@ def train(
         made = run(
             records,
             output,
-            folder=cells,
             stakes=None if policy is None else _stakes(policy),
             half_life_days=half_life,
             whole_by=whole_by,

@@ -1,11 +1,11 @@
 """
-From records to a model file: counts the new calls, learns, and replaces the present model if the new one is better.
+From records to a model file: counts the calls, learns, and replaces the present model if the new one is better.
 """
 
 import os
 
 from collections.abc import Iterable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -17,7 +17,6 @@ from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import ModelError, NothingFoundError, TrainingError
 from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED
 from guardrails.offline.learning.rows.counting import Progress
-from guardrails.offline.learning.rows.locks import alone
 from guardrails.offline.learning.rows.split import shown
 from guardrails.offline.readers.inputs import SHOWN, what_is_read
 from guardrails.policy.feature_file import shipped_spec
@@ -38,7 +37,7 @@ class Trained:
     written: bool
     """The model file is the new one."""
     files: int
-    """Files with new records."""
+    """Files that gave calls."""
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -70,18 +69,10 @@ class Trained:
         }
 
 
-def cells_beside(output: Path) -> Path:
-    """
-    Returns the default folder for the cells of a model.
-    """
-    return output.with_name(f"{output.name}.cells")
-
-
 def train(
     records: Iterable[str | PathLike[str]],
     output: Path,
     *,
-    folder: Path | None = None,
     spec: FeatureSpec | None = None,
     stakes: Stakes | None = None,
     half_life_days: float = HALF_LIFE_DAYS,
@@ -95,31 +86,27 @@ def train(
     Learn from *records* and write the model to *output* if it is better than the one there. With *force* it is always
     written, with *dry_run* never.
 
-    Counted cells are kept in *folder* (beside the model), so that no record is read twice. With *master*, Spark counts.
-    The file is replaced at once: a reader finds the old model or the new one. A run that is killed leaves the old one.
+    With *master*, Spark counts. The file is replaced at once: a reader finds the old model or the new one.
 
     Raises NothingFoundError, a TrainingError, if there are no failed calls. Raises TrainingError if they teach nothing,
-    or another training of this model is under way. Raises OSError if a file cannot be read or written.
+    OSError if a file cannot be read or written.
     """
     spec = spec or shipped_spec()
-    folder = folder or cells_beside(output)
-    # The comparison is with what is there when it is replaced, wherever others count.
-    with nullcontext() if dry_run else alone(output.with_name(f".{output.name}.lock"), output):
-        found = extract(records, folder, spec=spec, whole_by=whole_by, master=master, progress=progress)
-        present, notes = _present(output)
-        try:
-            learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days, force=force)
-        except TrainingError as error:
-            # Why there is nothing may be that nothing could be read.
-            said = [str(error), *found.notices[:SHOWN]]
-            if len(found.notices) > SHOWN:
-                said.append(f"and {len(found.notices) - SHOWN:,} more notices")
-            if found.nothing:
-                said.append(what_is_read(records if not found.without else ()))
-            raise (TrainingError if found.cells else NothingFoundError)("; ".join(said)) from None
-        written = (learned.better or force) and not dry_run
-        if written:
-            write(output, learned.new.text)
+    found = extract(records, spec=spec, whole_by=whole_by, master=master, progress=progress)
+    present, notes = _present(output)
+    try:
+        learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days, force=force)
+    except TrainingError as error:
+        # Why there is nothing may be that nothing could be read.
+        said = [str(error), *found.notices[:SHOWN]]
+        if len(found.notices) > SHOWN:
+            said.append(f"and {len(found.notices) - SHOWN:,} more notices")
+        if not found.files:
+            said.append(what_is_read(records if not found.without else ()))
+        raise (TrainingError if found.cells else NothingFoundError)("; ".join(said)) from None
+    written = (learned.better or force) and not dry_run
+    if written:
+        write(output, learned.new.text)
     return Trained(
         output=output,
         learned=learned,

@@ -3,17 +3,11 @@ Calls that stand in more than one file, given out once: checkpoints, forks and c
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
 
 from .base import RecordedCall
-from .keys import Keys
-from .recent import Recent
-from .same_call import MAX_OPEN, AtOnce, key_of, named_of
+from .same_call import AtOnce, key_of, named_of
 from .waiting import Session, session_of
-
-
-_NOT_KEPT: Final = frozenset({"signed"})
 
 
 class Copies:
@@ -30,35 +24,32 @@ class Copies:
         """Copies that were not given out."""
         self.read = 0
         """Calls of the present file that were taken."""
-        self.held = 0
-        """Calls that ever waited for a result."""
-        self._keys = Keys()
-        self._homes: Recent[int, tuple[str, Session]] = Recent()
+        self._keys: set[int] = set()
+        self._homes: dict[int, tuple[str, Session]] = {}
         """The source and the session that begins with the call of a key."""
-        self._moved: Recent[tuple[str, Session], str] = Recent()
+        self._moved: dict[tuple[str, Session], str] = {}
         """The source of which a session of another one is the continuation."""
-        self._ends: Recent[tuple[str, Session], int] = Recent()
+        self._ends: dict[tuple[str, Session], int] = {}
         """The place of the latest call of a session that was given out."""
         self._at: tuple[str, Session] = "", ""
         self._end = -1
         """The same of the session *_at*, which is being read."""
-        self._at_once: Recent[Session, AtOnce] = Recent()
+        self._at_once: dict[Session, AtOnce] = {}
         """By session of the present file."""
         self._open: dict[Session, dict[int, RecordedCall]] = {}
         self._holder: dict[int, Session] = {}
         """The session in *_open* of each key there."""
         self._due: deque[RecordedCall] = deque()
 
-    def once(self, calls: Iterable[RecordedCall], read: int = 0) -> Iterator[RecordedCall]:
+    def once(self, calls: Iterable[RecordedCall]) -> Iterator[RecordedCall]:
         """
-        Returns those *calls* of a file, of which *read* were taken before, that no earlier call is the same as.
+        Returns those *calls* of a file that no earlier call is the same as.
 
         The latest calls of a session are held back if they have no result; `rest` gives them.
         """
-        self.read = read
-        if not read:
-            self._at_once.clear()
-        add, open_calls, due, at_once = self._keys.add, self._open, self._due, AtOnce()
+        self.read = 0
+        self._at_once.clear()
+        keys, open_calls, due, at_once = self._keys, self._open, self._due, AtOnce()
         source = session_id = run = home = ""
         session: Session = ""
         named = 0
@@ -78,13 +69,14 @@ class Copies:
                 if call.number is None and call.id is not None:
                     key = at_once.told_apart(call, key)
                 first = call.call_index == 0
-                if not add(key):
+                if key in keys:
                     if first:
                         home = self._home(key, source, session)
                     self.left_out += 1
                     if call.has_result and key in self._holder:
                         yield self._take_place(call, key)
                     continue
+                keys.add(key)
                 if first and (call.id is not None or call.number is not None):
                     self._homes[key] = source, session
             if home != source:
@@ -120,50 +112,6 @@ class Copies:
         what = "1 copy of a call is" if self.left_out == 1 else f"{self.left_out:,} copies of calls are"
         return [f"{what} left out: a call that stands in more than one file or session counts once"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Returns all but the keys, as JSON has it; `take_over` goes on from it.
-        """
-        return {
-            "left_out": self.left_out,
-            "homes": [[key, *where] for key, where in self._homes.items()],
-            "moved": [[*which, to] for which, to in self._moved.items()],
-            "ends": [[*which, end] for which, end in self._ends.items()],
-            "at": [*self._at, self._end],
-            "at_once": [[session, *held.to_list()] for session, held in self._at_once.items()],
-            "open": [[key, _plain(call)] for held in self._open.values() for key, call in held.items()],
-            "due": list(map(_plain, self._due)),
-        }
-
-    def packed_keys(self) -> tuple[bytes, bytes]:
-        """
-        Returns the keys of the calls that were read.
-        """
-        return self._keys.to_bytes()
-
-    def take_over(self, data: Mapping[str, Any], keys: tuple[bytes, bytes]) -> None:
-        """
-        Go on from the data of `to_dict` and `packed_keys`.
-        """
-        self.left_out = data["left_out"]
-        self._homes.update((key, (source, _session(name))) for key, source, name in data["homes"])
-        self._moved.update(((source, _session(name)), to) for source, name, to in data["moved"])
-        self._ends.update(((source, _session(name)), end) for source, name, end in data["ends"])
-        source, name, self._end = data["at"]
-        self._at = source, _session(name)
-        self._at_once.update((_session(name), AtOnce(at_ms, places)) for name, at_ms, places in data["at_once"])
-        self.take_open(data["open"])
-        self._due += map(_call, data["due"])
-        self._keys.add_bytes(*keys)
-
-    def take_open(self, calls: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
-        """
-        Have *calls*, each with its key, wait for a result, as `to_dict` gives them.
-        """
-        for key, said in calls:
-            call = _call(said)
-            self._hold(call, key, session_of(call))
-
     def _home(self, key: int, source: str, session: Session) -> str:
         """
         The source where *session* stands already if it begins in *source* with a copy of its own first call, which has *key*.
@@ -192,11 +140,8 @@ class Copies:
         self._end = -1
 
     def _hold(self, call: RecordedCall, key: int, session: Session) -> None:
-        self.held += 1
         self._open.setdefault(session, {})[key] = call
         self._holder[key] = session
-        if len(self._holder) > MAX_OPEN:
-            self._due += self._given_up(next(iter(self._open)))
 
     def _take_place(self, call: RecordedCall, key: int) -> RecordedCall:
         """
@@ -218,15 +163,3 @@ class Copies:
         for key in held:
             del self._holder[key]
         return held.values()
-
-
-def _plain(call: RecordedCall) -> dict[str, Any]:
-    return {name: getattr(call, name) for name in RecordedCall.__slots__ if name not in _NOT_KEPT}
-
-
-def _call(said: Mapping[str, Any]) -> RecordedCall:
-    return RecordedCall(**{**said, "nudges": tuple(said["nudges"])})
-
-
-def _session(name: Any) -> Session:
-    return name if type(name) is str else (name[0], name[1])

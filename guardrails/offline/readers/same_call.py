@@ -6,7 +6,6 @@ session stand for that. A call without a time is like no other: programs count `
 session. A time before the year 2000 counts from the session's beginning, so that it tells nothing of other sessions.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 from xxhash import xxh3_64_intdigest
@@ -16,8 +15,6 @@ from guardrails.core.text.signature import low64, sign
 from .base import RecordedCall
 
 
-MAX_OPEN: Final = 10_000
-"""Calls of one time that are told apart, and calls without a result that wait for a copy that has one."""
 _BITS: Final = (1 << 64) - 1
 _CLOCKS_MS: Final = 946_684_800_000
 """The year 2000: an earlier time is none of a clock."""
@@ -31,16 +28,16 @@ class AtOnce:
 
     __slots__ = ("at_ms", "places")
 
-    def __init__(self, at_ms: int | None = None, places: Iterable[tuple[int, int, int]] = ()) -> None:
-        self.at_ms = at_ms
-        self.places = {key: (place, before) for key, place, before in places}
+    def __init__(self) -> None:
+        self.at_ms: int | None = None
+        self.places: dict[int, tuple[int, int]] = {}
         """Of each key the place of its latest call, and how many stand before that."""
 
     def told_apart(self, call: RecordedCall, key: int) -> int:
         """
         Returns the key of *call*, which is *key* unless it is the second, third, ... of that key.
         """
-        if call.ts_ms != self.at_ms or len(self.places) >= MAX_OPEN:
+        if call.ts_ms != self.at_ms:
             self.at_ms = call.ts_ms
             self.places = {key: (call.call_index, 0)}
             return key
@@ -49,12 +46,6 @@ class AtOnce:
         before = before + 1 if call.call_index > place or before < 0 else 0
         self.places[key] = call.call_index, before
         return hash((key, before)) & _BITS or 1 if before else key
-
-    def to_list(self) -> tuple[int | None, list[tuple[int, int, int]]]:
-        """
-        Returns the arguments of `AtOnce`.
-        """
-        return self.at_ms, [(key, *said) for key, said in self.places.items()]
 
 
 def key_of(call: RecordedCall, named: int | None = None) -> int | None:

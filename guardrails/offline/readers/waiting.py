@@ -2,16 +2,10 @@
 Calls that wait for their results: joined by id, given out in the order of their session.
 """
 
+from collections import deque
 from collections.abc import Iterator
-from typing import Final
 
 from .base import RecordedCall
-
-
-MAX_IN_SESSION: Final = 1_000
-"""Calls of one session that wait behind one without a result; then it goes without."""
-MAX_SESSIONS: Final = 100_000
-"""Sessions of one file that are kept track of; then the oldest gives out what it has and is counted anew."""
 
 
 Session = str | tuple[str, str]
@@ -29,7 +23,7 @@ class _Session:
     __slots__ = ("count", "open", "queue")
 
     def __init__(self) -> None:
-        self.queue: list[tuple[str | int, RecordedCall]] = []
+        self.queue: deque[tuple[str | int, RecordedCall]] = deque()
         self.open: dict[str | int, RecordedCall] = {}
         self.count = 0
 
@@ -38,13 +32,11 @@ class Waiting:
     """
     The open calls of one file, by session and id.
 
-    A call is given out when its result is there and every earlier call of its session is given out. Bounded: a call
-    that waits too long goes without its result.
+    A call is given out when its result is there and every earlier call of its session is given out.
     """
 
     def __init__(self) -> None:
         self._sessions: dict[Session, _Session] = {}
-        self._dropped: list[RecordedCall] = []
 
     def add(self, call: RecordedCall, key: str | int | None) -> None:
         """
@@ -55,7 +47,7 @@ class Waiting:
         of = session_of(call)
         session = self._sessions.get(of)
         if session is None:
-            session = self._new(of)
+            session = self._sessions[of] = _Session()
         call.call_index = session.count
         session.count += 1
         call.has_result = False
@@ -76,9 +68,6 @@ class Waiting:
         """
         Returns the calls of that session that can be given out.
         """
-        if self._dropped:
-            yield from self._dropped
-            self._dropped.clear()
         session = self._sessions.get(of)
         if session is None:
             return
@@ -87,25 +76,14 @@ class Waiting:
         while queue:
             key, call = queue[0]
             if still_open.get(key) is call:
-                if len(queue) <= MAX_IN_SESSION:
-                    return
-                del still_open[key]
-            del queue[0]
+                return
+            queue.popleft()
             yield call
 
     def rest(self) -> Iterator[RecordedCall]:
         """
         Everything else, at the end of the file.
         """
-        yield from self._dropped
         for session in self._sessions.values():
             yield from (call for _, call in session.queue)
-        self._dropped = []
         self._sessions.clear()
-
-    def _new(self, of: Session) -> _Session:
-        if len(self._sessions) >= MAX_SESSIONS:
-            oldest = next(iter(self._sessions))
-            self._dropped += [call for _, call in self._sessions.pop(oldest).queue]
-        session = self._sessions[of] = _Session()
-        return session

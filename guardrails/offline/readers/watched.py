@@ -8,7 +8,6 @@ from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
 from guardrails.offline.figures import plural
 
 from .base import RecordedCall, Report
-from .recent import Recent
 from .waiting import Session, session_of
 
 
@@ -22,7 +21,7 @@ def watched(
     """
     count = without = 0
     backwards: RecordedCall | None = None
-    latest: Recent[Session, int] = Recent()
+    latest: dict[Session, int] = {}
     session_id = run = ""
     of: Session = ""
     at_ms = 0

@@ -14,9 +14,7 @@ import pytest
 
 from guardrails import Policy
 from guardrails.core.values.errors import TrainingError
-from guardrails.offline.learning.rows.cell_folder import CellFolder
-from guardrails.offline.learning.rows.locks import alone
-from guardrails.offline.learning.train import cells_beside, train
+from guardrails.offline.learning.train import train
 from guardrails.policy.model_files import read_model
 from tests.conftest import FakeClock
 from tests.offline.learning.faulty_tools import Broken, play
@@ -91,25 +89,14 @@ def test_a11_profiles_are_those_of_the_tools(model: Path) -> None:
     assert 0.5 < profiles["search_hotels"]["wait_rate"] < 0.95
 
 
-def test_the_same_records_again_are_not_read_and_change_nothing(log: Path, model: Path, tmp_path: Path) -> None:
+def test_the_same_records_again_change_nothing(log: Path, model: Path, tmp_path: Path) -> None:
     path = tmp_path / "retry.json"
     first = train([log], path)
     again = train([log], path)
-    assert (first.files, again.files) == (1, 0)
+    assert (first.files, again.files) == (1, 1)
     assert again.learned.unchanged
     assert not again.written
     assert path.read_bytes() == model.read_bytes()
-
-
-def test_new_days_are_added_to_those_counted_before(log: Path, tmp_path: Path) -> None:
-    path, growing = tmp_path / "retry.json", tmp_path / "log.jsonl"
-    growing.write_bytes(log.read_bytes())
-    first = train([growing], path)
-    play(growing, days=1, sessions=30, first_day=3, seed=2)
-    second = train([growing], path)
-    whole = train([growing], tmp_path / "other.json")
-    assert second.learned.labelled == whole.learned.labelled > first.learned.labelled
-    assert second.learned.days == 4
 
 
 def test_a_dry_run_compares_and_writes_nothing(log: Path, tmp_path: Path) -> None:
@@ -153,25 +140,6 @@ def test_serving_and_training_saw_the_same_features(log: Path, model: Path, tmp_
     made = train([served], tmp_path / "retry.json")
     assert made.learned.logged > 200
     assert made.learned.skewed == 0
-
-
-def test_two_trainings_of_one_model_do_not_meet(log: Path, tmp_path: Path) -> None:
-    path = tmp_path / "retry.json"
-    with CellFolder(cells_beside(path)).locked(), pytest.raises(TrainingError, match="another training"):
-        train([log], path)
-    assert not path.exists()
-
-
-def test_trainers_that_count_apart_do_not_write_one_model_at_once(log: Path, tmp_path: Path) -> None:
-    path = tmp_path / "retry.json"
-    # Cells are of the one that counts them: what both would replace is the model.
-    with alone(tmp_path / ".retry.json.lock", path):
-        with pytest.raises(TrainingError, match=r"another training works in `.*retry.json` \(process \d+\)"):
-            train([log], path, folder=tmp_path / "other")
-        assert not path.exists()
-        assert train([log], path, folder=tmp_path / "other", dry_run=True).learned.verdict
-    assert train([log], path, folder=tmp_path / "other").written
-    assert train([log], path, folder=tmp_path / "more").learned.unchanged
 
 
 @table("lines", ["", "\n", '{"a": 1}\n'])

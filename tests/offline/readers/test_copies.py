@@ -2,13 +2,11 @@
 Calls that stand in more than one file.
 """
 
-import json
-
 from collections.abc import Iterable
 from typing import Any
 
 from guardrails.offline.readers import Copies, RecordedCall
-from guardrails.offline.readers.same_call import MAX_OPEN, key_of
+from guardrails.offline.readers.same_call import key_of
 from tests.tables import table
 
 
@@ -143,37 +141,6 @@ def test_a_refused_call_waits_for_no_result() -> None:
     assert told(Copies().once([made(0, has_result=False, decision="deny")])) == [("one", "s", 0)]
 
 
-def test_so_many_calls_without_results_are_held_and_no_more() -> None:
-    copies = Copies()
-    calls = [made(n, session=f"s{n}", has_result=False) for n in range(MAX_OPEN + 5)]
-    assert len(list(copies.once(calls))) == 5
-    assert len(list(copies.rest())) == MAX_OPEN
-
-
-@table("stop", range(9))
-def test_what_was_saved_goes_on_where_it_stood(stop: int) -> None:
-    cut = [made(0), made(1, has_result=False), made(2, session="\ud800", arguments={"n": 2**70})]
-    again = [made(0, source="two"), made(1, source="two", has_result=False), made(3, source="two"), made(4)]
-    whole = read(cut, again)
-    one, given, place = Copies(), list[RecordedCall](), (2, 0)
-    for at, file in enumerate((cut, again)):
-        calls = one.once(file)
-        while len(given) < stop and (call := next(calls, None)) is not None:
-            given.append(call)
-        if len(given) == stop:
-            place = at, one.read
-            break
-        one.read = 0
-    other = Copies()
-    other.take_over(json.loads(json.dumps(one.to_dict())), one.packed_keys())
-    at, taken = place
-    for number, file in list(enumerate((cut, again)))[at:]:
-        skip = taken if number == at else 0
-        given += other.once(file[skip:], skip)
-    assert told([*given, *other.rest()]) == whole
-    assert other.left_out == 2
-
-
 @table("arguments", [{"n": float("nan")}, {"n": 2**80}, {"s": "\ud800"}, "text", None, {}, [1], {"a": {"b": [None]}}])
 def test_any_arguments_have_a_key_or_none(arguments: Any) -> None:
     key = key_of(made(0, arguments=arguments))
@@ -202,15 +169,6 @@ def test_copies_of_equal_calls_of_one_second_are_copies_all_of_them() -> None:
 def test_a_session_that_begins_again_in_its_file_has_no_new_calls() -> None:
     first = made(0)
     assert read([first, made(0), made(1), made(0), made(1), made(2)]) == [("one", "s", n) for n in range(3)]
-
-
-@table("stop", range(1, 6))
-def test_equal_calls_of_one_second_go_on_where_they_stood(stop: int) -> None:
-    before, given = Copies(), polls() + polls(session="fork")
-    told_before = told(before.once(given[:stop]))
-    after = Copies()
-    after.take_over(json.loads(json.dumps(before.to_dict())), before.packed_keys())
-    assert told_before + told(after.once(given[stop:], stop)) == [("one", "s", n) for n in range(3)]
 
 
 def test_a_time_since_the_beginning_of_a_session_makes_no_copies_of_other_sessions() -> None:

@@ -2,11 +2,8 @@
 Calls that wait for their results.
 """
 
-import pytest
-
-from guardrails.offline.readers import waiting as module
 from guardrails.offline.readers.base import RecordedCall
-from guardrails.offline.readers.waiting import MAX_IN_SESSION, Waiting
+from guardrails.offline.readers.waiting import Waiting
 
 
 def call(id: str, session: str = "s") -> RecordedCall:
@@ -50,22 +47,3 @@ def test_an_id_that_is_used_again_names_the_new_call() -> None:
     assert waiting.settle("s", "x") is second
     assert list(waiting.ready("s")) == [first, second]
     assert waiting.settle("s", "x") is None
-
-
-def test_a_result_that_never_comes_does_not_hold_back_the_others_for_ever() -> None:
-    waiting = Waiting()
-    waiting.add(call("lost"), "lost")
-    for n in range(MAX_IN_SESSION):
-        waiting.add(call(str(n)), n)
-        waiting.settle("s", n)
-    assert len(list(waiting.ready("s"))) == MAX_IN_SESSION + 1
-    assert waiting.settle("s", "lost") is None
-
-
-def test_only_so_many_sessions_are_kept_track_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SESSIONS", 3)
-    waiting = Waiting()
-    for session in "abcd":
-        waiting.add(call(session, session), "x")
-    assert ids(waiting.ready("d")) == ["a"]
-    assert ids(waiting.rest()) == ["b", "c", "d"]

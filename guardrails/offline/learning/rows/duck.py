@@ -135,24 +135,12 @@ def only_good(source: str) -> str:
     return f"SELECT {', '.join(ROW)} FROM {source} WHERE bad = 0"  # noqa: S608
 
 
-def merged_text(source: str, folds_from: int | None = None) -> str:
+def merged_text(source: str, folds_from: int) -> str:
     """
-    Returns the sums of the cells in *source*, without those that cancel out; sessions of days before *folds_from* are
-    no longer kept apart.
+    Returns the sums of the cells in *source*; sessions of days before *folds_from* are no longer kept apart.
     """
     keys = ", ".join(KEYS)
-    fold = "fold" if folds_from is None else f"CASE WHEN day >= {folds_from} THEN fold ELSE {UNDATED} END"
+    fold = f"CASE WHEN day >= {folds_from} THEN fold ELSE {UNDATED} END"
     picked = ", ".join(f"{fold} AS fold" if key == "fold" else key for key in KEYS)
     sums = ", ".join(f"sum({count}) AS {count}" for count in COUNTS)
-    any_left = " OR ".join(f"{count} <> 0" for count in COUNTS)
-    return (
-        f"SELECT * FROM (SELECT {keys}, {sums} FROM (SELECT {picked}, {', '.join(COUNTS)} FROM {source}) AS picked"  # noqa: S608
-        f" GROUP BY {keys}) AS summed WHERE {any_left}"
-    )
-
-
-def negative_text(source: str) -> str:
-    """
-    Returns the cells of *source*, to be taken away.
-    """
-    return f"SELECT {', '.join(KEYS)}, {', '.join(f'-{count} AS {count}' for count in COUNTS)} FROM {source}"  # noqa: S608
+    return f"SELECT {keys}, {sums} FROM (SELECT {picked}, {', '.join(COUNTS)} FROM {source}) AS picked GROUP BY {keys}"  # noqa: S608

@@ -34,18 +34,15 @@ class Source(NamedTuple):
     path: str
     kind: Kind
     identity: str
-    """Tells this file from all others by what it holds, so that one that was renamed is not counted twice."""
-    start: int
+    """Tells this file from all others by what it holds, so that a copy is not counted twice."""
     end: int
-    """Bytes *start* to *end* are to be read: all of it, unless it is a file of own records that grows."""
+    """Bytes to be read: all of them, but for a last line of own records without its end."""
 
 
-def sources(
-    paths: Iterable[str | os.PathLike[str]], leave_out: Path | None = None, report: Report | None = None
-) -> list[Source]:
+def sources(paths: Iterable[str | os.PathLike[str]], report: Report | None = None) -> list[Source]:
     """
     Returns the files of *paths* and of the folders among them, in the order of their names, each once. Before a file of
-    records come those that it was before it was rotated. Hidden files are left out, and those in the folder *leave_out*.
+    records come those that it was before it was rotated. Hidden files are left out.
     Errors of reading a folder go into *report*.
 
     A last line without its end is left for later. Raises TrainingError for a path that is not there, OSError for a file
@@ -57,7 +54,7 @@ def sources(
         if not str(named):
             raise TrainingError("no file or folder ``")
         path = Path(named)
-        for file in _files(path, leave_out and leave_out.resolve()):
+        for file in _files(path):
             try:
                 source = _source(file, report, found=file != path)
             except OSError as error:
@@ -87,7 +84,7 @@ def _left_out(report: Report, file: str, looks: str) -> None:
     report.gave_none(file, looks)
 
 
-def _files(path: Path, leave_out: Path | None) -> Iterator[Path]:
+def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir() and was_rotated(path):
         yield from with_rotated(path)
     elif path.is_file():
@@ -95,9 +92,7 @@ def _files(path: Path, leave_out: Path | None) -> Iterator[Path]:
     elif path.is_dir():
         for folder, below, names in os.walk(path):
             here = Path(folder)
-            below[:] = sorted(
-                name for name in below if not name.startswith((".", "_")) and (here / name).resolve() != leave_out
-            )
+            below[:] = sorted(name for name in below if not name.startswith((".", "_")))
             files = (here / name for name in sorted(names) if not name.startswith((".", "_")))
             # To open a pipe is to wait for who writes into it.
             yield from (file for file in files if file.is_file())
@@ -118,21 +113,21 @@ def _source(path: Path, report: Report, *, found: bool) -> Source | None:
             if size < MIN_PARQUET or not _tail(file, size).endswith(_PARQUET):
                 _left_out(report, str(path), "a Parquet file that is cut off")
                 return None
-            return Source(str(path), "parquet", _identity(head, _tail(file, size), size), 0, size)
+            return Source(str(path), "parquet", _identity(head, _tail(file, size), size), size)
         if head.startswith(_PACKED):
             first = _first_own(path)
             if first is not None:
-                return Source(str(path), "packed records", _identity(first, b"", 0), 0, size)
-            return Source(str(path), "transcript", _identity(head, _tail(file, size), size), 0, size)
+                return Source(str(path), "packed records", _identity(first, b"", 0), size)
+            return Source(str(path), "transcript", _identity(head, _tail(file, size), size), size)
         reader = recognise(head.decode("utf-8", "replace"))
         if reader is None or reader.name != _OWN:
-            return Source(str(path), "transcript", _identity(head, _tail(file, size), size), 0, size)
+            return Source(str(path), "transcript", _identity(head, _tail(file, size), size), size)
         first = head[: head.find(b"\n") + 1] or head
         end = _whole_lines(file, size)
         if not end:
             _left_out(report, str(path), "guardrails records of which the only line is cut off")
             return None
-        return Source(str(path), "records", _identity(first, b"", 0), 0, end)
+        return Source(str(path), "records", _identity(first, b"", 0), end)
 
 
 def _first_own(path: Path) -> bytes | None:

@@ -7,15 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import TrainingError, needs
 
 from .cells import COUNTS, DAY_MS, KEYS, UNDATED, apart_from
-from .counting import Counted, Group, Run, carry_text
-from .duck import Duck, merged_text, negative_text, only_good
-from .rows import ROW, calls_of, rows_of
+from .counting import Counted, Group, Run
+from .duck import only_good
+from .rows import calls_of, rows_of
 from .sql import extraction
-from .transcripts import row_schema
 
 
 if TYPE_CHECKING:
@@ -65,43 +63,22 @@ def session(master: str, settings: dict[str, str] | None = None) -> "Iterator[Sp
         made.stop()
 
 
-def count_on_spark(master: str, duck: Duck, run: Run) -> Counted:
+def count_on_spark(master: str, run: Run) -> Counted:
     """
     Returns as `counting.count`, in one piece; the files must be where the cluster's machines can read them.
     """
-    spec, groups, work, carry, newest_ms, latest_ms, progress = run
-    names = [work / "cells-spark.parquet", work / "carry-spark.parquet"]
+    cells = run.work / "cells-spark.parquet"
     with session(master) as spark:
-        fresh = _fresh(spark, groups)
-        fresh.createOrReplaceTempView("fresh")
+        _fresh(spark, run.groups).createOrReplaceTempView("rows")
         total, newest = _only(
-            spark.sql(f"SELECT count(*), max(CASE WHEN ended_ms <= {latest_ms} THEN ended_ms END) FROM fresh")  # noqa: S608
+            spark.sql(f"SELECT count(*), max(CASE WHEN ended_ms <= {run.latest_ms} THEN ended_ms END) FROM rows")  # noqa: S608
         )
-        newest_ms = max(newest_ms, newest or 0)
-        progress(0, total, "calls")
-        columns = ", ".join(ROW)
-        if carry is None:
-            spark.sql("SELECT * FROM fresh LIMIT 0").createOrReplaceTempView("old")
-        else:
-            spark.read.parquet(_uri(carry)).createOrReplaceTempView("carried")
-            spark.sql(
-                f"SELECT {columns} FROM carried WHERE session IN (SELECT session FROM fresh)"  # noqa: S608
-            ).createOrReplaceTempView("old")
-        spark.sql(f"SELECT {columns} FROM fresh UNION ALL SELECT {columns} FROM old").createOrReplaceTempView("rows")  # noqa: S608
-        after = _cells(spark, spec, newest_ms)
-        carried = spark.sql(carry_text(newest_ms))
-        _write(carried, names[1], row_schema())
-        _write(after, work / "after.parquet", _cell_schema())
-        if carry is not None:
-            spark.sql("SELECT * FROM old").createOrReplaceTempView("rows")
-        before = _cells(spark, spec, newest_ms) if carry is not None else after.limit(0)
-        _write(before, work / "before.parquet", _cell_schema())
-        progress(total, total, "calls")
-    duck.view("after", [work / "after.parquet"])
-    duck.view("before", [work / "before.parquet"])
-    both = f"(SELECT * FROM after UNION ALL {negative_text('before')}) AS summands"  # noqa: S608
-    duck.write(merged_text(both), names[0])
-    return Counted([names[0]], [names[1]], newest_ms)
+        run.progress(0, total, "calls")
+        newest_day = (newest or 0) // DAY_MS if newest else UNDATED
+        spark.sql(calls_of(run.spec, apart_from(newest_day))).createOrReplaceTempView("calls")
+        _write(spark.sql(extraction(run.spec)), cells, _cell_schema())
+        run.progress(total, total, "calls")
+    return Counted([cells], newest or 0)
 
 
 def _fresh(spark: "SparkSession", groups: Sequence[Group]) -> "DataFrame":
@@ -119,12 +96,6 @@ def _fresh(spark: "SparkSession", groups: Sequence[Group]) -> "DataFrame":
             rows = spark.sql(only_good(f"({rows_of(read.columns, SESSION.format(run=run))}) AS made"))
         made = rows if made is None else made.unionByName(rows)
     return made
-
-
-def _cells(spark: "SparkSession", spec: FeatureSpec, newest_ms: int) -> "DataFrame":
-    newest_day = newest_ms // DAY_MS if newest_ms else UNDATED
-    spark.sql(calls_of(spec, apart_from(newest_day))).createOrReplaceTempView("calls")
-    return spark.sql(extraction(spec))
 
 
 def _only(frame: "DataFrame") -> tuple[Any, ...]:

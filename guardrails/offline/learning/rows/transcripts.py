@@ -11,7 +11,6 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.values.errors import needs
 from guardrails.offline.readers import Copies, RecordedCall, Report, open_calls
-from guardrails.offline.readers.recent import Recent
 from guardrails.offline.readers.same_call import signature_of
 
 from .rows import LATEST_MS, ROW
@@ -72,7 +71,7 @@ def _told(path: str, report: Report) -> Iterator[RecordedCall]:
 
 
 def _rows(path: str, report: Report, copies: Copies) -> Iterator[dict[str, Any]]:
-    began: Recent[int, int] = Recent()
+    began: dict[int, int] = {}
     for call in copies.once(_told(path, report)):
         session = xxh3_64_intdigest(f"{call.source}\n{call.session_id}".encode("utf-8", "replace")) & _MASK
         started = call.ts_ms if call.ts_ms is not None and 0 <= call.ts_ms <= LATEST_MS else None

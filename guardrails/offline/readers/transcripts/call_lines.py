@@ -15,7 +15,6 @@ import orjson
 
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
 from guardrails.offline.readers.text.fields import MAX_NUMBER, amount, count, mapping, text, time_ms
 from guardrails.offline.readers.text.leading import leading_values
 from guardrails.offline.readers.text.mcp_text import unwrapped
@@ -58,7 +57,7 @@ class CallLines:
         latest = ""
         turn: int | None = None
         index = 0
-        sessions: Recent[str, tuple[int | None, int]] = Recent()
+        sessions: dict[str, tuple[int | None, int]] = {}
         for number, line in enumerate(lines, 1):
             try:
                 call = _call(loads(line), line)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from guardrails.hooks.tools import CLAUDE
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent, Seen
 from guardrails.offline.readers.text.fields import (
     arguments_of,
     count,
@@ -45,8 +44,8 @@ class ClaudeCode:
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
         waiting = Waiting()
-        roots: Recent[str, str] = Recent()
-        sessions: Recent[str, _Session] = Recent()
+        roots: dict[str, str] = {}
+        sessions: dict[str, _Session] = {}
         hidden = 0
         for _, line in parsed_lines(lines, report, file):
             kind = line.get("type")
@@ -86,9 +85,9 @@ class _Session:
     The facts known of the model's responses in a session.
     """
 
-    turns: Recent[str, int] = field(default_factory=Recent)
+    turns: dict[str, int] = field(default_factory=dict)
     """By response id. One response is spread over several lines."""
-    made: Seen[str] = field(default_factory=Seen)
+    made: set[str] = field(default_factory=set)
     """Ids of calls; lines are written again when a session is resumed."""
     count: int = 0
     first: RecordedCall | None = None
@@ -109,7 +108,7 @@ def _is_line(value: Any) -> bool:
     )
 
 
-def _session_id(line: Mapping[str, Any], file: str, roots: Recent[str, str]) -> str:
+def _session_id(line: Mapping[str, Any], file: str, roots: dict[str, str]) -> str:
     session_id = text(line.get("sessionId")) or text(line.get("session_id")) or file
     agent = text(line.get("agentId")) or text(line.get("parent_tool_use_id"))
     uuid = text(line.get("uuid"))
@@ -140,8 +139,10 @@ def _begin(
         session.first.tokens_out = _larger(session.first.tokens_out, tokens_out)
     for block in _blocks(message, "tool_use"):
         call_id, tool = text(block.get("id")), text(block.get("name"))
-        if tool is None or not session.made.add(call_id):
+        if tool is None or call_id in session.made:
             continue
+        if call_id is not None:
+            session.made.add(call_id)
 
         call = RecordedCall(source, session_id, 0, tool, arguments_of(block.get("input")), id=call_id)
         call.declared(CLAUDE.get(tool))

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from guardrails.hooks.tools import CODEX
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Seen
 from guardrails.offline.readers.text.blocks import text_of
 from guardrails.offline.readers.text.fields import arguments_of, count, is_one_of, mapping, text, time_ms
 from guardrails.offline.readers.text.leading import leading_values
@@ -89,7 +88,7 @@ class _Rollout:
         """The first call since the last count of tokens."""
         self._answered = False
         """The response of the last call is over: an output came, or the user."""
-        self._known: Seen[str] = Seen()
+        self._known: set[str] = set()
         self._waiting = Waiting()
 
     def add(self, kind: Any, payload: Mapping[str, Any], at_ms: int | None) -> Iterator[RecordedCall]:
@@ -134,8 +133,10 @@ class _Rollout:
     def _begin(self, item: Mapping[str, Any], at_ms: int | None) -> Iterator[RecordedCall]:
         call_id = text(item.get("call_id")) or text(item.get("id"))
         tool = text(item.get("name")) or str(item["type"]).removesuffix("_call")
-        if not self._known.add(call_id):
+        if call_id in self._known:
             return
+        if call_id is not None:
+            self._known.add(call_id)
 
         if self._first is None or self._answered:
             self._turn += 1

@@ -11,7 +11,6 @@ from typing import Any, Final
 from guardrails.hooks.clients.gemini import plain_text, shell_failed
 from guardrails.hooks.tools import of_gemini
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Seen
 from guardrails.offline.readers.text.blocks import text_of
 from guardrails.offline.readers.text.fields import (
     arguments_of,
@@ -73,7 +72,7 @@ class _Session:
         self._session_id = file
         self._index = 0
         self._turn = 0
-        self._known: Seen[str] = Seen()
+        self._known: set[str] = set()
 
     def name(self, line: Mapping[str, Any]) -> None:
         """
@@ -88,8 +87,10 @@ class _Session:
         first = True
         for wire in objects(message.get("toolCalls")):
             tool, call_id = text(wire.get("name")), text(wire.get("id"))
-            if tool is None or not self._known.add(call_id):
+            if tool is None or call_id in self._known:
                 continue
+            if call_id is not None:
+                self._known.add(call_id)
 
             self._turn += first
             call = RecordedCall(self._source, self._session_id, self._index, tool, arguments_of(wire.get("args")))

@@ -8,12 +8,11 @@ matched by `tool_call_id` up to the next message that makes calls, since servers
 A task that is tried again is a session again: `7`, `7:2`.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Names, Recent
 from guardrails.offline.readers.text.fields import (
     amount,
     arguments_of,
@@ -55,7 +54,7 @@ class OpenAIChat:
         return any(_is_chat(value) or _is_line(value) for value in leading_values(head)[:3])
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
-        told, names = _Lines(source), Names()
+        told, names = _Lines(source), Counter[str]()
         other = False
         for number, value in parsed_values(lines, report, file):
             if _is_line(value):
@@ -79,7 +78,7 @@ class OpenAIChat:
             report.gave_none(file, "chat messages whose calls are `tool_use` blocks, which are not read")
 
 
-def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[RecordedCall]:
+def _chat(value: Any, source: str, unnamed: str, names: Counter[str]) -> Iterator[RecordedCall]:
     """
     Returns the calls of one conversation, *unnamed* if it has no id of its own; *names* are those of runs before.
     """
@@ -90,7 +89,8 @@ def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[Recor
     if key is not None and type(chat.get("trial")) is int:
         session_id = f"{session_id}/{chat['trial']}"
     if key in _IDS_OF_RUNS:
-        session_id = names.give(session_id)
+        names[session_id] += 1
+        session_id = session_id if names[session_id] == 1 else f"{session_id}:{names[session_id]}"
     if any(is_item(message) for message in messages):
         yield from item_calls(messages, source, session_id)
     else:
@@ -150,8 +150,8 @@ class _Lines:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._open: Recent[str, list[Any]] = Recent()
-        self._counts: Recent[str, tuple[int, int]] = Recent()
+        self._open: dict[str, list[Any]] = {}
+        self._counts: dict[str, tuple[int, int]] = {}
 
     def add(self, message: Mapping[str, Any], file: str) -> Iterator[RecordedCall]:
         """

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent, Seen
 from guardrails.offline.readers.text.fields import (
     arguments_of,
     count,
@@ -97,8 +96,8 @@ class Items:
     def __init__(self, source: str) -> None:
         self._source = source
         self._waiting = Waiting()
-        self._known: Seen[tuple[str, str]] = Seen()
-        self._turns: Recent[str, int] = Recent()
+        self._known: set[tuple[str, str]] = set()
+        self._turns: dict[str, int] = {}
         self._in_response: set[str] = set()
         self._usage: tuple[int | None, int | None] = (None, None)
         self._model: str | None = None
@@ -155,8 +154,10 @@ class Items:
 
     def _begin(self, item: Mapping[str, Any], session_id: str) -> None:
         call_id = text(item.get("call_id")) or text(item.get("id"))
-        if not self._known.add(None if call_id is None else (session_id, call_id)):
-            return
+        if call_id is not None:
+            if (session_id, call_id) in self._known:
+                return
+            self._known.add((session_id, call_id))
 
         first = session_id not in self._in_response
         if first:

@@ -13,7 +13,6 @@ import orjson
 from guardrails.core.records.record import newer_told, newer_version
 from guardrails.core.values.types import ERROR_TYPES, MICRO, ErrorType
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
 from guardrails.offline.readers.text.blocks import text_of
 from guardrails.offline.readers.text.fields import count, mapping, text
 from guardrails.offline.readers.text.leading import leading_values
@@ -47,7 +46,7 @@ class OwnRecords:
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:  # noqa: C901  a case for each kind of line
         loads = orjson.loads
-        sessions: Recent[tuple[str, str], _Session] = Recent()
+        sessions: dict[tuple[str, str], _Session] = {}
         waiting = Waiting()
         lost, newer = 0, _Newer()
         for at, line in enumerate(lines, 1):
