@@ -32,7 +32,7 @@ def test_a_tally_of_no_calls_has_no_rates() -> None:
 
 
 def test_a_judgement_as_json_has_the_figures_and_not_each_stop() -> None:
-    stop = Stop("one", "s", 0, "t", "deny", "a", None, None)
+    stop = Stop("one", "s", 0, "t", "deny", "a", None)
     said = Judgement("p", [ONE, TWO], {"rate": "no times"}, [stop], {"t": ONE}, broken_lines=2).to_dict()
     assert json.loads(json.dumps(said)) == said
     assert said["total"]["denied"] == {"a": 3, "b": 1}
