@@ -15,7 +15,7 @@ from .printing import formats_text, heading, paragraph, printable, table
 
 if TYPE_CHECKING:
     from guardrails.offline.quality.run import Found
-    from guardrails.offline.quality.suggestions.suggest import Suggestion
+    from guardrails.offline.quality.suggestions import Suggestion
 
 SHOWN: Final = 20
 """Tools in the table; the page and the JSON have them all."""

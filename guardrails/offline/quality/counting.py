@@ -1,40 +1,268 @@
 """
-Count recorded calls by tool: a pure step for each call, in bounded memory.
+Count recorded calls by tool: a pure step for each call.
+
+The conditions of the rules against repeats are those of the guard `duplicates`, so that a figure here is what a replay of the
+setting finds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from guardrails.core.guards.repeats.duplicates import REPAIRABLE
+from guardrails.core.repetition.commands.waiting import waits
+from guardrails.core.repetition.work import shown_to_change
+from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.types import micro_dollars
-from guardrails.offline.judge.evidence import SUCCESS, Worth, evidence_of, outcome_of_call
+from guardrails.core.values.types import WITHOUT_EFFECT, micro_dollars
+from guardrails.offline.judge.evidence import SUCCESS, WINDOW, Past, Worth, evidence_of, outcome_of_call
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.offline.readers.same_call import signature_of
 
-from .looping import count_loop
 from .names import named_to_read
-from .rules import changed, count_retry, count_rules, refused_by_evidence
 from .signals import signal_of
-from .tally import MAX_DURATION_MS, NEWS, REFUSED, Tally
-from .trail import Done, Trail
+from .tally import MAX_ATTEMPT, MAX_DURATION_MS, NEWS, REFUSED, Odds, Tally
 
 
-MAX_SESSIONS: Final = 20_000
-"""Sessions that are open at once; the one that was idle for longest begins anew, should it go on."""
-MAX_CODES: Final = 100
-"""Codes of denials that are told apart for one tool; a record may hold any."""
-OTHER_CODES: Final = "all others"
+CORRECTED_WITHIN: Final = 5
+"""Calls after a validation error among which its correction is looked for."""
+
+
+class Done(NamedTuple):
+    """
+    A call that ran.
+    """
+
+    tool: str
+    sig: int | None
+    result_hash: int | None
+    """The evidence; None: nobody knows."""
+    error: str | None
+    attempt: int
+    """Failures of this very call in a row, this one included; 0: it worked, or nobody knows."""
+    changes: bool
+    """It is not known to change nothing."""
+    undeclared: bool = False
+    """The policy does not say whether it changes anything."""
+    did: bool = False
+    """It may have done something new: it worked, is not known or named to read only, and repeated nothing for nothing."""
+
+    @property
+    def status(self) -> str:
+        """
+        As of an entry of a session.
+        """
+        return "ok" if self.error is None else "error"
+
+    @property
+    def worked(self) -> bool:
+        """
+        Whether it may have changed something, as far as its end tells.
+        """
+        return self.changes and self.error not in WITHOUT_EFFECT
+
+
+class Wrong(NamedTuple):
+    """
+    A call whose arguments were wrong.
+    """
+
+    number: int
+    sig: int | None
+
+
+@dataclass(slots=True)
+class Trail:
+    """
+    One session: at most 20 calls, and open corrections for at most as many tools.
+    """
+
+    number: int = 0
+    """Calls so far, denied ones included."""
+    past: Past = field(default_factory=Past)
+    done: list[Done] = field(default_factory=list)
+    kept: list[Done] = field(default_factory=list)
+    """Those that the rule `evidence` would have let run."""
+    sigs: list[int | None] = field(default_factory=list)
+    """Of *done*: looked through first, since most calls repeat none."""
+    kept_sigs: list[int | None] = field(default_factory=list)
+    wrong: dict[str, Wrong] = field(default_factory=dict)
+    """The validation error of each tool that is not corrected yet."""
+    tools: set[str] = field(default_factory=set)
+    """That the session was counted for."""
+    repeated: set[str] = field(default_factory=set)
+    polled: set[str] = field(default_factory=set)
+    """Those that brought something after equal results."""
+    steady: set[int | None] = field(default_factory=set)
+    """Calls whose latest results were equal, with nothing changed in between."""
+    looping: dict[int | None, tuple[bool, bool]] = field(default_factory=dict)
+    """Calls of which the latest was idle; whether tokens, and a duration, were known of one of them."""
+    turn: int | None = None
+    """The latest model response."""
+    told: bool = False
+    """Whether its tokens are known."""
+    spent: tuple[Tally, int] | None = None
+    """Where its tokens are counted, and how many: all its calls are idle so far."""
+
+    def latest(self, sig: int | None) -> int | None:
+        """
+        Returns the place of the latest call of *sig*. Returns None if there is none.
+        """
+        if sig is not None and sig in self.sigs:
+            for place in range(len(self.done) - 1, -1, -1):
+                if self.done[place].sig == sig:
+                    return place
+        return None
+
+    def ran(self, done: Done, *, kept: bool) -> None:
+        """
+        Note a call that ran; *kept*: also under the rule `evidence`.
+        """
+        self.done.append(done)
+        self.sigs.append(done.sig)
+        if len(self.done) > WINDOW:
+            del self.done[0], self.sigs[0]
+        if kept:
+            self.kept.append(done)
+            self.kept_sigs.append(done.sig)
+            if len(self.kept) > WINDOW:
+                del self.kept[0], self.kept_sigs[0]
+
+    def went_wrong(self, tool: str, sig: int | None) -> None:
+        """
+        Note a call with wrong arguments.
+        """
+        if len(self.wrong) >= WINDOW and tool not in self.wrong:
+            del self.wrong[next(iter(self.wrong))]
+        self.wrong[tool] = Wrong(self.number, sig)
+
+    def correction(self, tool: str, sig: int | None) -> bool:
+        """
+        Returns whether a call of *tool* corrects the one that went wrong; that one is done with.
+        """
+        wrong = self.wrong.pop(tool, None)
+        return wrong is not None and self.number - wrong.number <= CORRECTED_WITHIN and wrong.sig != sig
+
+
+PAIR: Final = 2
+"""Equal results that are evidence against a third call."""
+
+
+def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth) -> None:
+    """
+    Note for the rules that go by the latest equal call whether refusing this one was right: whether it was pointless.
+
+    The calls that ran after *latest* are *since*.
+    """
+    if worth == "unknown" or latest.result_hash is None or latest.error in TRANSIENT:
+        return
+    same = worth in ("second", "later")
+    if not _worth_again(latest, since):
+        # A check after an edit is honest though it says what it said before.
+        tally.always.setdefault(len(since) + 1, Odds()).add(same and not any(done.worked for done in since))
+    if latest.error is None and not _changed(since, latest.tool):
+        tally.stable.add(same)
+
+
+def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Worth) -> bool:
+    """
+    Returns whether the rule `evidence` would refuse the call of *sig*; if so, note whether that was right.
+
+    It goes by the calls it let run before: a guard never sees results of calls that it refused.
+    """
+    if sig is None or trail.kept_sigs.count(sig) < PAIR:
+        return False
+    kept = trail.kept
+    before, last = [place for place, done in enumerate(kept) if done.sig == sig][-PAIR:]
+    latest, earlier = kept[last], kept[before]
+    if latest.result_hash is None or latest.result_hash != earlier.result_hash or latest.error in TRANSIENT:
+        return False
+    since, between = kept[last + 1 :], kept[before + 1 : last]
+    if waits(latest.tool) or (latest.changes and shown_to_change(since, between)):
+        return False
+    if any(done.worked for done in since):
+        return False
+    if worth != "unknown":
+        tally.evidence.setdefault(len(kept) - before, Odds()).add(worth in ("second", "later"))
+    return True
+
+
+def count_retry(tally: Tally, latest: Done, since: Sequence[Done], *, worked: bool) -> None:
+    """
+    Note whether the same call after *latest*, which failed, *worked*: it is known to have ended so or otherwise.
+    """
+    tally.retries.add(worked)
+    if latest.error in TRANSIENT and not changed(since):
+        tally.by_attempt.setdefault(min(latest.attempt, MAX_ATTEMPT), Odds()).add(worked)
+
+
+def changed(since: Sequence[Done]) -> bool:
+    """
+    Returns whether one of the calls may have changed something.
+    """
+    return any(done.changes for done in since)
+
+
+def _changed(since: Sequence[Done], tool: str) -> bool:
+    # A tool that is declared stable changes nothing itself.
+    return any(done.changes and done.tool != tool for done in since)
+
+
+def _worth_again(latest: Done, since: Sequence[Done]) -> bool:
+    return latest.error == "cancelled" or (latest.error in REPAIRABLE and len(since) > 0)
+
+
+MAX_TOKENS: Final = 1 << 40
+"""Of one response; what is more is no number of tokens."""
+
+
+def count_loop(tally: Tally, trail: Trail, call: RecordedCall, sig: int | None, *, idle: bool) -> None:
+    """
+    Note whether *call*, the next of its session, was *idle*: it brought nothing new, or was refused as one that would not.
+
+    The tokens of a model response count if all its calls were idle: else it was worth making.
+    """
+    tokens = (call.tokens_in or 0) + (call.tokens_out or 0)
+    begins = tokens > 0 or call.turn is None or call.turn != trail.turn
+    trail.turn = call.turn
+    if begins:
+        trail.spent = None
+        trail.told = 0 < tokens < MAX_TOKENS
+    if not idle:
+        trail.looping.pop(sig, None)
+        if trail.spent is not None:
+            charged, spent = trail.spent
+            charged.loop_tokens -= spent
+            trail.spent = None
+        return
+    told, timed = trail.looping.pop(sig) if sig in trail.looping else _began(tally, trail)
+    if trail.told and not told:
+        tally.loops_told += 1
+    if begins and trail.told:
+        tally.loop_tokens += tokens
+        trail.spent = tally, tokens
+    took = None if call.decision == "deny" else call.duration_ms
+    if took is not None and 0 <= took < MAX_DURATION_MS:
+        tally.loop_ms += took
+        tally.loops_timed += not timed
+        timed = True
+    if sig is not None:
+        trail.looping[sig] = told or trail.told, timed
+
+
+def _began(tally: Tally, trail: Trail) -> tuple[bool, bool]:
+    tally.loops += 1
+    if len(trail.looping) >= WINDOW:
+        del trail.looping[next(iter(trail.looping))]
+    return False, False
+
+
 MAX_COST_USD: Final = 1e9
 WRONG: Final = frozenset({"validation", "invalid_path", REFUSED})
 """Errors that the model can correct by other arguments."""
 REPEATS: Final = ("duplicates.", "loops.")
 SAME: Final = ("duplicates.", *(f"loops.{name}" for name in ("identical", "unrepaired", "reread", "cycle")))
 """Of them, those for the same tool and arguments; the others are for going on with other ones."""
-MAX_NAMES: Final = 1_000
-"""Sources that are named; tools and calls that one session remembers."""
-
 Declared = Callable[[str], Tool]
 """What is declared of a tool, by its name."""
 
@@ -49,8 +277,6 @@ class Quality:
     tallies: dict[str, Tally] = field(default_factory=dict)
     calls: int = 0
     sessions: int = 0
-    forgotten: int = 0
-    """Sessions that were put out of memory."""
     model_cost: int = 0
     """Of the model responses, micro-dollars."""
     sources: set[str] = field(default_factory=set)
@@ -66,7 +292,7 @@ class Quality:
         trail.number += 1
         self.calls += 1
         tally.calls += 1
-        if call.tool not in trail.tools and len(trail.tools) < MAX_NAMES:
+        if call.tool not in trail.tools:
             trail.tools.add(call.tool)
             tally.sessions += 1
         if call.cost_usd is not None and 0 < call.cost_usd < MAX_COST_USD:
@@ -79,17 +305,11 @@ class Quality:
 
     def _trail(self, call: RecordedCall) -> Trail:
         key = (call.source, call.session_id, call.run)
-        trail = self.trails.pop(key, None)
+        trail = self.trails.get(key)
         if trail is None:
             self.sessions += 1
-            if len(self.sources) < MAX_NAMES:
-                self.sources.add(call.source)
-            if len(self.trails) >= MAX_SESSIONS:
-                del self.trails[next(iter(self.trails))]
-                self.forgotten += 1
-            trail = Trail()
-        # Put last: the first is then the one that was idle for longest.
-        self.trails[key] = trail
+            self.sources.add(call.source)
+            trail = self.trails[key] = Trail()
         return trail
 
     def _tally(self, tool: str) -> Tally:
@@ -104,7 +324,7 @@ def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | Non
     A call that did not run: it is no evidence for what follows.
     """
     code = call.code or "unknown"
-    tally.denied[code if code in tally.denied or len(tally.denied) < MAX_CODES else OTHER_CODES] += 1
+    tally.denied[code] += 1
     idle = code.startswith(REPEATS)
     if idle:
         place = trail.latest(sig)
@@ -158,10 +378,10 @@ def _count_run(
         tally.unsignalled += signal == "absent"
         tally.dead_ends += signal == "dead end"
     if call.duration_ms is not None and 0 <= call.duration_ms < MAX_DURATION_MS:
-        tally.durations.add(call.duration_ms)
+        tally.durations.ms.append(call.duration_ms)
         if call.decision is not None:
             # Of other transcripts nobody knows whether it includes a person's thinking.
-            (tally.worked_ms if worked else tally.failed_ms).add(call.duration_ms)
+            (tally.worked_ms if worked else tally.failed_ms).ms.append(call.duration_ms)
     if call.tool_cost_usd is not None and 0 < call.tool_cost_usd < MAX_COST_USD:
         tally.cost += micro_dollars(call.tool_cost_usd)
     tally.nudged_repeats += any(code.startswith("loops.") for code in call.nudges)
@@ -204,7 +424,7 @@ def _count_repeat(
     tallies: dict[str, Tally], trail: Trail, worth: Worth, latest: Done, since: list[Done], *, tally: Tally, now: Now
 ) -> None:
     tally.repeats += 1
-    if now.tool not in trail.repeated and len(trail.repeated) < MAX_NAMES:
+    if now.tool not in trail.repeated:
         trail.repeated.add(now.tool)
         tally.repeat_sessions += 1
     tally.pointless_second += worth == "second"
@@ -234,10 +454,10 @@ def _count_polling(tally: Tally, trail: Trail, now: Now, *, same: bool, disturbe
             tally.polls.n -= 1
         elif not disturbed:
             tally.polls.s += 1
-            if now.tool not in trail.polled and len(trail.polled) < MAX_NAMES:
+            if now.tool not in trail.polled:
                 trail.polled.add(now.tool)
                 tally.poll_sessions += 1
-    elif not running and not disturbed and same and now.worked and len(trail.steady) < MAX_NAMES:
+    elif not running and not disturbed and same and now.worked:
         trail.steady.add(now.sig)
         tally.polls.n += 1
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from guardrails.offline.figures import visible
-from guardrails.offline.quality.suggestions.suggest import Suggestion
+from guardrails.offline.quality.suggestions import Suggestion
 
 
 _VALUES: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})

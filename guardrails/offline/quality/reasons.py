@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from guardrails.offline.figures import plural
-from guardrails.offline.quality.suggestions.bounds import of, others, summed, wrong
-from guardrails.offline.quality.suggestions.suggest import waits
+from guardrails.offline.quality.suggestions import of, others, summed, waits, wrong
 from guardrails.offline.quality.tally import NEWS, REFUSED, Tally
 
 

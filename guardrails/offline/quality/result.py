@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from guardrails.offline.quality.reasons import FORMULA, ranked, reasons
-from guardrails.offline.quality.suggestions.bounds import summed
-from guardrails.offline.quality.suggestions.suggest import Suggestion, suggestion
+from guardrails.offline.quality.suggestions import Suggestion, suggestion, summed
 from guardrails.policy.policy import Policy
 
 from .counting import Quality

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from guardrails.offline.figures import plural
 from guardrails.offline.judge.run import seldom_collected
 from guardrails.offline.readers import Report
 from guardrails.offline.readers.inputs import Input, calls_of
@@ -45,8 +44,5 @@ def count_files(policy: Policy, files: Sequence[Input], tell: Callable[[str], ob
     with seldom_collected():
         for call in calls_of(files, report, tell):
             quality.count(call)
-    if put_out := quality.forgotten:
-        was = "was" if put_out == 1 else "were"
-        report.notices.append(f"{plural(put_out, 'session')} {was} put out of memory while others went on")
     seconds = time.monotonic() - began
     return Found(quality, policy.name, report.notices, report.read_as, report.without, report.broken_count, seconds)

@@ -12,7 +12,7 @@ from typing import Final
 from guardrails.offline.figures import plural, visible
 from guardrails.offline.quality.counting import Quality
 from guardrails.offline.quality.names import named_to_read
-from guardrails.offline.quality.suggestions.suggest import Suggestion
+from guardrails.offline.quality.suggestions import Suggestion
 from guardrails.offline.quality.tally import Tally
 from guardrails.policy.policy import Policy
 

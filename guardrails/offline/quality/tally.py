@@ -2,13 +2,13 @@
 The counts of one tool.
 """
 
+import math
+
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails.core.retries.shrinkage import Count
-
-from .quantiles import Quantiles
 
 
 NEWS: Final = frozenset({"exec_nonzero", "code_error", "cancelled"})
@@ -50,6 +50,31 @@ class Odds:
         Of 1; None without tries.
         """
         return self.s / self.n if self.n else None
+
+
+@dataclass(slots=True)
+class Durations:
+    """
+    Milliseconds of calls.
+    """
+
+    ms: list[int] = field(default_factory=list)
+
+    @property
+    def n(self) -> int:
+        return len(self.ms)
+
+    def at(self, q: float) -> int | None:
+        """
+        Returns the duration of which a share *q* (0 to 1) of all is at or below; None without any.
+        """
+        return sorted(self.ms)[max(1, math.ceil(q * self.n)) - 1] if self.ms else None
+
+    def above(self, ms: float) -> int:
+        """
+        Returns how many are longer.
+        """
+        return sum(one > ms for one in self.ms)
 
 
 @dataclass(slots=True)
@@ -108,13 +133,13 @@ class Tally:
     """Of them, those that said they were not complete, and not how to go on."""
     wasted: int = 0
     """Calls that were pointless, refused as such or for their arguments, or failed (but for `NEWS`); each once."""
-    durations: Quantiles = field(default_factory=Quantiles)
+    durations: Durations = field(default_factory=Durations)
     """Milliseconds."""
     cost: int = 0
     """Of the tool itself, micro-dollars."""
-    worked_ms: Quantiles = field(default_factory=Quantiles)
+    worked_ms: Durations = field(default_factory=Durations)
     """Milliseconds of successes, measured around the tool itself: of own records only."""
-    failed_ms: Quantiles = field(default_factory=Quantiles)
+    failed_ms: Durations = field(default_factory=Durations)
     """The same of failures."""
     polls: Odds = field(default_factory=Odds)
     """Runs of equal successes of one call with nothing changed in between; those that ended in another success."""
@@ -235,8 +260,8 @@ class Tally:
             "without_completion_signal": self.unsignalled,
             "incomplete_without_next_step": self.dead_ends,
             "durations": self.durations.n,
-            "p50_ms": None if p50 is None else round(p50),
-            "p99_ms": None if p99 is None else round(p99),
+            "p50_ms": p50,
+            "p99_ms": p99,
             "cost_usd": self.cost / 1_000_000,
         }
 

@@ -7,18 +7,12 @@ from collections.abc import Callable, Iterable
 from itertools import chain, zip_longest
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Tool
-from guardrails.offline.quality import counting
 from guardrails.offline.quality.counting import (
-    MAX_CODES,
     MAX_COST_USD,
-    MAX_NAMES,
-    OTHER_CODES,
     Quality,
 )
 from guardrails.offline.quality.tally import MAX_DURATION_MS, Odds
@@ -132,41 +126,6 @@ def _call(text: str, session: str) -> RecordedCall:
     call = RecordedCall("data", session, 0, tool, {"of": argument}, result=result or None, has_result=sign != "?")
     call.is_error, call.error_type = sign == "!", result if sign == "!" else None  # type: ignore[assignment]
     return call
-
-
-def test_open_sessions_are_bounded_and_those_put_out_are_counted(
-    calls: Calls, counted: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counting, "MAX_SESSIONS", 10)
-    made = [call for n in range(30) for call in calls("a=1", session=f"s{n}")]
-    quality = counted([*made, *calls("a=1", session="s29"), *calls("a=1", session="s0")])
-    assert len(quality.trails) == 10
-    assert quality.forgotten == 21
-    assert quality.tallies["a"].repeats == 1, "of the session that was still known"
-
-
-def test_the_session_that_was_idle_for_longest_is_put_out_first(
-    calls: Calls, counted: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counting, "MAX_SESSIONS", 2)
-    order = ["old", "busy", "old", "busy", "new", "busy", "old"]
-    quality = counted([call for session in order for call in calls("a=1", session=session)])
-    assert quality.tallies["a"].repeats == 3
-    assert quality.forgotten == 2
-
-
-def test_codes_are_bounded_whatever_a_record_holds(calls: Calls, counted: Counted) -> None:
-    made = calls(*({**denied(f"made.up_{n}")} for n in range(500)), denied("made.up_3"))
-    tally = counted(made).tallies["a"]
-    assert len(tally.denied) == MAX_CODES + 1
-    assert (tally.denied[OTHER_CODES], tally.denied["made.up_3"]) == (400, 2)
-
-
-def test_what_one_session_is_remembered_by_is_bounded(calls: Calls, counted: Counted) -> None:
-    quality = counted(calls(*(f"t{n % 1_500} {n}!validation" for n in range(3_000))))
-    (trail,) = quality.trails.values()
-    assert (len(trail.done), len(trail.kept), len(trail.past.sigs), len(trail.wrong)) == (20, 20, 21, 20)
-    assert len(trail.tools) == MAX_NAMES
 
 
 @table("duration", [-1, MAX_DURATION_MS, None])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guardrails import Duplicates, Policy
 from guardrails.offline.quality.overrides import overrides
-from guardrails.offline.quality.suggestions.suggest import Suggestion, suggestion
+from guardrails.offline.quality.suggestions import Suggestion, suggestion
 from guardrails.offline.quality.tally import Odds, Tally
 from tests.tables import table
 

@@ -63,16 +63,6 @@ def test_progress_is_told(tmp_path: Path, policy: Policy) -> None:
     assert told == [f"{path}: 256 calls read", f"{path}: 512 calls read"]
 
 
-def test_sessions_that_were_put_out_of_memory_are_told(
-    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counting, "MAX_SESSIONS", 3)
-    for n in range(5):
-        written(tmp_path / f"{n}.jsonl", 2, session=str(n))
-    found = count_files(policy, inputs([str(tmp_path)]))
-    assert any("2 sessions were put out of memory" in notice for notice in found.notices)
-
-
 def test_a_file_that_vanished_from_a_folder_is_told_and_one_that_was_named_is_an_error(
     tmp_path: Path, policy: Policy
 ) -> None:

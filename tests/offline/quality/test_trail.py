@@ -2,7 +2,7 @@
 What is remembered of a session.
 """
 
-from guardrails.offline.quality.trail import Done, Trail
+from guardrails.offline.quality.counting import Done, Trail
 
 
 def done(sig: int | None, tool: str = "a") -> Done:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.offline.quality.suggestions.bounds import (
+from guardrails.offline.quality.suggestions import (
     bound,
     least,
     likely,

@@ -5,9 +5,8 @@ Which settings the figures of one tool support, and which they do not.
 from typing import Any
 
 from guardrails import Duplicates, Loops, Policy, Retryable, Tool
-from guardrails.offline.quality.quantiles import Quantiles
-from guardrails.offline.quality.suggestions.suggest import NO_PEERS, SESSIONS, suggestion
-from guardrails.offline.quality.tally import Odds, Tally
+from guardrails.offline.quality.suggestions import NO_PEERS, SESSIONS, suggestion
+from guardrails.offline.quality.tally import Durations, Odds, Tally
 from tests.tables import table
 
 
@@ -175,11 +174,11 @@ def test_retries_end_where_they_surely_cost_more_than_they_bring_and_go_on_where
     assert found.get("retryable") == expected
 
 
-def durations(*told: tuple[int, float]) -> Quantiles:
-    made = Quantiles()
+def durations(*told: tuple[int, float]) -> Durations:
+    made = Durations()
     for times, value in told:
         for _ in range(times):
-            made.add(value)
+            made.ms.append(round(value))
     return made
 
 
@@ -201,7 +200,7 @@ FAST, HANGS = durations((200, 500.0)), durations((10, 600_000.0))
     ],
 )
 def test_a_timeout_needs_calls_that_hang_and_successes_that_never_do(
-    worked: Quantiles, failed: Quantiles, expected: str | None
+    worked: Durations, failed: Durations, expected: str | None
 ) -> None:
     assert settings(Tally("a", worked_ms=worked, failed_ms=failed)).get("timeout") == expected
 

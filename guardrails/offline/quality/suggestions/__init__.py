@@ -1,3 +1,0 @@
-"""
-Which settings the records support.
-"""
