@@ -84,7 +84,7 @@ COLUMNS: Final = (
     ),
     Column(
         "p50",
-        "Half of the calls took no longer; within 1 % (DDSketch).",
+        "Half of the calls took no longer.",
         lambda t: duration(t.durations.at(0.5)),
     ),
     Column("p99", "99 of 100 calls took no longer.", lambda t: duration(t.durations.at(0.99))),
