@@ -23,7 +23,7 @@ def test_the_build_reads_the_version_where_the_library_says_it() -> None:
     assert "version" not in project["project"]
     assert project["project"]["dynamic"] == ["version"]
     assert ROOT / project["tool"]["hatch"]["version"]["path"] == PLACE
-    assert re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc)\d+)?", __version__)
+    assert re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc|\.dev)\d+)?", __version__)
 
 
 @pytest.mark.system

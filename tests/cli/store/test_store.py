@@ -259,7 +259,7 @@ def test_what_was_idle_for_long_is_dropped_by_prefix_and_scopes_only_if_that_is_
 
 
 def test_long_work_tells_how_far_it_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.text.ticker.EVERY_S", 0.0)
+    monkeypatch.setattr("guardrails.cli.text.progress.EVERY_S", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
     assert "3 states read" in run("ls", str(path)).stderr
     assert "read" not in run("ls", str(path), "--quiet").stderr
