@@ -46,6 +46,7 @@ def test_every_setting_of_a_policy_file_is_in_the_reference() -> None:
             assert of.get("deprecated") or re.search(rf"^\| `{key}` \| .+ \| .+ \| .+ \|$", part, re.MULTILINE), key
 
 
+@pytest.mark.system
 def test_links_of_the_pages_lead_to_pages_of_the_site(tmp_path: Path) -> None:
     stage(tmp_path / "docs")
     for page in PAGES:

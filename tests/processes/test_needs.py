@@ -51,6 +51,7 @@ def test_what_variables_and_arguments_name_is_shown_unless_it_holds_the_home(hom
     assert shown(home, program=("server", f"{home}/data/rows.csv", f"{home}/notes", str(home))) == ["data", "notes"]
 
 
+@pytest.mark.system
 def test_the_environment_is_listed_and_finds_the_managers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders(home, ".pyenv", ".local")
     monkeypatch.setenv("A_KEY", "planted")
@@ -66,6 +67,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
+@pytest.mark.system
 def test_who_commits_is_shown_and_no_key(home: Path) -> None:
     assert "GIT_CONFIG_COUNT" not in confinement_for("/workspace").environment
     told = {"user.name": 'Jos\xe9 "Pepe"; #1', "url.https://key@host/.insteadOf": "https://h/", "safe.directory": "~/x"}
@@ -78,6 +80,7 @@ def test_who_commits_is_shown_and_no_key(home: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
+@pytest.mark.system
 def test_the_repository_around_a_workspace_is_shown_and_none_that_it_only_claims(tmp_path: Path) -> None:
     def kept(workspace: Path) -> list[str]:
         return [one for one in confinement_for(str(workspace), environment={}).readable if one.endswith(".git")]

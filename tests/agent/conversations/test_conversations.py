@@ -330,6 +330,7 @@ with Conversations(sys.argv[1]) as kept:
 """
 
 
+@pytest.mark.system
 def test_what_another_process_has_gone_on_with_is_refused_and_its_messages_stay(path: Path) -> None:
     with Conversations(path) as kept:
         chat = kept.start("s", messages=[USER])

@@ -95,6 +95,7 @@ def test_a2_honest_calls_of_a_recorded_chat_come_out_byte_for_byte(merged: Playe
 
 
 @needs_recordings
+@pytest.mark.system
 def test_a6_of_all_recorded_chats_one_call_is_stopped(merged: Player) -> None:
     played = [merged.play(read_transcript(param.values[0])) for param in recorded()]
     stopped = [
