@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tables import table
-
 
 pytestmark = pytest.mark.system
 
@@ -91,7 +89,7 @@ def timeless(text: str) -> str:
 
 
 @pytest.mark.system
-@table("name", FOLLOWED)
+@pytest.mark.parametrize("name", FOLLOWED)
 def test_a_page_that_is_followed_literally_does_what_it_says(name: str, tmp_path: Path) -> None:
     if name.startswith("maintainers/"):
         # A maintainer works in the repository: in one that may be changed.

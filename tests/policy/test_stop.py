@@ -27,7 +27,8 @@ def turn(tmp_path: Path) -> Turn:
     """
     Writes the file of one policy, which is looked at before each call.
     """
-    path, made = tmp_path / "policy.yaml", []
+    path = tmp_path / "policy.yaml"
+    made: list[Policy] = []
 
     def written(text: str) -> Policy:
         path.write_text(f"version: 1\ntools: [{{match: t, cost_usd: 0.25}}]\n{text}\n")

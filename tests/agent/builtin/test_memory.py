@@ -91,14 +91,6 @@ def test_a_damaged_file_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
     assert read(tmp_path / "none/x").error_type == "unavailable"
 
 
-@table("bad", ["\ud800", "a\udfffb"])
-def test_text_that_is_not_unicode_is_told_or_replaced(file: Path, bad: str) -> None:
-    assert write(file, bad, "x").error_type == "validation"
-    assert read(file, bad).error_type == "validation"
-    write(file, "k", bad)
-    assert "?" in read(file).value[0]["text"]
-
-
 def test_a_look_takes_no_longer_than_its_time(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(file, "x" * 257).error_type == "validation"
     write(file, "k", "x")
@@ -122,8 +114,3 @@ def test_what_is_no_note_is_left_out_or_told(file: Path, row: Any, expected: str
     assert said.error_type == expected
     assert said.ok is (expected is None)
     assert expected or said.value == [{"key": "k", "text": "x", "changed_ms": 1_000}]
-
-
-def test_a_pipe_is_no_memory(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert read(tmp_path / "pipe").error_type == "unavailable"

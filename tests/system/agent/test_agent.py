@@ -81,7 +81,9 @@ def test_d10_an_agent_works_with_files_a_shell_memory_and_messages(workspace: Pa
     )
     with ScriptedOpenAI(script) as server:
         search = "https://search.example/?q={query}"
-        shown = run(server, workspace, "count", "--model", "gpt-5-mini", "--json", "--search", search)
+        shown = run(
+            server, workspace, "count", "--model", "gpt-5-mini", "--json", "--search", search, "--sandbox", "none"
+        )
         assert shown.exit_code == 0, shown.output
     told = results(server.requests[-1])
     assert [said["status"] for said in told] == ["success"] * 8, told
@@ -144,7 +146,7 @@ def test_the_policys_workspace_is_the_agents_and_commands_are_read_before_they_r
         call("exec_shell", {"command": "pwd"}),
     )
     with ScriptedOpenAI(script) as server:
-        shown = run(server, workspace, "look", "--model", "m")
+        shown = run(server, workspace, "look", "--model", "m", "--sandbox", "none")
     assert shown.exit_code == 0, shown.output
     told = results(server.requests[-1])
     assert [said["status"] for said in told] == ["success", "denied", "denied", "success"], told
