@@ -69,7 +69,8 @@ class Policy(Live):
     Guards in order, tools, prices and the form of the envelope; sessions are made of it.
 
     The *guards* stand in the library's order, a person's own before `truncate`, which bounds the messages of all
-    others. The *tools* are `Tool`s or plain functions. The optional envelope fields are *fields* (None: all). The
+    others. The *tools* are `Tool`s or plain functions; with *by_name* the words of a name tell looks from work where
+    nothing is declared. The optional envelope fields are *fields* (None: all). The
     mapping *prices* gives a `Price` for a model's name or glob. The mapping *messages* gives a code a wording of one's
     own: `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like. If a number it
     uses is missing, the library's own words stand. The mapping *scopes* gives a scope, such as `user`, the guards of
@@ -85,6 +86,7 @@ class Policy(Live):
         rules: Iterable[Rule] = (),
         mode: Mode = "enforce",
         on_error: Literal["deny", "allow"] = "deny",
+        by_name: bool = False,
         envelope: Literal["nested", "merged"] = "nested",
         fields: Iterable[str] | None = None,
         prices: Mapping[str, Price | Mapping[str, float]] | None = None,
@@ -123,6 +125,7 @@ class Policy(Live):
             rules=known_rules,
             mode=mode,
             on_error=on_error,
+            by_name=by_name,
             merged=envelope == "merged",
             left_out=optional_fields(kept),
             messages=messages,

@@ -5,7 +5,6 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
@@ -18,10 +17,10 @@ from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.guards.results.retry_budget import RetryBudget
 from guardrails.core.guards.settings import filled, laid
-from guardrails.core.repetition.own_words import own_words
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER, SessionState
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.names import look_by_name
+from guardrails.core.tools.tool import Tool, source_of
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
 
@@ -55,6 +54,7 @@ class Chain:
         left_out: frozenset[str] = frozenset(),
         messages: Mapping[str, Mapping[str, str]] | None = None,
         models: Models = NO_MODELS,
+        by_name: bool = False,
         kinds: Iterable[type[Guard]] = GUARDS,
     ) -> None:
         self.kinds = tuple(kinds)
@@ -66,7 +66,7 @@ class Chain:
         self.rules = tuple(rules)
         self.mode: Mode = mode
         self.on_error = on_error
-        self.merged, self.left_out = merged, left_out
+        self.merged, self.left_out, self.by_name = merged, left_out, by_name
         self.messages = dict(messages or {})
         self.known = self._known()
         self.source: str | None = None  # what stands for the contents of the files that it was read from again
@@ -148,7 +148,7 @@ class Chain:
         return made
 
     def _again(self, guards: Iterable[Guard], tools: Iterable[Tool], **other: Any) -> "Chain":
-        same = ("rules", "mode", "on_error", "merged", "left_out", "messages", "models", "kinds")
+        same = ("rules", "mode", "on_error", "merged", "left_out", "messages", "models", "by_name", "kinds")
         return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same} | other)
 
     def plan(self, name: str) -> Plan:
@@ -166,6 +166,8 @@ class Chain:
         own = self.tools.get(name) or Tool(name=name)
         declared, settings, mode, on_error = self._ruled(name, own)
         tool = own.override(declared)
+        if self.by_name and tool.read_only is None:
+            tool = replace(tool, read_only=look_by_name(name))
         guards: list[Guard] = []
         for guard in self.guards:
             said = settings.pop(guard.name, None)
@@ -176,6 +178,8 @@ class Chain:
         if tool.held:
             # First, as no other reason is of use then.
             guards.insert(0, Held())
+        if tool.repeats == "ask" and not any(isinstance(g, Approve) for g in guards):
+            guards.insert(0, Approve())
         heard = [g for g in guards if g.mode != "off" and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
@@ -202,14 +206,14 @@ class Chain:
             success_shapes=tuple(shape for _, method, shape in shapes if method == "shape"),
             max_bytes=min((g.result_bytes for g in acting if g.result_bytes is not None), default=NEVER),
             timeout_ms=None if tool.timeout is None else max(1, round(tool.timeout * 1000)),
-            changes=not (tool.read_only or tool.stable),
+            changes=not (tool.read_only or tool.repeats == "evidence"),
             cost=tool.cost,
             tokens=tool.tokens,
             known=None if self.known is None else name in self.known,
             deny_on_error=asks or on_error == "deny",
             enforced=tuple(dict.fromkeys(g.name for g in acting if any(overrides(g, method) for method in ACTS))),
             retry_budgets=tuple((enforced, g) for g, enforced in present if isinstance(g, RetryBudget)),
-            speaks=partial(own_words, tool),
+            source=source_of(tool),
             locates=tuple(paths for _, paths in locating),
             unfit_checks=tuple(check for g, check in checking if g.sees_unfit or not refused),
             unfit_locates=tuple(paths for g, paths in locating if g.sees_unfit or not refused),
@@ -229,7 +233,7 @@ class Chain:
             # A glob only guesses: it makes no look of a tool that was declared to change something.
             acts = tool.read_only is False and name not in rule.match
             for key, value in rule.declared.items():
-                if not (acts and value is True and key in ("read_only", "stable")):
+                if not (acts and (key, value) in (("read_only", True), ("repeats", "evidence"))):
                     declared.setdefault(key, value)
             for guard, own in rule.guards.items():
                 held = settings.get(guard, {})

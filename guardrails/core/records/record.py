@@ -14,9 +14,10 @@ import orjson
 from guardrails.core.engine.complete import Completion
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared, evidence
+from guardrails.core.engine.prepare import Prepared
 from guardrails.core.engine.refusals import STOPPED
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.result import evidence_of
 from guardrails.core.state.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import near, result_hashes
@@ -93,7 +94,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "tokens": decision.tokens,
         "timeout_ms": plan.timeout_ms,
         "mutates": plan.changes,
-        "polling": plan.tool.polling,
+        "polling": plan.tool.repeats == "allow",
         **_declared(plan),
         "retry_source": decision.retry_source,
         "args_sim_max": None,
@@ -110,9 +111,6 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     if call.sketch is not None:
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch
-    if call.news is not None:
-        # What results have shown may be erased too.
-        record["news"] = call.news
     return record
 
 
@@ -124,11 +122,12 @@ def _declared(plan: Plan) -> dict[str, Any]:
     return {
         "estimate": plan.cost,
         "known": plan.known,
-        "stable": tool.stable,
+        "stable": tool.repeats == "evidence",
         "read_only": tool.read_only,
         "idempotent": tool.idempotent,
         "retryable_declared": tool.retryable,
         **({"held": tool.held} if tool.held else {}),
+        **({"repeats": "ask"} if tool.repeats == "ask" else {}),
     }
 
 
@@ -152,7 +151,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
     call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
-    text = evidence(outcome, rendered)
+    text = evidence_of(outcome, rendered)
     exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
     record = {

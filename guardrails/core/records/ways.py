@@ -51,8 +51,9 @@ class Ways:
         if chain.plan(record["tool"]).tool.held != record.get("held", ""):
             chain = _holding(chain, record["tool"], record.get("held", ""))
         plan = chain.plan(record["tool"])
-        said = {name: record[name] for name in ("stable", "idempotent", "polling", "read_only")}
-        tool = replace(plan.tool, retryable=record["retryable_declared"], **said)
+        told = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
+        declared = {name: record[name] for name in ("idempotent", "read_only")}
+        tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=told, **declared)
         own = {
             "cost": record["estimate"],
             "tokens": record.get("estimate_tokens", 0),
@@ -62,7 +63,7 @@ class Ways:
 
 
 _DECLARED: Final = (
-    *("tool", "known", "stable", "idempotent", "polling", "read_only", "retryable_declared"),
+    *("tool", "known", "stable", "idempotent", "polling", "repeats", "read_only", "retryable_declared"),
     *("estimate", "estimate_tokens", "timeout_ms", "mutates", "held"),
 )
 

@@ -51,7 +51,6 @@ def mend(states: Sequence[SessionState], *, child: bool = False) -> None:
             if entry.status == "running" and entry.seq not in known:
                 entry.status = "expired"
         state.latest = {entry.sig: entry.seq for entry in state.window}
-        state.results = {entry.result_hash: entry.seq for entry in state.window if entry.status in ("ok", "error")}
     if child:
         if own[0].family is not None:
             part(own[0], states[-1], "", event=False)

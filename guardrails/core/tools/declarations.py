@@ -2,9 +2,9 @@
 The declarations of a tool by keywords.
 """
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
-from guardrails.core.outcome import ResultClassifier
+from guardrails.core.tools.failure_rules import ResultClassifier
 
 
 class Declarations(TypedDict, total=False):
@@ -14,10 +14,11 @@ class Declarations(TypedDict, total=False):
 
     name: str
     description: str
-    stable: bool
     read_only: bool | None
     idempotent: bool | None
+    repeats: Literal["allow", "evidence", "ask"] | None
     polling: bool
+    stable: bool
     retryable: bool | None
     cost_usd: float
     tokens: int
@@ -25,6 +26,8 @@ class Declarations(TypedDict, total=False):
     """Seconds."""
     same_thread: bool
     result: ResultClassifier | None
+    more: str
+    total: str
     returns_envelope: bool
     ask_user: tuple[str, ...]
     paths: tuple[str, ...]

@@ -6,11 +6,13 @@ import functools
 import inspect
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
+from dataclasses import InitVar, dataclass, fields, replace
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, Unpack
 
 from guardrails.core.arguments import Arguments, arguments_of
-from guardrails.core.outcome import ResultClassifier
+from guardrails.core.result import Source
+from guardrails.core.result.failures import speaker
+from guardrails.core.tools.failure_rules import ResultClassifier
 from guardrails.core.values.bounds import Ge, Gt
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.units import Duration
@@ -20,6 +22,10 @@ from .declarations import Declarations
 
 Wire = Literal["chat", "responses"]
 """chat.completions, or Responses."""
+
+
+REPEATS: Final[Mapping[str, Literal["allow", "evidence"]]] = {"polling": "allow", "stable": "evidence"}
+"""The words of `Tool.repeats` by the older ones, which still work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +42,17 @@ class Tool:
     name: str
     description: str = ""
     parameters: Any = None
-    stable: bool = False
-    """Same arguments, same result until a state-changing call is made; never implied by *read_only*."""
     read_only: bool | None = None
     """Changes nothing; None: unknown, which counts as state-changing."""
     idempotent: bool | None = None
     """Running it twice does no more than once; False: never called retryable after a timeout or a lost connection."""
-    polling: bool = False
-    """Meant to be called again with the same arguments; exempt from duplicates and streaks."""
+    repeats: Literal["allow", "evidence", "ask"] | None = None
+    """The same arguments again. `allow`: meant to be, exempt from duplicates and streaks. `evidence`: same result until work is done,
+    so one is enough; never implied by *read_only*. `ask`: the second equal call is a person's decision, as of a payment."""
+    polling: InitVar[bool] = False
+    """The old word for `repeats: allow`."""
+    stable: InitVar[bool] = False
+    """The old word for `repeats: evidence`."""
     retryable: bool | None = None
     """A prior for failures of kinds that may pass; evidence changes it."""
     cost_usd: Annotated[float, Ge(0)] = 0.0
@@ -56,6 +65,10 @@ class Tool:
     """It works only in the thread that calls it: without a *timeout* it is not held to the time that the session has left."""
     result: ResultClassifier | None = None
     """The rules by which a failure that hides in a result is found."""
+    more: str = ""
+    """Dotted path in its results to what a next call goes on from (`next_cursor`); without a value there, a result is complete."""
+    total: str = ""
+    """Dotted path in its results to the number of all matches (`meta.count`)."""
     returns_envelope: bool = False
     """An object that it returns in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is taken as one. Text never is."""
     ask_user: tuple[str, ...] = ()
@@ -76,6 +89,10 @@ class Tool:
     """Arguments that only tell a person what the call is for, in other words each time: no part of what makes calls the same."""
     held: str = ""
     """Why every call of it is refused until somebody has looked at it; empty: it is not held."""
+
+    def __post_init__(self, polling: bool, stable: bool) -> None:  # noqa: FBT001
+        if self.repeats is None and (polling or stable):
+            object.__setattr__(self, "repeats", REPEATS["polling" if polling else "stable"])
 
     @classmethod
     def of(
@@ -98,6 +115,15 @@ class Tool:
         hints = from_annotations(declared.get("annotations") or {})
         hints = {name: hint for name, hint in hints.items() if getattr(self, name) is None}
         return replace(self, **{k: v for k, v in {**hints, **declared}.items() if k in known})
+
+    @property
+    def once(self) -> bool:
+        """
+        Whether a call that may have happened is not to be made again unseen.
+        """
+        return self.idempotent is False or (
+            self.idempotent is None and self.read_only is False and self.repeats != "evidence"
+        )
 
     @property
     def cost(self) -> int:
@@ -124,6 +150,14 @@ class Tool:
         return (
             {"type": "function", "function": said} if wire == "chat" else {"type": "function", **said, "strict": False}
         )
+
+
+def source_of(tool: Tool) -> Source:
+    """
+    Returns what is known of *tool* for the reading of its results.
+    """
+    words = "program" if tool.commands else speaker(tool.name)
+    return Source(tool.result, words, tool.more, tool.total)
 
 
 def name_of(function: Callable[..., Any]) -> str:

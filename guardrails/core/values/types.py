@@ -41,11 +41,6 @@ WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset({"tool_missing"})
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
 RetrySource = Literal["agent", "policy", "explore"]
-Found = Literal["", "error", "answer"]
-"""
-How a failure was found in an object that a tool returned, with nothing declared: `error`, it names one; `answer`, by a status or a
-false alone, which may be what was asked for; empty: it was not.
-"""
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000
@@ -105,11 +100,7 @@ class ToolCall:
     """Whether each path that a guard asked about really is where it must be, symbolic links followed, by the guard's name;
     None: nobody looked."""
     sketch: int | None = None
-    """The number by which `repetition` tells calls that are worded alike; None if nobody looked."""
-    news: bool | None = None
-    """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
-    waits: bool | None = None
-    """Whether it is a command that is made again until something has happened; None: nobody looked."""
+    """The number by which calls that are worded alike are found, see `similarity`; None if nobody looked."""
     guess: tuple[int, int] | None = None
     """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them. None if
     nothing is known."""
@@ -136,7 +127,7 @@ class ToolCall:
         made.signature, made.sig, made.canonical = signed
         made.problems = problems
         made.asked = asked
-        made.places = made.sketch = made.news = made.waits = made.guess = None
+        made.places = made.sketch = made.guess = None
         made.attempt = 0
         made.given = None
         return made
@@ -159,20 +150,6 @@ class ToolCall:
         Keep what was guessed of it.
         """
         self.guess = guess
-
-    def note_waits(self, *, waits: bool) -> bool:
-        """
-        Keep whether it *waits*.
-        """
-        self.waits = waits
-        return waits
-
-    def note_news(self, *, news: bool) -> bool:
-        """
-        Keep whether it brings *news*.
-        """
-        self.news = news
-        return news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +225,7 @@ class Failed:
     tokens: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Outcome:
     """
     The result of an executor, in the library's words: a value, or an error of the closed list.
@@ -268,4 +245,7 @@ class Outcome:
     tokens: int | None = None
     complete: bool = True
     """False: the value was cut while it was collected (an endless generator)."""
-    found: Found = field(default="", compare=False)
+    retryable: bool | None = None
+    """The same call may work later, or never will: a claim of the tool, or plain from the failure; None: nobody says."""
+    retries: int | None = None
+    """Further tries that the tool itself says are left."""

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from guardrails.core.outcome.plain_failures import may_fail
+from guardrails.core.result.failures import may_fail
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.usage import Usage, cost_of
 from guardrails.offline.readers.base import RecordedCall
@@ -223,7 +223,10 @@ class Judge:
                 add(tools.setdefault(name, Tally(name)), tally)
             tallies.append(whole)
         plans = [chain.plan(name) for name in tools]
-        specified, stable = any(plan.arguments is not None for plan in plans), any(plan.tool.stable for plan in plans)
+        specified, stable = (
+            any(plan.arguments is not None for plan in plans),
+            any(plan.tool.repeats == "evidence" for plan in plans),
+        )
         parted = one_by_one(chain, self.held)
         most = sorted(tools.values(), key=lambda tally: (-tally.calls, tally.source))[:SHOWN_TOOLS]
         return Judgement(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from guardrails.core.guards.repeats.duplicates import REPAIRABLE
+from guardrails.core.guards.duplicates import REPAIRABLE
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import micro_dollars
 from guardrails.offline.judge.evidence import SUCCESS, Worth, evidence_of, outcome_of_call
@@ -135,7 +135,7 @@ def _count_run(
     error = outcome.error_type
     worked = call.has_result and error is None
     evidence = evidence_of(call, error is not None)
-    polling = tool.polling or call.polling
+    polling = tool.repeats == "allow" or call.polling
     place = trail.latest(sig)
     since = [] if place is None else trail.done[place + 1 :]
     latest = None if place is None else trail.done[place]
@@ -177,8 +177,8 @@ def _count_run(
     tally.wasted += idle or (error is not None and error not in NEWS)
     count_loop(tally, trail, call, sig, idle=idle)
     attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
-    undeclared = tool.read_only is None and not tool.stable
-    changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
+    undeclared = tool.read_only is None and tool.repeats != "evidence"
+    changes = not (tool.read_only or tool.repeats == "evidence" or (undeclared and call.read_only))
     kept = polling or not refused_by_evidence(tally, trail, sig, worth)
     did = changes and worked and not same and not (undeclared and named_to_read(call.tool))
     trail.ran(

@@ -7,9 +7,8 @@ The conditions are those of the guard `duplicates`, so that a figure here is wha
 from collections.abc import Sequence
 from typing import Final
 
-from guardrails.core.guards.repeats.duplicates import REPAIRABLE
-from guardrails.core.repetition.commands.waiting import waits
-from guardrails.core.repetition.work import shown_to_change
+from guardrails.core.guards.duplicates import REPAIRABLE
+from guardrails.core.guards.evidence import shown_to_change
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.offline.judge.evidence import Worth
 
@@ -51,7 +50,7 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
     if latest.result_hash is None or latest.result_hash != earlier.result_hash or latest.error in TRANSIENT:
         return False
     since, between = kept[last + 1 :], kept[before + 1 : last]
-    if waits(latest.tool) or (latest.changes and shown_to_change(since, between)):
+    if latest.changes and shown_to_change(since, between):
         return False
     if any(done.worked for done in since):
         return False

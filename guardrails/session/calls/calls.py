@@ -236,7 +236,7 @@ class Calls(Passing):
             else:
                 limit = self._kept.room(result, plan) if self._kept.offered else plan.max_bytes
                 outcome = told(result, plan, decision.call.arguments, known, limit)
-            return now, prepare(outcome, plan.max_bytes, decision.call)
+            return now, prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
             unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)

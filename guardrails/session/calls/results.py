@@ -38,7 +38,7 @@ OVERHEAD: Final = 450
 
 
 NAME: Final = "read_result"
-RULE: Final = Rule(match=NAME, declared={"read_only": True, "idempotent": True, "polling": True})
+RULE: Final = Rule(match=NAME, declared={"read_only": True, "idempotent": True, "repeats": "allow"})
 """Polling: whoever has lost a page by a compaction of the conversation may have it again."""
 _HANDLE: Final = pattern(r"[0-9a-f]{16}")
 _SECRET: Final = int.from_bytes(os.urandom(8))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.outcome.redaction import sanitise
+from guardrails.core.result.redaction import sanitise
 from guardrails.core.text.control import cleaned
 
 

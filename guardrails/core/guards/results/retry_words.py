@@ -25,7 +25,6 @@ _HINTS: Final[dict[ErrorType, str]] = {
     "exec_nonzero": "Find and repair the cause, then run it again.",
     "code_error": "Read the error, correct the code, then run it again.",
     "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
-    "other": "Read the error and try another way.",
 }
 NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
 HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."

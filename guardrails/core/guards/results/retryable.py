@@ -8,7 +8,6 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
-from guardrails.core.repetition.tool_names import once
 from guardrails.core.retries.context import context_of
 from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, decider_of
 from guardrails.core.retries.serving import Judged
@@ -86,7 +85,7 @@ class Retryable(Guard):
         entry = latest(state, call.sig)
         if entry is None or entry.retries_left == 0:
             # What was parked and never ran changed nothing.
-            lost = entry is not None and entry.status == "expired" and entry.changes and once(facts.tool)
+            lost = entry is not None and entry.status == "expired" and entry.changes and facts.tool.once
             return Nudge(code="retryable.unknown", hint=TWICE) if lost else None
         wait = entry.retry_at_ms - facts.now_ms
         if wait <= 0:
@@ -132,7 +131,7 @@ class Retryable(Guard):
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
-        unsafe = kind in AMBIGUOUS and once(facts.tool) and (prior is None or facts.tool.idempotent is False)
+        unsafe = kind in AMBIGUOUS and facts.tool.once and (prior is None or facts.tool.idempotent is False)
         unsafe = unsafe and not (kind == "cancelled" and _TURNED_DOWN.search(outcome.error_message or ""))
         too_long = named is not None and named > self.max_wait * 1000
         if unsafe or too_long or run > self.max_same_error:
@@ -161,6 +160,9 @@ class Retryable(Guard):
             envelope.max_retries_remaining = said.retries
             _advise(envelope, "retry", repeat(said))
             return envelope
+        if kind not in INSTEAD and kind not in TRANSIENT and prior is None:
+            # Nothing is known of it, so nothing is advised.
+            return envelope
         envelope.retryable = False
         envelope.max_retries_remaining = 0
         envelope.retry_after_ms = named if passing and too_long else None
@@ -169,9 +171,9 @@ class Retryable(Guard):
         elif kind in TRANSIENT or (passing and learned is None):
             _advise(envelope, "give_up", HOPELESS)
         else:
-            action, hint = (
-                NEXT[kind] if NEXT[kind][0] == said.next_action else (said.next_action, OTHERWISE[said.next_action])
-            )
+            action, hint = said.next_action, OTHERWISE.get(said.next_action, HOPELESS)
+            if kind in NEXT and NEXT[kind][0] == action:
+                hint = NEXT[kind][1]
             if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
                 envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
                 hint = f"{hint} Other arguments work {times(said.corrected)} here."

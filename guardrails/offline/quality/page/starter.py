@@ -122,7 +122,7 @@ def _tools(
 def _tool(tally: Tally, one: Suggestion | None, policy: Policy, *, observed: bool) -> Iterator[str]:
     name, tool = text_of(glob.escape(tally.tool)), policy.chain.plan(tally.tool).tool
     failed = f", {tally.failed:,} failed" if tally.failed else ""
-    taken = "polling" if tool.polling else "read-only" if tool.read_only else None
+    taken = "repeats" if tool.repeats == "allow" else "read-only" if tool.read_only else None
     said = f"; `{policy.name}` takes it for {taken} by its name" if taken else ""
     yield f"  # {visible(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{said}"
     if observed:

@@ -68,7 +68,7 @@ def timeout(tally: Tally, plan: Plan) -> Made:
     Only durations that were measured around the tool itself count, and no tool that waits for a person or polls.
     """
     worked, p99 = tally.worked_ms, tally.worked_ms.at(0.99)
-    if plan.tool.timeout is not None or plan.tool.polling or waits_for_a_person(tally.tool):
+    if plan.tool.timeout is not None or plan.tool.repeats == "allow" or waits_for_a_person(tally.tool):
         return None
     if p99 is None or worked.n < TIMED:
         return None

@@ -88,7 +88,7 @@ def waits(tally: Tally) -> bool:
 
 
 def _polling(tally: Tally, plan: Plan) -> Made:
-    if plan.tool.polling or not waits(tally):
+    if plan.tool.repeats == "allow" or not waits(tally):
         return None
     return True, (
         f"{of(tally.polls)} times the same call brought something after equal results with nothing changed in between,"

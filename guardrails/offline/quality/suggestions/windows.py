@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from guardrails.core.engine.plan import Plan
-from guardrails.core.guards.repeats.duplicates import Duplicates
-from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.duplicates import Duplicates
+from guardrails.core.guards.loops import Loops
 from guardrails.offline.judge.evidence import WINDOW
 from guardrails.offline.quality.rules import PAIR
 from guardrails.offline.quality.tally import Odds, Tally
@@ -44,7 +44,7 @@ def duplicates(tally: Tally, plan: Plan) -> Made:
     Settings of the guard `duplicates` for a tool that does not poll.
     """
     guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
-    if guard is None or plan.tool.polling:
+    if guard is None or plan.tool.repeats == "allow":
         return None
     return _of_always(tally, guard) if guard.rule == "always" else _of_evidence(tally, guard, plan)
 
@@ -71,7 +71,13 @@ def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
     change something, to declare it stable would hide that from the repeats of others.
     """
     guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
-    if guard is None or guard.rule == "always" or plan.tool.polling or plan.tool.stable or not read_only:
+    if (
+        guard is None
+        or guard.rule == "always"
+        or plan.tool.repeats == "allow"
+        or plan.tool.repeats == "evidence"
+        or not read_only
+    ):
         return None
     own = tally.stable
     where = "with nothing changed in between"
@@ -95,7 +101,7 @@ def value(odds: Odds) -> int:
 def _of_evidence(tally: Tally, guard: Duplicates, plan: Plan) -> Made:
     window = _clean(tally.always)
     near = within(tally.always, window)
-    if right(near) and not (plan.tool.stable and value(tally.stable) >= value(near)):
+    if right(near) and not (plan.tool.repeats == "evidence" and value(tally.stable) >= value(near)):
         return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
     return _narrower(tally, guard.window)
 
