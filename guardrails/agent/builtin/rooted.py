@@ -57,11 +57,11 @@ class Root:
         the way does not exist.
         """
         text = path_of(path)
-        parts = self._parts(text)
-        if write:
-            _check_writable(text, parts)
         held: list[int] = []
         try:
+            parts = self._parts(text)
+            if write:
+                _check_writable(text, parts)
             # Whoever exchanges a folder for a link meanwhile gets an error: none is followed here.
             held.append(os.open(self.path, _FOLDER))
             for part in parts[:-1]:
