@@ -276,7 +276,7 @@ def spend(parent: Any, name: str, ran: Callable[[], object]) -> None:
     """
     Work by one sub-agent after the other, each with a call of the budget, until nothing is left.
     """
-    for number in range(20):
+    for number in range(2_000):
         try:
             with parent.child(f"{name}-{number}", max_calls=1) as child:
                 for n in range(3):
