@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from guardrails.core.guards.results.retryable import Retryable as Retryable
     from guardrails.core.guards.results.summary import Summary as Summary
     from guardrails.core.guards.results.truncate import Truncate as Truncate
-    from guardrails.core.outcome import FailureRule as FailureRule
-    from guardrails.core.outcome import ResultClassifier as ResultClassifier
     from guardrails.core.state.state import SessionState as SessionState
+    from guardrails.core.tools.failure_rules import FailureRule as FailureRule
+    from guardrails.core.tools.failure_rules import ResultClassifier as ResultClassifier
     from guardrails.core.tools.tool import Tool as Tool
     from guardrails.core.values.errors import GuardrailsError as GuardrailsError
     from guardrails.core.values.errors import LoopLimitExceeded as LoopLimitExceeded
@@ -106,7 +106,7 @@ _NAMES = {
     "core.guards.results.retryable": "Retryable",
     "core.guards.results.summary": "Summary",
     "core.guards.results.truncate": "Truncate",
-    "core.outcome": "FailureRule ResultClassifier",
+    "core.tools.failure_rules": "FailureRule ResultClassifier",
     "core.state.state": "SessionState",
     "core.tools.tool": "Tool",
     "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",

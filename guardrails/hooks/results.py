@@ -14,7 +14,7 @@ import orjson
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.core.result.content import read_mcp
 from guardrails.core.text.truncation import MIN_LIMIT, render
 
 

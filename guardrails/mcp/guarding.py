@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, Unpack
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.error_types import diagnosis_of
+from guardrails.core.result.exceptions import diagnosis_of
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed

@@ -8,8 +8,8 @@ from typing import Any
 import xxhash
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.error_text import error_type_from_text
-from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.core.result.content import read_mcp
+from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.tools.tool import Tool, from_annotations
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import ErrorType, Failed
@@ -43,7 +43,7 @@ def outcome_of(
     """
     value = read_mcp(described(result))
     if isinstance(value, Failed):
-        return explained(name, arguments, value, error_type_from_text(value.message), schema=schema, listed=listed)
+        return explained(name, arguments, value, kind_of_text(value.message), schema=schema, listed=listed)
     return value
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from guardrails.core.outcome.mcp_results import block_of, read_mcp
+from guardrails.core.result.content import block_of, read_mcp
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log

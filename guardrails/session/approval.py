@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.admissions import Unpark
-from guardrails.core.outcome.redaction import sanitise
+from guardrails.core.result.redaction import sanitise
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import warn_once

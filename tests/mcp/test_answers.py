@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Envelope, Policy, Truncate
-from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.core.result.content import read_mcp
 from guardrails.mcp.answers import BESIDE, ENVELOPE, UNKNOWN, answered, refused
 from guardrails.mcp.pruning import pruned
 from tests.tables import table

@@ -5,7 +5,6 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
@@ -18,10 +17,9 @@ from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.guards.results.retry_budget import RetryBudget
 from guardrails.core.guards.session_limits import Far
 from guardrails.core.guards.settings import filled, laid
-from guardrails.core.repetition.own_words import own_words
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER, SessionState
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import Tool, source_of
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
 
@@ -215,7 +213,7 @@ class Chain:
             deny_on_error=asks or on_error == "deny",
             enforced=tuple(dict.fromkeys(g.name for g in acting if any(overrides(g, method) for method in ACTS))),
             retry_budgets=tuple((enforced, g) for g, enforced in present if isinstance(g, RetryBudget)),
-            speaks=partial(own_words, tool),
+            source=source_of(tool),
             locates=tuple(paths for _, paths in locating),
             unfit_checks=tuple(check for g, check in checking if g.sees_unfit or not refused),
             unfit_locates=tuple(paths for g, paths in locating if g.sees_unfit or not refused),

@@ -11,7 +11,7 @@ from guardrails.core.guards.access.approve import Approve
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.results.retry_budget import RetryBudget
 from guardrails.core.guards.results.retryable import Retryable
-from guardrails.core.outcome.plain_failures import Speaks
+from guardrails.core.result import Source
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Mode
 
@@ -71,8 +71,8 @@ class Plan:
     unfit_locates: tuple[tuple[str, Callable[..., Any]], ...]
     retry_budgets: tuple[tuple[bool, RetryBudget], ...]
     """(enforced, budget)"""
-    speaks: Speaks
-    """Of the arguments of a call, whose words its text is."""
+    source: Source
+    """What is known of the tool, for the reading of its results."""
     auto_ms: int | None = field(init=False)
     """The longest wait, in milliseconds, after which the library makes a failed call again by itself; None: it never does."""
 

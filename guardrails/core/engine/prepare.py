@@ -1,19 +1,21 @@
 """
-The outcome of a call with all that costs time already done, outside of any lock.
+The reading of a result with all that costs time already done, outside of any lock.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome import outcome_of, outcome_of_async
-from guardrails.core.repetition.results import HEAD, LITTLE, MAX_EMPTY, emptiness, family_hash, steady_hash
+from guardrails.core.result import Reading, reading_of
 from guardrails.core.state.failing import Told
-from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
 from .plan import Plan
+
+
+CLOSE: Final = 400
+"""Bytes of a result of which it is asked whether it brought anything."""
 
 
 @dataclass(slots=True)
@@ -23,6 +25,7 @@ class Prepared:
     """
 
     outcome: Outcome
+    """A `Reading`, where the result is there."""
     rendered: Rendered | None
     result_hash: int
     """Evidence: of a success as it is, of a failure with digits deleted."""
@@ -31,7 +34,7 @@ class Prepared:
     steady: int = 0
     """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
     empty: int = 0
-    """As `emptiness` says."""
+    """1: it only acknowledges; 2: it is empty; 3: it is unfinished; 0: none of them."""
     told: Told | None = None
     """Its values; None: to be taken from the call and what is rendered, if a tool fails."""
 
@@ -48,39 +51,16 @@ def told(
     arguments: Any,
     now_ms: int | None,
     passes: tuple[type[BaseException], ...] = (),
-) -> Outcome:
+) -> Reading:
     """
-    Returns the outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
+    Returns the reading of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
 
     Of an iterator or stream as many bytes are taken as are shown. An exception of one of the types *passes* that this
     raises is raised on.
     """
     if plan.tool.returns_envelope:
         result = Envelope.spoken(result)
-    return outcome_of(
-        result,
-        classifier=plan.tool.result,
-        limit=plan.max_bytes,
-        now_ms=now_ms,
-        speaks=plan.speaks,
-        arguments=arguments,
-        passes=passes,
-    )
-
-
-async def told_async(
-    result: object, plan: Plan, arguments: Any, now_ms: int | None, passes: tuple[type[BaseException], ...] = ()
-) -> Outcome:
-    """
-    Returns the outcome as `told` does, for a result that may be an asynchronous iterator.
-    """
-    known: dict[str, Any] = {
-        "classifier": plan.tool.result,
-        "limit": plan.max_bytes,
-        "now_ms": now_ms,
-        "passes": passes,
-    }
-    return await outcome_of_async(result, **known, speaks=plan.speaks, arguments=arguments)
+    return reading_of(result, plan.source, arguments, now_ms=now_ms, limit=plan.max_bytes, passes=passes)
 
 
 def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> Prepared:
@@ -88,35 +68,23 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> P
     Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Its steady part is hashed too if a guard looked
     closer at the *call*.
     """
-    own = _heard(outcome.value) if isinstance(outcome.value, Envelope) else None
+    reading = outcome
+    if not isinstance(reading, Reading):
+        reading = Reading(outcome.value, arguments=None if call is None else call.arguments)
+        reading.__dict__ |= vars(outcome)
+    own = _heard(reading.value) if isinstance(reading.value, Envelope) else None
     if own is not None:
-        outcome = _spoken(outcome, own)
-    if outcome.error_type is not None:
-        kept = None if outcome.value is None else render(outcome.value, max_bytes)
-        if kept is not None:
-            kept.compact()
-        text = evidence(outcome, kept)
-        # What may be an answer says nothing of the next question.
-        head = text[:HEAD].decode("utf-8", "ignore")
-        family = 0 if outcome.found == "answer" else family_hash(outcome.error_type, head)
-        return Prepared(outcome, kept, masked_result_hash(text), own, family, LITTLE if outcome.found else 0)
-    rendered = render(outcome.value, max_bytes)
-    # A record or a cached result may hold it for long.
-    rendered.compact()
-    # A cut result is told apart from another by how long it really was.
-    payload = rendered.payload
-    steady = steady_hash(payload, call) if call is not None and call.sketch is not None else 0
-    empty = emptiness(payload, call) if len(payload) <= MAX_EMPTY else 0
-    return Prepared(outcome, rendered, result_hash(payload, rendered.original_bytes), own, steady, empty)
-
-
-def evidence(outcome: Outcome, rendered: Rendered | None) -> bytes:
-    """
-    Returns the text that tells one outcome from another: the result, else the words of the failure.
-    """
-    if rendered is not None:
-        return rendered.payload
-    return f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
+        reading = _spoken(reading, own)
+    failed = reading.error_type is not None
+    if not failed or reading.value is not None:
+        reading.rendered = render(reading.value, max_bytes)
+        # A record or a cached result may hold it for long.
+        reading.rendered.compact()
+    steady = reading.steady if failed or (call is not None and call.sketch is not None) else 0
+    empty = 0
+    if not failed and reading.rendered is not None and reading.rendered.size <= CLOSE:
+        empty = 3 if reading.unfinished else 2 if reading.empty else 1 if reading.acknowledges else 0
+    return Prepared(reading, reading.rendered, reading.hash, own, steady, empty)
 
 
 def _heard(said: Envelope) -> Envelope:
@@ -135,13 +103,10 @@ def _heard(said: Envelope) -> Envelope:
     return own
 
 
-def _spoken(outcome: Outcome, own: Envelope) -> Outcome:
-    return Outcome(
-        own.value,
-        own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other"),
-        own.error_message or own.message or "",
-        own.http_status,
-        own.retry_after_ms,
-        cost=outcome.cost,
-        tokens=outcome.tokens,
-    )
+def _spoken(reading: Reading, own: Envelope) -> Reading:
+    failure = own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other")
+    made = Reading(own.value, reading.source, reading.arguments)
+    made.error_type, made.error_message = failure, own.error_message or own.message or ""
+    made.http_status, made.retry_after_ms = own.http_status, own.retry_after_ms
+    made.cost, made.tokens = reading.cost, reading.tokens
+    return made

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Self, Unpack
 
 import orjson
 
-from guardrails.core.outcome.error_names import error_type_of_name
+from guardrails.core.result.kinds import kind_of_name
 from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
 
@@ -89,7 +89,7 @@ class Envelope(Content):
         else:
             value = data or None
         if (kind := fields.get("error_type")) is not None and kind not in ERROR_TYPES:
-            fields["error_type"] = error_type_of_name(kind) or "other"
+            fields["error_type"] = kind_of_name(kind) or "other"
         return cls(status, value, **fields)  # type: ignore[arg-type]
 
     @classmethod
@@ -104,6 +104,7 @@ class Envelope(Content):
             envelope.error_type = outcome.error_type
             envelope.error_message = outcome.error_message
             envelope.http_status = outcome.http_status
+            envelope.retryable, envelope.max_retries_remaining = outcome.retryable, outcome.retries
         return envelope
 
     @classmethod

@@ -156,7 +156,7 @@ def _own(envelope: Content) -> tuple[str, bool] | None:
     """
     Returns the tool's own text, and whether it is JSON for every parser. Returns None if it must be nested.
     """
-    from guardrails.core.outcome.redaction import sanitise
+    from guardrails.core.result.redaction import sanitise
 
     value, rendered = envelope.value, envelope.render()
     if rendered.text is None:
@@ -185,7 +185,7 @@ def _added(said: dict[str, Any]) -> dict[str, Any]:
     """
     Returns the fields *said*, cleaned and within bounds.
     """
-    from guardrails.core.outcome.redaction import sanitise
+    from guardrails.core.result.redaction import sanitise
 
     cut = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in said.items()})
     return cast("dict[str, Any]", orjson.loads(orjson.dumps(cut)))

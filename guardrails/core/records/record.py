@@ -14,9 +14,10 @@ import orjson
 from guardrails.core.engine.complete import Completion
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared, evidence
+from guardrails.core.engine.prepare import Prepared
 from guardrails.core.engine.refusals import STOPPED
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.result import evidence_of
 from guardrails.core.state.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import near, result_hashes
@@ -152,7 +153,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
     call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
-    text = evidence(outcome, rendered)
+    text = evidence_of(outcome, rendered)
     exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
     record = {

@@ -10,7 +10,6 @@ from guardrails.core.state.state import Entry
 from guardrails.core.values.types import ErrorType, ToolCall
 
 from .patterns import same_end, same_evidence
-from .results import acknowledges
 from .sketch import NO_SKETCH, alike, document_of
 from .tool_names import undoes, writes
 
@@ -71,9 +70,7 @@ def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) ->
     if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
         return False
     acting = [entry for entry in calls[:length] if entry.changes]
-    work = [
-        entry for entry in acting if (entry.status == "ok" and acknowledges(entry.result_hash)) or writes(entry.tool)
-    ]
+    work = [entry for entry in acting if (entry.status == "ok" and entry.little) or writes(entry.tool)]
     work = work or [entry for entry in acting if entry.error_type in REFUSED]
     return any(entry.sig == sig for entry in work)
 

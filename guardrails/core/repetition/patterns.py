@@ -13,7 +13,6 @@ from typing import Final
 from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.values.types import ErrorType
 
-from .results import acknowledges
 from .sketch import NO_SKETCH, likes, resized
 from .tool_names import server_of
 from .work import shown_to_change
@@ -229,7 +228,7 @@ def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
     if sketch == NO_SKETCH or own[0].sketch != sketch:
         return 0
     run = _run(own, lambda entry: entry.sketch == sketch and same_end(entry, own[0]))
-    if own[0].changes and acknowledges(own[0].result_hash):
+    if own[0].changes and own[0].little:
         # Each of these may have written something of its own: a line of a log, a beat.
         return 0
     # Of exact repeats only, others judge.

@@ -19,8 +19,7 @@ from guardrails.core.text.signature import canonical
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
-from .idle import edits
-from .tool_names import writes
+from .tool_names import edits, writes
 
 
 NO_SKETCH: Final = 0

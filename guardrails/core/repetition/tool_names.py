@@ -3,7 +3,7 @@ The facts in the name of a tool: the verb that it begins with, and whose tool it
 """
 
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.late_pattern import pattern
@@ -24,14 +24,11 @@ _VERBS: Final = (
 _ALSO_WRITES: Final = frozenset({"append", "unset", "store", "modify", "patch", "replace", "rename"})
 """Verbs that write, if they come first; a server may have the name of one."""
 _ALSO_LOOKS: Final = frozenset({"wait"})
-_SHOWS: Final = pattern(
-    "read|cat|grep|glob|fetch|logs?|tail|head|view|open|load|browse|scrape|crawl|download|print|dump|display|output|transcript"
+_EDITS: Final = pattern(
+    r"(?:^|[_./:-])(?:[Ee]dit|[Rr]eplace|[Pp]atch|[Mm]odify|[Ss]ubstitute|[Rr]ewrite|[Uu]pdate)(?:or)?(?:$|[_A-Z-])"
+    r"|(?:Edit|Replace|Patch)(?:$|[A-Z_])"
 )
-"""Words of the names of tools that show what others wrote."""
-_WRITTEN: Final = pattern(
-    "(?:file|content|text|page|document|doc|source|message|mail|email|issue|note|comment)s?|inbox"
-)
-"""Nouns of texts that others write, beside a verb that looks."""
+"""Names of tools that change a text in its place, and do nothing else."""
 _SENDS: Final = frozenset(
     {"send", "submit", "publish", "pay", "buy", "purchase", "book", "transfer", "refund", "withdraw", "reply"}
     | {"charge", "notify", "invite", "deploy"}
@@ -80,28 +77,20 @@ def server_of(tool: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def shows(tool: str) -> Literal["written", "found"] | None:
-    """
-    Returns the kind of text in a result of *tool*, by its name: `written` by others, `found`, or None for the tool's
-    own words.
-    """
-    words = set(_words(tool))
-    if writes(tool):
-        return None
-    # What is returned may be goods.
-    looks = not words.isdisjoint(_LOOKS - {"return"})
-    if any(map(_SHOWS.fullmatch, words)) or (looks and any(map(_WRITTEN.fullmatch, words))):
-        return "written"
-    return "found" if looks else None
-
-
-@lru_cache(maxsize=1024)
 def writes(tool: str) -> bool:
     """
     Returns whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
     """
     words = _words(tool)
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)
+
+
+@lru_cache(maxsize=1024)
+def edits(tool: str) -> bool:
+    """
+    Returns whether *tool*, by its name, changes a text in its place.
+    """
+    return _EDITS.search(tool) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,8 @@ call, to repair something first, to correct the arguments, or to do none of them
 from bisect import bisect_left
 from typing import Final, NamedTuple
 
-from guardrails.core.values.types import MICRO, ErrorType, NextAction
+from guardrails.core.result.kinds import follows
+from guardrails.core.values.types import ERROR_TYPES, MICRO, ErrorType, NextAction
 
 from .context import Context, Settled, candidates, context_of
 from .model import RetryModel, action_levels
@@ -25,21 +26,9 @@ TRANSIENT: Final[frozenset[ErrorType]] = frozenset(
 )
 """Kinds of failure that may pass by themselves: nothing is there to be repaired or corrected."""
 INSTEAD: Final[dict[ErrorType, NextAction]] = {
-    "auth": "ask_user",
-    "permission": "ask_user",
-    "validation": "fix_arguments",
-    "not_found": "fix_arguments",
-    "invalid_path": "fix_arguments",
-    "too_large": "fix_arguments",
-    "tool_missing": "give_up",
-    "conflict": "fix_precondition",
-    "precondition": "fix_precondition",
-    "exec_nonzero": "fix_precondition",
-    "code_error": "fix_arguments",
-    "cancelled": "ask_user",
-    "other": "give_up",
+    kind: step for kind in ERROR_TYPES if (step := follows(kind)) is not None
 }
-"""The next step if repeating the call does not pay; transient kinds: give up."""
+"""The next step if repeating the call does not pay; transient kinds, and what is not known: give up."""
 CORRECTABLE: Final[frozenset[str]] = frozenset(
     {"validation", "not_found", "invalid_path", "too_large", "code_error", "other", "validation_error"}
 )
@@ -190,7 +179,7 @@ class Decider:
         """
         if error in TRANSIENT:
             return "give_up", 0.0
-        default = INSTEAD[error]
+        default = INSTEAD.get(error, "give_up")
         options: list[tuple[float, NextAction]] = []
         if default in ("fix_precondition", "fix_arguments"):
             repaired = max(self._tries(tool, error, context, 0.0, price, repaired=True), key=lambda one: one.p)

@@ -193,7 +193,7 @@ def settle(
     state: SessionState, pending: Pending, outcome: Outcome, result_hash: int, steady: int = 0, empty: int = 0
 ) -> int:
     """
-    Replace the estimate of an admission by its true cost, and note how it ended; *empty* as `emptiness` says. The
+    Replace the estimate of an admission by its true cost, and note how it ended; *empty* as `Prepared` says. The
     number of the event.
     """
     sig = pending.sig
@@ -208,7 +208,7 @@ def settle(
     entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
     entry.result_hash, entry.steady = result_hash, steady
     if empty:
-        entry.empty, entry.unfinished, entry.little = empty in (2, 5), empty == 3, empty in (1, 4, 5)
+        entry.empty, entry.unfinished, entry.little = empty == 2, empty == 3, empty == 1
     if failed or entry.empty or result_hash in state.results:
         state.dull_seq = entry.seq
     if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:

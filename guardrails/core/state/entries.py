@@ -45,9 +45,7 @@ class Entry:
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
     unfinished: bool = False  # it said that what is waited for is not there yet
-    little: bool = (
-        False  # it brought a flag, a zero or a few values, as far as anyone looked; its failure was found in an object
-    )
+    little: bool = False  # it only acknowledged what was done
     retried: bool = False  # it failed and the library makes it again by itself, so that it is evidence of nothing
     another: bool = False  # it is such another attempt, no call of its own
 

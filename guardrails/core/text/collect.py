@@ -62,6 +62,18 @@ async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT_BYTES) -> 
     return taken, True
 
 
+def taken(value: Any, limit: int = LIMIT_BYTES) -> tuple[Any, bool]:
+    """
+    Returns bytes as `decoded` gives them, an iterator as `collect` does, anything else as it is; and whether all of it is there. Raises
+    TypeError for what can only be awaited, and what the iterator raises.
+    """
+    kind = type(value)
+    if hasattr(kind, "__await__") or hasattr(kind, "__anext__"):
+        getattr(value, "close", lambda: None)()
+        raise TypeError(f"the tool returned an unawaited `{kind.__name__}`; call it through the asynchronous session")
+    return collect(value, limit) if hasattr(kind, "__next__") else resolved(value, limit)
+
+
 def resolved(value: Any, limit: int = LIMIT_BYTES) -> tuple[Any, bool]:
     """
     Returns bytes as `decoded` gives them, anything else as it is; and whether all of it is there.

@@ -19,7 +19,7 @@ import orjson
 
 from .jsonable import OPTIONS, dumps, exact, plain, repaired
 from .leading_json import estimate, leading_escaped, leading_items, leading_json
-from .room import MAX_CONTAINERS, room_left
+from .room import MAX_CONTAINERS, WALKED, room_left, size_of
 
 
 LIMIT: Final = 65_536
@@ -68,7 +68,7 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
     written = None
     heavy = False
     if kind is dict or kind is list or kind is tuple:
-        heavy = room_left(value, limit) < 0
+        heavy = size_of(value) > WALKED and room_left(value, limit) < 0
         if not heavy:
             try:
                 # `dumps`, in place: nearly every result ends here.

@@ -4,7 +4,7 @@ The declarations of a tool by keywords.
 
 from typing import TypedDict
 
-from guardrails.core.outcome import ResultClassifier
+from guardrails.core.tools.failure_rules import ResultClassifier
 
 
 class Declarations(TypedDict, total=False):
@@ -25,6 +25,8 @@ class Declarations(TypedDict, total=False):
     """Seconds."""
     same_thread: bool
     result: ResultClassifier | None
+    more: str
+    total: str
     returns_envelope: bool
     ask_user: tuple[str, ...]
     paths: tuple[str, ...]

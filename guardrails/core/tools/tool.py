@@ -4,14 +4,18 @@ The facts about a tool before it is called: its declarations.
 
 import functools
 import inspect
+import re
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, Unpack
 
 from guardrails.core.arguments import Arguments, arguments_of
-from guardrails.core.outcome import ResultClassifier
+from guardrails.core.result import Source
+from guardrails.core.result.failures import Words
+from guardrails.core.tools.failure_rules import ResultClassifier
 from guardrails.core.values.bounds import Ge, Gt
+from guardrails.core.values.tool_name import TOKEN, own_name
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.units import Duration
 
@@ -20,6 +24,13 @@ from .declarations import Declarations
 
 Wire = Literal["chat", "responses"]
 """chat.completions, or Responses."""
+_SHOWS: Final = r"""(?ix)read|cat|grep|glob|fetch|logs?|tail|head|view|open|load|browse|scrape|crawl|download|print|dump|display|transcript|inbox
+|(?:file|content|page|document)s?"""
+"""Words of the names of tools that show what others wrote."""
+_WRITES: Final = "(?i)create|add|insert|write|put|set|save|update|edit|delete|remove|move|upload|send|append"
+_RUNS: Final = (
+    "(?i)bash|shell|sh|zsh|cmd|exec|terminal|console|powershell|pwsh|i?python|node|code|interpreter|repl|jupyter"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +67,10 @@ class Tool:
     """It works only in the thread that calls it: without a *timeout* it is not held to the time that the session has left."""
     result: ResultClassifier | None = None
     """The rules by which a failure that hides in a result is found."""
+    more: str = ""
+    """Dotted path in its results to what a next call goes on from (`next_cursor`); without a value there, a result is complete."""
+    total: str = ""
+    """Dotted path in its results to the number of all matches (`meta.count`)."""
     returns_envelope: bool = False
     """An object that it returns in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is taken as one. Text never is."""
     ask_user: tuple[str, ...] = ()
@@ -119,6 +134,27 @@ class Tool:
         return (
             {"type": "function", "function": said} if wire == "chat" else {"type": "function", **said, "strict": False}
         )
+
+
+@functools.lru_cache(maxsize=1024)
+def speaker(tool: str) -> Words:
+    """
+    Returns whose words a text of *tool* is, by its name.
+    """
+    names = TOKEN.findall(own_name(tool))
+    runs, shows, writes = (any(re.fullmatch(words, name) for name in names) for words in (_RUNS, _SHOWS, _WRITES))
+    return "program" if runs else "shown" if shows and not writes else "own"
+
+
+def source_of(tool: Tool) -> Source:
+    """
+    Returns what is known of *tool* for the reading of its results.
+    """
+    words: Words = "program" if tool.commands else speaker(tool.name)
+    rules = tool.result
+    if rules is None:
+        return Source(more=tool.more, total=tool.total, words=words)
+    return Source(rules.sign, rules.message_field, rules.retry_after_field, tool.more, tool.total, words)
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -41,14 +41,11 @@ WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset({"tool_missing"})
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
 RetrySource = Literal["agent", "policy", "explore"]
-Found = Literal["", "error", "answer"]
-"""
-How a failure was found in an object that a tool returned, with nothing declared: `error`, it names one; `answer`, by a status or a
-false alone, which may be what was asked for; empty: it was not.
-"""
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000
+MAX_CLAIM: Final = 2**53
+"""Micro-dollars (nine billion USD), and tokens, that can be stored anywhere."""
 MONEY_CHARS: Final = 100
 """Of an amount that is written as text."""
 NO_TIME: Final = -1
@@ -69,6 +66,21 @@ def micro_dollars(usd: float | str | Decimal) -> int:
         return int((Decimal(str(usd)) * MICRO).to_integral_value(ROUND_HALF_EVEN))
     except (ArithmeticError, ValueError):
         raise ValueError(f"not an amount in USD: `{usd}`") from None
+
+
+def claimed(usd: Any, tokens: Any) -> tuple[int | None, int | None]:
+    """
+    Returns the micro-dollars and the tokens that a tool says a call used. None, which keeps the estimate, for what is no amount; a larger
+    claim than `MAX_CLAIM` counts as that.
+    """
+    try:
+        amount = float(usd)
+        cost = (
+            None if not amount >= 0 else min(micro_dollars(usd), MAX_CLAIM) if amount * 1e6 < MAX_CLAIM else MAX_CLAIM
+        )
+    except (TypeError, ValueError, OverflowError):
+        cost = None
+    return cost, min(tokens, MAX_CLAIM) if isinstance(tokens, int) and tokens >= 0 else None
 
 
 class Problem(NamedTuple):
@@ -248,7 +260,7 @@ class Failed:
     tokens: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Outcome:
     """
     The result of an executor, in the library's words: a value, or an error of the closed list.
@@ -268,4 +280,7 @@ class Outcome:
     tokens: int | None = None
     complete: bool = True
     """False: the value was cut while it was collected (an endless generator)."""
-    found: Found = field(default="", compare=False)
+    retryable: bool | None = None
+    """The same call may work later, or never will: a claim of the tool, or plain from the failure; None: nobody says."""
+    retries: int | None = None
+    """Further tries that the tool itself says are left."""

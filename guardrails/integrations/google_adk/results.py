@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import remark
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.core.result.content import read_mcp
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import remark
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.error_types import diagnosis_of
+from guardrails.core.result.exceptions import diagnosis_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import give_back, lines, remark, share_of

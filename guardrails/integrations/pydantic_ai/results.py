@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.error_text import error_type_from_text
+from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import lines, remark
@@ -25,7 +25,7 @@ def failed(error: Exception) -> Failed:
     Returns the failure that a tool told. One that asks for a retry means another call than this.
     """
     said = error.__cause__ if isinstance(error.__cause__, (host.ModelRetry, host.ToolFailed)) else error
-    kind = error_type_from_text(str(said)) or ("validation" if isinstance(said, host.ModelRetry) else None)
+    kind = kind_of_text(str(said)) or ("validation" if isinstance(said, host.ModelRetry) else None)
     return Failed(str(said), error_type=kind)
 
 

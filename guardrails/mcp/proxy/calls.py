@@ -13,7 +13,7 @@ from typing import Any, Final
 from guardrails.core.engine.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.results.truncate import Truncate
-from guardrails.core.outcome.error_names import error_type_of_json_rpc
+from guardrails.core.result.kinds import kind_of_code
 from guardrails.core.text.truncation import render
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.logs import log
@@ -197,7 +197,7 @@ class Calls:
         """
         said = error if isinstance(error, dict) else {}
         code, message = said.get("code"), str(said.get("message") or "the server failed")
-        kind = error_type_of_json_rpc(code) if type(code) is int else None
+        kind = kind_of_code(code) if type(code) is int else None
         listed = self._tools.of(call.name)
         schema = None if listed is None else listed.input_schema
         failed = Failed(message, error_type=kind)

@@ -4,18 +4,14 @@ Finds which calls of a transcript were really new, against the latest identical 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
 from typing import Final, Literal
 
-from guardrails.core.engine.prepare import Prepared
-from guardrails.core.outcome import outcome_of
-from guardrails.core.outcome.plain_failures import may_fail
-from guardrails.core.repetition.idle import edits
-from guardrails.core.repetition.own_words import own_words
-from guardrails.core.repetition.results import HEAD, MAX_EMPTY, Emptiness, emptiness, family_hash, steady_hash
+from guardrails.core.engine.prepare import CLOSE, Prepared
+from guardrails.core.result import Reading, reading_of
+from guardrails.core.result.failures import may_fail
 from guardrails.core.state.failing import told
 from guardrails.core.text.signature import masked_result_hash, result_hash
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import Tool, source_of
 from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.offline.readers.base import RecordedCall
 
@@ -97,7 +93,7 @@ class Past:
         said = self.said[at]
         if isinstance(said, tuple):
             text, call = said
-            said = self.said[at] = steady_hash(text.encode("utf-8", "ignore"), call)
+            said = self.said[at] = Reading(text, arguments=None if call is None else call.arguments).steady
         return said
 
 
@@ -110,7 +106,7 @@ def outcome_of_call(call: RecordedCall, tool: Tool) -> Outcome:
         return Outcome(None, call.error_type or "other", "", call.http_status, call.retry_after_ms)
     if call.result is None or (tool.result is None and not may_fail(call.result)):
         return SUCCESS
-    found = outcome_of(call.result, classifier=tool.result, speaks=partial(own_words, tool), arguments=call.arguments)
+    found = reading_of(call.result, source_of(tool), arguments=call.arguments)
     if found.error_type is None:
         return SUCCESS
     return Outcome(None, found.error_type, "", found.http_status, found.retry_after_ms)
@@ -151,33 +147,16 @@ def shown_by(
         steady = empty = 0
         values = None
         if result is not None:
-            if looks:
-                steady, empty = _looked_at(result, outcome, decided)
+            read = Reading(result, arguments=decided.arguments)
+            if looks and failed:
+                read.value, read.error_type, read.error_message = None, outcome.error_type, result
+                steady = read.steady
+            elif looks and len(result) <= CLOSE:
+                empty = 3 if read.unfinished else 2 if read.empty else 1 if read.acknowledges else 0
             if failed or failing:
                 values = told(decided, result.encode(errors="ignore"), failed=failed)
             if not failed and decided.sketch is not None and len(result) < CUT:
-                steady = steady_hash(result.encode("utf-8", "ignore"), decided)
+                steady = read.steady
         return Prepared(outcome, None, evidence, None, steady, empty=empty, told=values)
 
     return shown
-
-
-def _looked_at(result: str, outcome: Outcome, call: ToolCall) -> tuple[int, int]:
-    """
-    The steady part of a failure, and whether a success brought anything.
-    """
-    if outcome.error_type is not None:
-        return family_hash(outcome.error_type, result[:HEAD]), 0
-    if len(result) > MAX_EMPTY:
-        return 0, 0
-    if call.sketch is None and result.strip() and not edits(call.tool):
-        return 0, brought(result)
-    return 0, emptiness(result.encode("utf-8", "ignore"), call)
-
-
-@lru_cache(maxsize=1024)
-def brought(result: str) -> Emptiness:
-    """
-    Returns `emptiness` of a short success; more than half of them were there before.
-    """
-    return emptiness(result.encode("utf-8", "ignore"))

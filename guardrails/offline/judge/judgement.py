@@ -8,7 +8,7 @@ is not shown to the guards, for live it would not exist.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from guardrails.core.outcome.plain_failures import may_fail
+from guardrails.core.result.failures import may_fail
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.usage import Usage, cost_of
 from guardrails.offline.readers.base import RecordedCall

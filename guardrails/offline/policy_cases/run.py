@@ -21,8 +21,8 @@ from guardrails.core.engine.prepare import prepare, told
 from guardrails.core.engine.scopes import exhausted_by
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import internal
-from guardrails.core.outcome import outcome_of
 from guardrails.core.records.digest import Earlier, failure
+from guardrails.core.result import reading_of
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import SessionError
@@ -202,7 +202,7 @@ class _Run:
         limit = plan.timeout_ms
         if limit is not None and ran.takes_ms >= limit:
             self.now += limit
-            outcome = outcome_of(TimeoutError(f"no result within {limit / 1000:g} s"))
+            outcome = reading_of(TimeoutError(f"no result within {limit / 1000:g} s"))
         else:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan, decision.call.arguments)

@@ -6,8 +6,7 @@ import re
 
 from typing import Final, Literal
 
-from guardrails.core.paging.names import Kind, kind_of
-from guardrails.core.paging.reading import extent_of
+from guardrails.core.result.completeness import extent_of, kind_of
 from guardrails.offline.readers.base import RecordedCall
 
 
@@ -31,7 +30,7 @@ _UNFINISHED: Final = re.compile(
     r'"(?:is_?complete|complete)"\s*:\s*false|"(?:is_?)?(?:truncated|incomplete|partial)"\s*:\s*true', re.IGNORECASE
 )
 _CUT: Final = ('"_truncated', "... [truncated: ")
-_SIGNS: Final = frozenset({Kind.CURSOR, Kind.MORE, Kind.CUT})
+_SIGNS: Final = frozenset({"cursor", "flag", "cut"})
 
 
 def signal_of(call: RecordedCall) -> Signal:
@@ -81,8 +80,8 @@ def _goes_on(text: str) -> bool:
             continue
         kind = kind_of(at[1])
         if at[2] == "true":
-            if kind is Kind.MORE:
+            if kind == "flag":
                 return True
-        elif kind is Kind.CURSOR or at[1] == "next_action_hint":
+        elif kind == "cursor" or at[1] == "next_action_hint":
             return True
     return False

@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import told, told_async
+from guardrails.core.engine.prepare import told
+from guardrails.core.text.collect import collect_async
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Success, ToolCall
@@ -110,7 +111,17 @@ class Reading(NamedTuple):
         """
         if not _has(result, "__anext__"):
             return self.drained(result) if self.passes else result
-        return await told_async(result, self.plan, self.arguments, self.now(), self.passes)
+        items: Any = result.value if isinstance(result, Success) else result
+        try:
+            taken, whole = await collect_async(items, self.plan.max_bytes)
+        except Exception as problem:  # a generator that raises half-way has failed
+            if isinstance(problem, self.passes):
+                raise
+            return told(problem, self.plan, self.arguments, self.now())
+        value = Success(taken, result.cost_usd, result.tokens) if isinstance(result, Success) else taken
+        read = told(value, self.plan, self.arguments, self.now())
+        read.complete = read.complete and whole
+        return read
 
 
 def is_async(function: Callable[..., Any]) -> bool:

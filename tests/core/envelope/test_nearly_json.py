@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from guardrails import Envelope
 from guardrails.core.envelope.merged import CLAIMS
-from guardrails.core.outcome.redaction import sanitise
+from guardrails.core.result.redaction import sanitise
 from guardrails.core.values.types import STATUSES
 
 

@@ -11,7 +11,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.outcome.redaction import sanitise
+from guardrails.core.result.redaction import sanitise
 from guardrails.core.text.control import cleaned
 from tests.tables import table
 

@@ -22,7 +22,7 @@ from guardrails import (
     Validation,
 )
 from guardrails.core.guards.base import Guard
-from guardrails.core.outcome import ResultClassifier
+from guardrails.core.tools.failure_rules import ResultClassifier
 from guardrails.core.values.types import Nudge
 from guardrails.core.values.usage import Price
 from guardrails.offline.judge.counting import Said

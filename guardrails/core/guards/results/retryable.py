@@ -38,7 +38,6 @@ _HINTS: Final[dict[ErrorType, str]] = {
     "exec_nonzero": "Find and repair the cause, then run it again.",
     "code_error": "Read the error, correct the code, then run it again.",
     "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
-    "other": "Read the error and try another way.",
 }
 NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
 HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."
@@ -213,6 +212,9 @@ class Retryable(Guard):
             envelope.max_retries_remaining = said.retries
             _advise(envelope, "retry", repeat(said))
             return envelope
+        if kind not in INSTEAD and kind not in TRANSIENT and prior is None:
+            # Nothing is known of it, so nothing is advised.
+            return envelope
         envelope.retryable = False
         envelope.max_retries_remaining = 0
         envelope.retry_after_ms = named if passing and too_long else None
@@ -221,9 +223,9 @@ class Retryable(Guard):
         elif kind in TRANSIENT or (passing and learned is None):
             _advise(envelope, "give_up", HOPELESS)
         else:
-            action, hint = (
-                NEXT[kind] if NEXT[kind][0] == said.next_action else (said.next_action, OTHERWISE[said.next_action])
-            )
+            action, hint = said.next_action, OTHERWISE.get(said.next_action, HOPELESS)
+            if kind in NEXT and NEXT[kind][0] == action:
+                hint = NEXT[kind][1]
             if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
                 envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
                 hint = f"{hint} Other arguments work {times(said.corrected)} here."

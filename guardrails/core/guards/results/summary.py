@@ -5,11 +5,12 @@ Make a result self-contained: what was asked, how much there is, whether that is
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from guardrails.core import paging
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Codes, Facts, Guard, guard
+from guardrails.core.result import Reading
 from guardrails.core.state.state import SessionState
 from guardrails.core.text.jsonable import dumps
+from guardrails.core.tools.tool import source_of
 from guardrails.core.values.types import Outcome, ToolCall
 
 
@@ -24,8 +25,8 @@ class Summary(Guard):
     """
     Echo the query, count the matches, and say whether the result is complete.
 
-    A result with any sign of more (`paging`) is not complete, and the hint says how to go on. If its signs contradict
-    each other, or cannot be read, nothing is said.
+    A result with a sure sign of more (`core.result.completeness`) is not complete, and the hint says how to go on. Beside a bare total
+    or page nothing is said.
     """
 
     codes: ClassVar[Codes] = {}
@@ -46,9 +47,12 @@ class Summary(Guard):
                 envelope.query_summary = asked if short else summarise(asked)
         if envelope.status != "success":
             return envelope
-        rendered = envelope.rendered
-        whole = outcome.complete and (rendered is None or rendered.complete)
-        extent = paging.extent_of(envelope.value, rendered.payload if whole and rendered is not None else None)
+        reading = outcome
+        if not isinstance(reading, Reading) or reading.value is not envelope.value:
+            reading = Reading(envelope.value, source_of(facts.tool), call.arguments)
+            reading.complete, reading.rendered = outcome.complete, envelope.rendered
+        whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
+        extent = reading.extent
         if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
             envelope.total_matches = extent.total
         if envelope.is_complete is None:
@@ -56,19 +60,11 @@ class Summary(Guard):
             if extent.how is not None:
                 envelope.hint(extent.how)
             elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
-                envelope.next_action_hint = _next_step(extent.found, extent)
+                envelope.next_action_hint = _next_step(extent.found)
         return envelope
 
 
-def _next_step(found: int, extent: "paging.Extent") -> str | None:
-    if extent.total is not None and extent.total > found:
-        return (
-            f"These are the last {found} of {extent.total}."
-            if found
-            else f"None of the {extent.total} is in this part."
-        )
-    if extent.later:
-        return None
+def _next_step(found: int) -> str:
     if found == 0:
         return "No matches. The same call will find none again: change the arguments, or say that there are none."
     what = "Found 1 match. Use it" if found == 1 else f"Found {found} matches. Use them"

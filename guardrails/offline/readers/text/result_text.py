@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from guardrails.core.outcome.error_text import error_type_from_text, status_in_text
-from guardrails.core.outcome.plain_failures import sign_in
+from guardrails.core.result import reading_of
+from guardrails.core.result.kinds import kind_of_text, status_in
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 from guardrails.offline.readers.base import RecordedCall
 
@@ -82,8 +82,8 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
     call.is_error = failed
     if failed:
         said = _spoken(told)
-        call.error_type = own_error_type(said) or error_type_from_text(said) or "other"
-        call.http_status = status_in_text(said)
+        call.error_type = own_error_type(said) or kind_of_text(said) or "other"
+        call.http_status = status_in(said)
 
 
 def as_failed(told: str) -> str:
@@ -115,7 +115,7 @@ def _says_failure(told: str) -> bool:
     if told[:1] == "{" and len(told) <= _MAX_PARSED:
         value = _object(told)
         if value is not None:
-            return is_one_of(value.get("status"), _ENVELOPE_FAILURES) or sign_in(value, None) is not None
+            return is_one_of(value.get("status"), _ENVELOPE_FAILURES) or reading_of(value).failed
 
     head = told[:HEAD_CHARS]
     return _FAILURE.match(head) is not None or _TRACEBACK in head

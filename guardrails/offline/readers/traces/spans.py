@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.outcome.error_names import error_type_of_builtin, error_type_of_name, error_type_of_status
+from guardrails.core.result.kinds import kind_of_name, kind_of_status
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.offline.readers.text.blocks import text_of
@@ -192,10 +192,10 @@ def _error_type(kind: Any) -> ErrorType | None:
         return own
 
     if kind.isdecimal() and len(kind) == 3:
-        return error_type_of_status(int(kind))
+        return kind_of_status(int(kind))
 
     name = kind.rsplit(".", 1)[-1]
-    return error_type_of_builtin(name) or error_type_of_name(name)
+    return kind_of_name(name) or kind_of_name(name)
 
 
 class Sessions:

@@ -245,7 +245,7 @@ def test_reading_in_between_is_no_work_so_the_evidence_stands(clock: Any) -> Non
 
 
 def test_under_always_what_failed_for_a_repairable_cause_may_be_repeated_after_another_call(clock: Any) -> None:
-    from guardrails.core.outcome import FailureRule, ResultClassifier
+    from guardrails.core.tools.failure_rules import FailureRule, ResultClassifier
 
     stale = ResultClassifier(error_when=(FailureRule(field="error", present=True, error_type="precondition"),))
     session = make(clock, Duplicates(), Retryable(), tools=[Tool(name="edit", result=stale), Tool(name="read")])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guardrails import Loops, Policy
 from guardrails.core.guards.repeats.loop_words import ADVICE, ALIKE, WORDS, denial_of, hints_of, nudge_of
-from guardrails.core.outcome.error_types import diagnosis_of
+from guardrails.core.result.exceptions import diagnosis_of
 from guardrails.core.state.state import Pending
 from guardrails.core.values.types import ErrorType
 from tests.tables import table

@@ -1,0 +1,211 @@
+"""
+The one reading of a result: failed and how, unfinished, empty, an acknowledgement, complete or not, its size, its hashes, its wait.
+
+A result is read once, and every question asks the reading. Carriers are taken off first (`content`): JSON text, a fenced block, the
+blocks and the structured content of MCP, a library's result types. So a word that is understood in one is understood in all.
+
+    content        what a result says without its carriers: waiting, done, nothing, news
+    failures       failures that hide in it
+    kinds          the kinds of failure, as one table
+    exceptions     what was raised
+    waits          how long the other side asked to wait
+    redaction      text that is fit to be read by a model
+    completeness   sure signs of more
+"""
+
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+
+from xxhash import xxh3_64_intdigest
+
+from guardrails.core.text.collect import LIMIT_BYTES, taken
+from guardrails.core.text.room import size_of
+from guardrails.core.text.signature import masked_result_hash, result_hash
+from guardrails.core.text.truncation import Rendered, render
+from guardrails.core.values.types import ERROR_TYPES, Failed, NextAction, Outcome, Success, claimed
+
+from .completeness import Extent, extent_of
+from .content import content_of, given_by, news_in, news_of, unechoed
+from .failures import Source as Source
+from .failures import failure_in, may_fail
+from .kinds import follows, passes
+from .redaction import SCAN_CHARS, redact, untraced
+
+
+NOBODY: Final = Source()
+STEADY: Final = 65_536
+"""Bytes of a result of which the news is taken; longer ones are compared as they are."""
+_PLAIN: Final = frozenset({dict, str, list, tuple, int, float, bool, type(None)})
+
+
+class Reading(Outcome):
+    """
+    An outcome, and what its content says. Each answer is found when it is first asked for.
+    """
+
+    source: Source = NOBODY
+    arguments: Any = None
+    """Those of the call: what repeats them is no news."""
+    rendered: Rendered | None = None
+    """The value as the model reads it, once that is made."""
+
+    content: Any
+    """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
+    news: int
+    """3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings news; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more; 0: it
+    only says that something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count of 0."""
+    unfinished: bool
+    empty: bool
+    """A fact of a look only: of a call that works the caller does not ask."""
+    acknowledges: bool
+    """It says too little to be evidence."""
+    extent: Extent
+    """How much of all it is, how many matches there are, and how to go on."""
+    is_complete: bool | None
+    """This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known."""
+    size: int
+    """Bytes of the value as JSON, estimated from its length, its first and its last row."""
+    hash: int
+    """64 bits of the result as it is; of a failure without its digits."""
+    steady: int
+    """32 bits of the news in it: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of the request
+    and counts of progress. Of a failure its kind and first words, without digits and arguments."""
+    follows: NextAction | None
+    """The step that follows a failure of this kind; None after a success, and if the kind is not known."""
+
+    def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None) -> None:
+        self.value, self.source, self.arguments = value, source, arguments
+
+    def __getattr__(self, name: str) -> Any:
+        reader = _ANSWERS.get(name)
+        if reader is None:
+            raise AttributeError(name)
+        answer = self.__dict__[name] = reader(self)
+        return answer
+
+    @property
+    def failed(self) -> bool:
+        return self.error_type is not None
+
+
+def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
+    """
+    Returns the text that tells one outcome from another: the result, else the words of the failure.
+    """
+    said = f"{outcome.error_type}: {outcome.error_message}"
+    return said.encode(errors="replace") if rendered is None else rendered.payload
+
+
+def _payload(reading: Reading) -> bytes:
+    if reading.rendered is None and (not reading.failed or reading.value is not None):
+        reading.rendered = render(reading.value)
+    return evidence_of(reading, reading.rendered)
+
+
+def _hash(reading: Reading) -> int:
+    said, shown = _payload(reading), reading.rendered
+    return masked_result_hash(said) if reading.failed or shown is None else result_hash(said, shown.original_bytes)
+
+
+def _steady(reading: Reading) -> int:
+    said, given = _payload(reading), given_by(reading.arguments)
+    if reading.failed:
+        text = unechoed(untraced((reading.error_message or said.decode(errors="replace"))[:4096]), given)
+        news = f"{reading.error_type}: {''.join(char for char in text if not char.isdigit())[:120]}"
+    else:
+        news = news_of(reading.content, given) if len(said) <= STEADY else {}
+    told = None if news in ({}, reading.content) else orjson.dumps(news, default=str, option=orjson.OPT_NON_STR_KEYS)
+    return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
+
+
+_ANSWERS: Final[dict[str, Any]] = {
+    "content": lambda reading: content_of(reading.value).value,
+    "news": lambda reading: 2 if reading.failed else news_in(reading.content, given_by(reading.arguments)),
+    "unfinished": lambda reading: reading.news == 3,
+    "empty": lambda reading: reading.news == 1,
+    "acknowledges": lambda reading: reading.news == 0,
+    "extent": lambda reading: extent_of(reading.content, reading.source.more, reading.source.total),
+    "is_complete": lambda reading: reading.extent.complete if reading.complete else False,
+    "size": lambda reading: size_of(reading.value) if reading.rendered is None else reading.rendered.original_bytes,
+    "hash": _hash,
+    "steady": _steady,
+    "follows": lambda reading: None if reading.error_type is None else follows(reading.error_type),
+}
+
+
+def reading_of(result: object, source: Source = NOBODY, arguments: Any = None, **known: Any) -> Reading:
+    """
+    Returns the reading of a value that an executor returned or raised. *known* may be: *now_ms*, milliseconds since 1970, by which dates of
+    a wait are understood; *limit*, about the most bytes that are taken of an iterator; *passes*, the types of the exceptions of an iterator
+    that are raised on.
+
+    *result* is a value, a `Success`, a `Failed`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list, bytes
+    become text or `{"base64": "...", "bytes": n}`. After an exception the value is None. A result that is a failure keeps its value if the
+    message does not say all of it. Text is then redacted and bounded; data stays as it is.
+    """
+    if source.sign is None and type(result) in _PLAIN and not may_fail(result):
+        return Reading(result, source, arguments)
+    told = result if isinstance(result, Success | Failed) else None
+    read = Reading(result if told is None else told.value, source, arguments)
+    try:
+        if isinstance(told, Failed):
+            # MCP has a form for just this, which whatever is declared of the tool reads.
+            blocks = [{"type": "text", "text": text}] if (text := str(told.message).strip()) else []
+            _read(read, {"isError": True, "content": blocks, "structuredContent": told.value}, known)
+            read.error_type = told.error_type if told.error_type in ERROR_TYPES else read.error_type
+            read.value = told.value
+        else:
+            _read(read, read.value, known)
+    except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
+        if isinstance(problem, known.get("passes", ())):
+            raise
+        _raised(read, problem, known)
+    if told is not None:
+        read.cost, read.tokens = claimed(told.cost_usd, told.tokens)
+    return read
+
+
+def _read(read: Reading, given: Any, known: dict[str, Any]) -> None:
+    if isinstance(given, BaseException):
+        return _raised(read, given, known)
+    if hasattr(type(given), "__guardrails_envelope__"):
+        return None
+    value, read.complete = taken(given, known.get("limit", LIMIT_BYTES))
+    read.value = value
+    with suppress(Exception):  # an object that cannot be looked at is still a result
+        if read.source.sign is not None or may_fail(value):
+            carried = content_of(value)
+            read.content, text = carried.value, value if isinstance(value, str) else carried.text
+            found = failure_in(value, carried, read.source, given_by(read.arguments), known.get("now_ms"))
+            if found is not None:
+                # The text of a result of MCP is all there is, if the message says it.
+                _fails(read, found, text if isinstance(value, str) or found.error_message == text else None)
+    return None
+
+
+def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
+    """
+    Make the reading that of a *failure*; *text* is all there is in the result, if that is a text.
+    """
+    kind, message = failure.error_type or "other", redact(failure.error_message)
+    if text is not None:
+        shown = redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+        read.complete = read.complete and len(text) <= 2 * SCAN_CHARS
+        # An object stays the text that it was: the merged form adds to it.
+        same = text is read.value and text.lstrip()[:1] == "{" and shown == text.strip()
+        read.value = text if same else None if message == text.strip() else shown
+    read.error_type, read.error_message, read.http_status = kind, message, failure.http_status
+    read.retry_after_ms, read.retries = failure.retry_after_ms, failure.retries
+    read.retryable = passes(kind, failure.error_message) if failure.retryable is None else failure.retryable
+
+
+def _raised(read: Reading, exc: BaseException, known: dict[str, Any]) -> None:
+    from .exceptions import chain, diagnosis_of, message_of, status_of
+    from .waits import wait_of
+
+    kind, teller = diagnosis_of(exc, read.arguments)
+    status = next((found for link in chain(exc) if (found := status_of(link)) is not None), None)
+    read.value, message = None, message_of(exc, kind, teller)
+    _fails(read, Outcome(None, kind, message, status, wait_of(exc, known.get("now_ms"))), message)

@@ -1,0 +1,256 @@
+"""
+The content of a result, without its carriers, and what it says: that the work goes on, that it was done, nothing, or news.
+
+Objects, JSON text, fenced JSON, the blocks of MCP, `structuredContent` and a library's result types carry the same content. A text of one
+short line is read like the value of a `status`, by the same words; of a longer text no word is read.
+"""
+
+import re
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from xxhash import xxh3_64_intdigest
+
+from guardrails.core.text.jsonable import plain
+from guardrails.core.values.tool_name import TOKEN
+from guardrails.core.values.types import Failed
+
+
+LINE: Final = 60
+"""Characters of a text that is read like a status."""
+PARSED: Final = 262_144
+"""Characters of a text that is read as JSON."""
+_STATE: Final = r"""(?ix)\W*(?:(?P<waiting>.*\bstill\b.*|(?:not?)\b.*\b(?:yet|ready|finished|done|completed?)
+|(?:[a-z]+\W{1,3}){0,3}\d{1,2}(?:\.\d+)?\ ?(?:%|percent\b).*|(?!not?\ )(?:.*\s)?\w+ing\b.*(?:\.\.\.|\u2026)
+|(?!not?\ )(?:.*[\W_])?(?:pending|queued|enqueued|scheduled|running|in_?progress|progress(?:ing)?|processing|waiting|(?:re)?starting|initiali[sz]ing|building
+|deploying|provisioning|preparing|(?:up|down)?loading|installing|indexing|working|busy|computing|executing|syncing|retrying|unfinished|rendering|importing|exporting))
+|(?P<nothing>none|nothing\b.*|empty\b.*|(?!.*(?:error|warning|issue|problem|failure|violation|conflict|finding))(?:sorry\W{1,3})?(?:no|zero|0)[ _](?:\w+\ ){0,3}?
+(?:results?|match(?:es)?|hits?|records?|rows?|items?|entries|documents?|data|articles?|pages?|files?|found|returned|available)\b.*)
+|(?P<done>(?!.*\b(?:not?|failed|rejected|denied|expired|refused|cancell?ed|aborted|unchanged|need|needed)\b)
+(?:(?:\w+ed|ok|okay|done|success\w*|sent|set|true)\b.*|.*\b(?:(?:was|were|been|is|successfully)\ \w+ed\b.*|\w+ed|ok|okay|done|success\w*|sent))))\W*"""
+"""The values of a status, and the short lines, that mean waiting, nothing there, or done; that nothing is wrong is an answer."""
+_ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
+(?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
+|(?:generated|fetched|retrieved|queried|checked|requested|responded|served|searched|asked|evaluated|computed)(?:_(?:at|on|time))?|traceparent|total_matches
+|(?:x_)?(?:amzn?_)?(?:request|req|trace|span|correlation)_?id|(?:calls|requests|searches|queries|credits|tokens|quota|budget)_(?:used|left|remaining|made|so_far|count)
+|(?:remaining|used|total|num)_(?:calls|requests|searches|queries|credits)|(?:search_)?(?:query|terms?)|q|search|keywords?|pattern|filters?|page|limit|offset|per_page
+|page_size|size|start|query_summary|next_action_hint|is_complete"""
+"""Names of what a result says of itself, or repeats of the request: times, durations, ids of the request, counts of progress, the query."""
+_FAULTS: Final = r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic"
+_CLOCK: Final = r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$"
+_STATES: Final = ("status", "state", "phase", "stage", "progress", "percent", "percentage")
+_REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "result", "output", "content", "response")
+"""Names of a text that is all there is, or a remark beside what there is."""
+_ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
+_MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
+_BASIC: Final = (str, int, float, bool, type(None))
+
+
+class Carried(NamedTuple):
+    """
+    The content of a carrier, whether it said `isError`, and its text, if it is one: that of a result of MCP, or all of it.
+    """
+
+    value: Any
+    failed: bool = False
+    text: str | None = None
+
+
+def at(owner: Any, path: str) -> Any:
+    """
+    Returns the member of a mapping, the item of a list, or the attribute, at a dotted *path*; None if it is absent or fails.
+    """
+    for name in filter(None, path.split(".")):
+        try:
+            if isinstance(owner, list):
+                owner = owner[int(name)]
+            else:
+                owner = owner.get(name) if isinstance(owner, Mapping) else getattr(owner, name, None)
+        except Exception:  # noqa: BLE001
+            return None
+    return owner
+
+
+def first(view: Any, paths: str, make: Callable[[Any], Any]) -> Any:
+    """
+    Returns what the first of some dotted *paths*, parted by spaces, makes.
+    """
+    return next((made for path in paths.split() if (made := make(at(view, path))) is not None), None)
+
+
+def http_error(value: Any) -> int | None:
+    """
+    Returns an HTTP status of 400 to 599, also one that is written as text.
+    """
+    return int(value) if isinstance(value, int | str) and re.fullmatch(r"[45]\d\d", str(value)) else None
+
+
+def mcp_of(value: Any) -> Carried | None:
+    """
+    Returns *value* as a result of MCP: an SDK's object, a mapping of the wire, its blocks or one of them; None if it is none.
+    """
+    if isinstance(value, list | tuple) or at(value, "type") == "text":
+        value = {"content": value if isinstance(value, list | tuple) else [value]}
+    if isinstance(value, Mapping) and "isError" not in value and not value.keys() <= _MCP:
+        return None
+    blocks, flags = at(value, "content"), (at(value, "isError"), at(value, "is_error"))
+    structured = at(value, "structuredContent") or at(value, "structured_content")
+    blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else [] if blocks is None else blocks
+    if not isinstance(blocks, list | tuple) or not all(isinstance(at(block, "type"), str) for block in blocks[:1]):
+        return None
+    if not blocks and structured is None and bool not in map(type, flags):
+        return None
+    texts = [text for block in blocks if at(block, "type") == "text" and isinstance(text := at(block, "text"), str)]
+    told: Any = texts[0] if len(texts) == 1 else texts
+    if structured is not None:
+        # How SDKs wrap what is no object; the schema that says so is the server's.
+        told = structured["result"] if isinstance(structured, Mapping) and [*structured] == ["result"] else structured
+    elif not texts or len(texts) < len(blocks):
+        told = [block_of(block) for block in blocks] or None
+    return Carried(told, True in flags, "\n".join(texts) if texts else None)
+
+
+def read_mcp(result: Any) -> Any:
+    """
+    Returns the value that a tool call gave back. A result that says `isError` is a `Failed`, with its text as the message and the rest as
+    the value. Anything that has no content stays as it is.
+    """
+    found = mcp_of(result)
+    if found is None or not found.failed:
+        return result if found is None else found.value
+    text = found.text or ""
+    return Failed(text, value=None if found.value in (text, text.split("\n")) else found.value)
+
+
+def block_of(block: Any) -> Any:
+    """
+    Returns *block* as it is on the wire.
+    """
+    dump = getattr(block, "model_dump", None)
+    return block if dump is None else dump(by_alias=True, exclude_none=True, mode="json")
+
+
+def content_of(value: Any) -> Carried:
+    """
+    Returns *value* without its carriers: an object, a list, a scalar, or a text that is no data.
+    """
+    failed, whole = False, value if isinstance(value, str) else None
+    for _ in range(5):
+        kind, inner = type(value), value
+        found = mcp_of(value) if kind not in _BASIC else None
+        if found is not None:
+            failed, inner, whole = failed or found.failed, found.value, whole or found.text
+            if type(inner) is list and found.text and type(inner[0]) is str:
+                data = [text for text in inner if data_in(text) is not text]
+                inner = data[0] if len(data) == 1 else found.text
+        elif kind is str:
+            inner = data_in(value)
+        elif kind is dict and len(value) == 1:
+            [(name, only)] = value.items()
+            inner = only if type(only) is str and name in _REMARKS else value
+        elif kind not in (*_BASIC, dict, list):
+            inner = plain(value, PARSED)
+        if inner is value or inner == value:
+            break
+        value = inner
+    return Carried(value, failed, value if whole is None and type(value) is str else whole)
+
+
+def data_in(text: str) -> Any:
+    """
+    Returns the value that *text*, or the fenced block that it is, is the JSON of; *text* itself if it is none.
+    """
+    head = text[:64].lstrip()[:3]
+    if head != "```" and (head[:1] not in ("{", "[", '"') or len(text) > PARSED):
+        return text
+    try:
+        return orjson.loads(text.strip().partition("\n")[2].rstrip().removesuffix("```") if head == "```" else text)
+    except ValueError:
+        return text
+
+
+@lru_cache(maxsize=2048)
+def _state(line: str) -> str | None:
+    found = re.fullmatch(_STATE, line) if 0 < len(line) <= LINE and "\n" not in line else None
+    return None if found is None else found.lastgroup
+
+
+def state_of(said: Any) -> str | None:
+    """
+    Returns what a status, or a text of one short line, says: `waiting`, `nothing`, `done`, or None.
+    """
+    return _state(said.strip()) if type(said) is str and len(said) <= LINE + 20 else None
+
+
+def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", depth: int = 5) -> int:
+    """
+    Returns 2 if there is news in *value*, 1 if there is only something with nothing in it, 0 if there is neither, 3 if the work goes on. What repeats an argument, an id, a remark, a flag, a clock, a count of 0 and what a result says
+    of itself are none. By a status or a percentage at the top or one level below, or by a short line, the work goes on.
+    """
+    kind, state, word = type(value), state_of(value), flat(name).rpartition("_")[2]
+    if kind is dict and value and depth:
+        return max(news_in(member, given, str(key), depth - 1) for key, member in value.items())
+    if kind is list and len(value) == 1 and depth:
+        return news_in(value[0], given, name, depth - 1)
+    ready = value is False and word in ("ready", "finished", "done", "completed")
+    part = kind is int and word in _STATES[4:] and 1 < value < 100
+    if depth > 2 and (ready or part or (state == "waiting" and (not word or word in _STATES))):
+        return 3
+    aside = name and (value is None or is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
+    short = kind in (int, float, str) and len(str(value)) <= LINE
+    remarks = kind is str and short and value and state is None and word in _STATES + _REMARKS
+    too_little = value == 0 or (short and re.search(_CLOCK, str(value))) or (kind is not list and str(value) in given)
+    if kind is bool or state == "done" or aside or remarks or too_little:
+        return 0
+    return 1 if not value or state == "nothing" else 2
+
+
+@lru_cache(maxsize=2048)
+def flat(name: str) -> str:
+    return "_".join(TOKEN.findall(name)).lower()
+
+
+@lru_cache(maxsize=2048)
+def is_aside(name: str) -> bool:
+    """
+    Returns whether a member of this *name* says something of the request, or of the result itself.
+    """
+    return len(name) <= 40 and re.fullmatch(_ASIDE, flat(name)) is not None
+
+
+def given_by(arguments: Any) -> frozenset[str]:
+    """
+    Returns the values of the *arguments* that an answer may repeat.
+    """
+    values = arguments.values() if isinstance(arguments, Mapping) else ()
+    return frozenset(str(one) for one in values if type(one) in (str, int, float))
+
+
+def unechoed(text: str, given: frozenset[str]) -> str:
+    for said in sorted((one for one in given if len(one) > 2), key=len, reverse=True):
+        text = text.replace(said, "~")
+    return text
+
+
+def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
+    """
+    Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
+    rows by a usual name they are all of it, but for its states.
+    """
+    kind, options = type(content), orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
+    if kind is list:
+        return sorted(xxh3_64_intdigest(orjson.dumps(row, default=str, option=options)) for row in content)
+    if kind is not dict or not depth:
+        return unechoed(content, given) if kind is str else content
+    rows = any(type(content.get(name)) is list and content[name] for name in _ROWS)
+    news: dict[str, Any] = {}
+    for key, member in content.items():
+        name, kind = str(key), type(member)
+        beside = rows and kind is not dict and name.lower() not in _STATES
+        if kind is list or not (beside or is_aside(name) or str(member) in given):
+            news[name] = news_of(member, given, depth - 1)
+    return {name: inside for name, inside in news.items() if inside != {}}

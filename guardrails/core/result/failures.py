@@ -1,0 +1,203 @@
+"""
+Failures that hide in results: by what is declared of the tool, else by structure, in every carrier. In doubt a result is a success.
+
+An object fails by a sign (`isError`, `ok` or `success` false, an `error`, a status of failure, an exit code) with no data beside it. A text
+fails by its first line, if it is the tool's own.
+"""
+
+import re
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from guardrails.core.text.truncation import render
+from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.types import ErrorType, Outcome
+
+from .content import Carried, at, first, flat, http_error
+from .kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, status_in, unpaid
+
+
+Words = Literal["own", "program", "shown"]
+"""Whose words a text is: the tool's; a program's, which ends in a traceback or an exit code if it fails; others', that it shows."""
+
+FAILED: Final = frozenset("error failed failure fail fatal denied unauthorized timeout".split())  # noqa: SIM905
+_ERRORS: Final = ("error", "errors", "error_message", "errorMessage")
+_STATUS: Final = "status status_code statusCode http_status httpStatus"
+_EXITS: Final = "exit_code exitCode returncode return_code exit_status"
+_FLAGS: Final = "isError is_error ok success content structuredContent code"
+_SIGNS: Final = frozenset((*_ERRORS, *_STATUS.split(), *_EXITS.split(), *_FLAGS.split()))
+_SAYS: Final = "error.message error_message errorMessage error message detail errors reason msg stderr title output"
+_KINDS: Final = "error_type errorType error.type error.code error_code code type name error"
+_ABOUT: Final = r"""(?x)(?:^|_)(?:err|mess|msg|detail|reason|cause|code|type|kind|title|desc|hint|help|sugg|trace|stack|exception|warn|time|at$|date|elapsed|duration
+|took|inst|ur[li]|href|path|doc|retr|attempt|status|state|ok|success|fail|limit|remain|reset|quota|categ|sever|level|domain|field|param|version|jsonrpc|http|exit|return)"""
+"""Names of scalars that say more of a failure, or of the call; and of the objects and lists that do."""
+_HOLDS: Final = "err|detail|head|warn|exten|locat|trace|stack|param|field|meta|cause"
+_NO_ERROR: Final = "(?i)none|null|nil|no|false|0|ok|success|n/a|no error"
+_OUTPUT: Final = "stdout|stderr|output|command|cmd|cwd|pid|signal|body|headers|text|content|html|response"
+"""Members of a command's end, or of an HTTP response, beside its status."""
+_PLACES: Final = frozenset({"line", "row", "column", "file", "severity", "rule"})
+"""Members of a finding: an error at a place of what was looked at is what was asked for."""
+_LINE: Final = r"""(?ix)\W{0,4}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?|network|database|system|request|execution|connection|runtime|syntax
+|internal(?:\ server)?|(?:input\ |output\ )?validation)\ )?error(?:\ \w{3,20}ing\b[^\n:]{0,100}|\ ?[(\[][^\n:]{1,40}[)\]])?:\ *(?=\S)
+|(?:[a-z_]\w{0,60}\.){0,6}[a-z]\w{0,60}(?-i:Error|Exception):\ *(?=\S))(?![-+]?\d*\.\d|(?![45]\d\d$)[-+\d,%\ ]{0,40}$|(?:none|null|nil|no|n/a)\b[.\ ]*$)
+|http(?:/\d(?:\.\d)?)?[\ :]{1,2}(?:error:?\ ?|status:?\ ?)?[45]\d\d\b|[45]\d\d[\ :-]{1,3}(?:page\ |resource\ )?(?:bad\ request|unauthorized|forbidden|not\ found
+|conflict|too\ many\ requests|internal\ server\ error|bad\ gateway|service\ unavailable|(?:gateway|request)\ time-?out)\b"""
+_END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
+|process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
+_MUTE: Final = (tuple, int, float, bool, type(None))
+_MAY: Final = pattern(r"(?i)\s*[{`\"]|[\s\S]{0,300}?(?:error|exception|traceback|exit ?[cs])|\W*(?:[45]\d\d|http)")
+
+
+class Sign(NamedTuple):
+    """
+    A sign of a failure: the kind and the status that it names, and itself in words.
+    """
+
+    kind: ErrorType | None = None
+    status: int | None = None
+    words: str = "the tool reported an error and said nothing of it"
+
+
+class Source(NamedTuple):
+    """
+    What is known of the tool whose results are read: how it says that it failed, where its messages, its waits, its cursors and its
+    totals stand, and whose words its texts are.
+    """
+
+    sign: Callable[[tuple[Any, ...], str | None], Sign | None] | None = None
+    says: str | None = None
+    waits: str | None = None
+    more: str = ""
+    total: str = ""
+    words: Words = "own"
+
+
+def may_fail(value: Any) -> bool:
+    """
+    Returns whether *value* is worth a closer look, found out at little cost.
+    """
+    kind = type(value)
+    if kind is dict:
+        return len(value) == 1 or not value.keys().isdisjoint(_SIGNS)
+    if kind is str:
+        return _MAY.match(value) is not None
+    return kind not in _MUTE and (kind is not list or at(value and value[0], "text") is not None)
+
+
+def failure_in(value: Any, content: Carried, source: Source, given: frozenset[str], now_ms: Any) -> Outcome | None:
+    """
+    Returns the failure that *value* with this *content* is: by MCP's `isError: true`, by what is declared, or by structure. Its message is
+    not redacted.
+    """
+    view, flagged, text = content
+    sign = Sign() if flagged else None
+    if source.sign is not None:
+        sign = source.sign((view, value), text) or sign
+    elif not flagged and not (source.words == "shown" and text is not None):
+        # What a reader of files shows is others' words, whatever it holds.
+        sign = _of_text(view, source.words, given) if isinstance(view, str) else _of_object(view, given)
+    if sign is None:
+        return None
+    told = first(view, source.says or _SAYS, lambda said: short(said) if brings(said) else None)
+    message = (text if flagged and isinstance(view, str) else told) or text or sign.words
+    return _told(sign, view, message, source, now_ms)
+
+
+def _told(sign: Sign, view: Any, message: str, source: Source, now_ms: int | None) -> Outcome:
+    from .waits import wait_in_fields, wait_in_text, wait_ms
+
+    status = sign.status or first(view, "error.code error.status code", http_error) or status_in(message)
+    kind = sign.kind or first(view, _KINDS, kind_of_name) or first(view, "error.code code", kind_of_code)
+    kind = kind or (kind_of_status(status) if status and not unpaid(message) else None)
+    kind = kind or kind_of_text(f"{sign.words}\n{message}" if sign.words.startswith("exit") else message)
+    made = Outcome(None, kind or "other", message, status)
+    made.retry_after_ms = wait_ms(at(view, source.waits), now_ms) if source.waits else None
+    for place in (view, at(view, "error"), at(view, "headers")):
+        if made.retry_after_ms is None and isinstance(place, Mapping):
+            named = {flat(str(name)).replace("_", "-"): said for name, said in place.items()}
+            made.retry_after_ms = wait_in_fields(named, 429, now_ms)
+    made.retry_after_ms = wait_in_text(message, now_ms) if made.retry_after_ms is None else made.retry_after_ms
+    retryable, retries = at(view, "retryable"), at(view, "max_retries_remaining")
+    made.retryable = retryable if isinstance(retryable, bool) else None
+    made.retries = retries if type(retries) is int and retries >= 0 else None
+    return made
+
+
+def _of_text(text: str, words: Words, given: frozenset[str]) -> Sign | None:
+    """
+    Returns the sign in the first line of *text*, if that says that all of it is a failure and was not in what was *given*.
+    """
+    head = text[:400].lstrip()
+    line = head.partition("\n")[0].rstrip()
+    own = words == "own" and re.match(_LINE, line) and not any(f"{line.partition(':')[0]}:" in one for one in given)
+    return Sign(words=text) if own or re.match(_END, head) else None
+
+
+def _of_object(value: Any, given: frozenset[str]) -> Sign | None:
+    """
+    Returns the sign of a failure in an object that brings nothing beside it. One that is called unsuccessful and names its error may bring
+    anything.
+    """
+    if not isinstance(value, Mapping) or value.keys().isdisjoint(_SIGNS):
+        return None
+    error = next((value[name] for name in _ERRORS if name in value), None)
+    one = error[0] if isinstance(error, list) and error and value.get("data", 0) is not None else ""
+    finding = re.match(r"(?i)line \d|\S+:\d", one) if isinstance(one, str) else not _PLACES.isdisjoint(one)
+    none = not brings(error) or re.fullmatch(_NO_ERROR, str(error)[:20].strip())
+    told, code = not (none or finding or type(error) in (int, float)), value.get("code")
+    explained = first(value, "message msg error detail title reason", lambda said: isinstance(said, str) or None)
+    status = first(value, f"{_STATUS} code" if explained else _STATUS, http_error)
+    ended = first(value, _EXITS, lambda number: number if type(number) is int and number else None)
+    coded = value.get("data", 0) is None and type(code) is int and code not in (0, 200) and explained
+    false = value.get("ok") is False or value.get("success") is False
+    word = str(value.get("status", value.get("state", ""))).lower()
+    sure = True in (value.get("isError"), value.get("is_error")) or (told and false)
+    plain = told or status or ended or coded or word in FAILED
+    if not (sure or plain or false) or (type(error) in (int, float) and error and not status):
+        return None
+    # What has a state of its own and an id is told of: a job that failed was looked up all the same.
+    thing = word not in ("", "error", "fail") and not word.isdecimal()
+    for key, member in {} if sure else value.items():
+        name = flat(str(key))
+        output = (status or ended) and re.fullmatch(_OUTPUT, name)
+        if name == "id" or (name.endswith("_id") and name != "request_id"):
+            news = thing
+        elif name in ("status", "state"):
+            news = thing and word not in FAILED and not status
+        elif isinstance(member, Mapping | list | tuple):
+            news = brings(member) and not output and not re.search(_HOLDS, name)
+        elif re.search(_ABOUT, name) or output or ((status or ended) and explained):
+            news = False
+        else:
+            # Who says no more than `false` may answer a question: a number or a flag is the answer.
+            news = (brings(member) and str(member) not in given) or (isinstance(member, int | float) and not plain)
+        if news:
+            return None
+    return Sign(None, status, f"exit code {ended}" if ended else f"status {status}" if status else Sign().words)
+
+
+def brings(value: Any, depth: int = 4) -> bool:
+    """
+    Returns whether *value* holds more than null, false, zeros and empty texts, lists and objects.
+    """
+    if isinstance(value, Mapping | list | tuple) and depth:
+        return any(brings(member, depth - 1) for member in (value.values() if isinstance(value, Mapping) else value))
+    return bool(value.strip()) if isinstance(value, str) else bool(value)
+
+
+def number_of(value: Any) -> float | None:
+    """
+    Returns a number, also one that is written as text; None for anything else, booleans too.
+    """
+    text = str(value) if type(value) in (int, float, str) else ""
+    return float(text) if re.fullmatch(r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d\d)?", text) else None
+
+
+def short(value: object) -> str:
+    """
+    Returns a text as it is, texts joined, and a bounded picture of anything else.
+    """
+    texts = value if isinstance(value, list) else [value]
+    said = "; ".join(text for text in texts if isinstance(text, str))
+    return said if all(isinstance(text, str) for text in texts) else render(value, 512).payload.decode()

@@ -1,0 +1,127 @@
+"""
+Declarations of the results of a tool that are failures: plain data that a policy file can hold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from guardrails.core.result.content import at
+from guardrails.core.result.failures import FAILED, Sign, number_of, short
+from guardrails.core.text.linear_pattern import NotLinearError, finder
+from guardrails.core.values.bounds import MaxLen, MinLen
+from guardrails.core.values.types import ErrorType
+
+
+Field = Annotated[str, MinLen(1), MaxLen(200)]
+Pattern = Annotated[str, MinLen(1), MaxLen(1000)]
+Scalar = str | int | float | bool
+
+SCAN_CHARS: Final = 8192
+"""A regular expression sees this much of a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    """
+    One sign of a failure. Exactly one of *equals*, *at_least*, *present* and *matches* is set.
+
+    Raises ValueError if that is not so, or if *matches* is no regular expression.
+    """
+
+    field: Annotated[str, MaxLen(200)] = ""
+    """Dotted path in the result, list items by number (`errors.0.code`); `""`: the result itself, or its text."""
+    equals: Scalar | tuple[Scalar, ...] | None = None
+    """The value, or one of the values; `true` is not 1."""
+    at_least: float | None = None
+    present: bool | None = None
+    """True: the field is there and neither null, false, empty nor 0; False: it is not."""
+    matches: Pattern | None = None
+    """A regular expression, looked for in the first 8,192 characters in linear time: no lookaround, no backreferences.
+    `(?i)` ignores case."""
+    error_type: ErrorType | None = None
+    """None: taken from the status, or from the text of the failure."""
+
+    def __post_init__(self) -> None:
+        if sum(one is not None for one in (self.equals, self.at_least, self.present, self.matches)) != 1:
+            raise ValueError("a failure rule takes exactly one of `equals`, `at_least`, `present` and `matches`")
+        _check(self.matches)
+
+    def applies(self, views: Sequence[Any]) -> bool:
+        """
+        Returns whether the rule finds its sign in one of *views* of a result.
+        """
+        said = [value for view in views if (value := at(view, self.field)) is not None]
+        if self.present is not None:
+            return bool(views) and any(said) is self.present
+        if self.equals is not None:
+            wanted = self.equals if isinstance(self.equals, tuple | list) else (self.equals,)
+            return any(_is_same(value, one) for value in said for one in wanted)
+        if self.at_least is not None:
+            return any((number := number_of(value)) is not None and number >= self.at_least for value in said)
+        return any(isinstance(value, str) and finder(self.matches or "")(value[:SCAN_CHARS]) for value in said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultClassifier:
+    """
+    The signs by which a result of a tool is a failure; nothing else makes one, but MCP's `isError: true`.
+
+    `status_field` is judged first, then `error_when` in order, then `text_matches`; the first sign decides. Fields are looked for in the
+    result without its carriers: JSON text, MCP's blocks and `structuredContent`. Raises ValueError if a pattern is no regular expression.
+    """
+
+    status_field: Field | None = None
+    """Dotted path of an HTTP status, a word, or a boolean that is false for a failure."""
+    ok_values: tuple[Scalar, ...] = ()
+    """Values of *status_field* for a success; empty: no status from 400 up, no word of failure, not false."""
+    error_when: tuple[FailureRule, ...] = ()
+    text_matches: tuple[Pattern, ...] = ()
+    """Regular expressions, any of which in the first 8,192 characters of a text result means failure."""
+    message_field: Field | None = None
+    """Dotted path of the message; None: the usual ones (`error.message`, `error`, `message`, `detail`, ...)."""
+    retry_after_field: Field | None = None
+    """Dotted path of the wait in seconds."""
+
+    def __post_init__(self) -> None:
+        for text in self.text_matches:
+            _check(text)
+
+    def sign(self, views: tuple[Any, ...], text: str | None) -> Sign | None:
+        """
+        Returns the first declared sign of a failure in the *views* of a result, and its *text*; None if there is none.
+        """
+        if self.status_field is not None:
+            said = _first(views, self.status_field)
+            number = number_of(said)
+            if said is not None and self._is_bad(said, number):
+                status = int(number) if number is not None and 400 <= number < 600 else None
+                return Sign(None, status, f"{self.status_field}: {short(said)}")
+        for rule in self.error_when:
+            seen: tuple[Any, ...] = views if rule.field or text is None else (text, *views)
+            if rule.applies(seen):
+                return Sign(rule.error_type, None, f"{rule.field}: {short(_first(seen, rule.field))}".lstrip(": "))
+        if text is not None and any(finder(one)(text[:SCAN_CHARS]) for one in self.text_matches):
+            return Sign(None, None, text)
+        return None
+
+    def _is_bad(self, said: object, number: float | None) -> bool:
+        if self.ok_values:
+            return not any(_is_same(said, ok) for ok in self.ok_values)
+        word = said.strip().lower() if isinstance(said, str) else ""
+        return said is False or (number or 0) >= 400 or word in FAILED
+
+
+def _first(views: Sequence[Any], path: str) -> Any:
+    return next((value for view in views if (value := at(view, path)) is not None), None)
+
+
+def _is_same(value: object, wanted: Scalar) -> bool:
+    return isinstance(value, bool) is isinstance(wanted, bool) and bool(value == wanted)
+
+
+def _check(text: str | None) -> None:
+    try:
+        finder(text or "")
+    except NotLinearError as problem:
+        raise ValueError(f"not a regular expression: `{(text or '')[:100]}`: {problem}") from None
