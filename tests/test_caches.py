@@ -28,9 +28,9 @@ BY_TOOL: Final = frozenset(
     {
         *(f"core.repetition.commands.waiting.{name}" for name in ("_runs_code", "_runs_commands", "_service")),
         *(f"core.repetition.commands.waiting.{name}" for name in ("inspects", "waits")),
-        *(f"core.repetition.tool_names.{name}" for name in ("server_of", "shows", "undoes", "writes")),
-        *("core.repetition.idle.edits", "core.repetition.results.seeks", "core.repetition.volatile.beside"),
+        *(f"core.repetition.tool_names.{name}" for name in ("server_of", "edits", "undoes", "writes")),
         *("core.guards.repeats.duplicates._repeat", "core.repetition.tool_names._acts"),
+        "core.tools.tool.speaker",
         *(
             "core.guards.repeats.loop_words.denial_of",
             "core.guards.repeats.loop_words.nudge_of",
@@ -40,11 +40,9 @@ BY_TOOL: Final = frozenset(
 )
 """By the name of a tool, which is bounded where it comes in."""
 BOUNDED: Final = {
-    "core.repetition.results.family_hash": "of the head of a message",
-    "core.repetition.volatile._named": "of names of up to 40 characters",
+    "core.result.kinds.follows": "of a closed list",
     "core.repetition.commands.waiting._waits": "of the head of a command",
     "core.commands.reading._walked": "of commands that are bounded before",
-    "offline.judge.evidence.brought": "of short results",
     "offline.readers.text.leading.leading_values": "one, of the head of a file",
     "hooks.install.scanner.parse": "of a user's own settings",
     "core.commands.patterns.rule": "of a policy's own rules",

@@ -28,9 +28,9 @@ TRUSTED: Final = {
     "policy": "a policy's own words",
 }
 """Rooms whose patterns meet no stranger's text."""
-ONE_FORM: Final = {"core.repetition.volatile:_ID": frozenset({"fullmatch"})}
+ONE_FORM: Final[dict[str, frozenset[str]]] = {}
 """Those that are used by another name, with the methods."""
-BOUNDED: Final[dict[str, tuple[int, str]]] = {"core.repetition.idle:_COUNTS": (100, "names of fields up to that")}
+BOUNDED: Final[dict[str, tuple[int, str]]] = {}
 """Characters of the longest text that a pattern meets, and what sees to it."""
 
 

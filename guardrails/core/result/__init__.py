@@ -30,7 +30,7 @@ from .completeness import Extent, extent_of
 from .content import content_of, given_by, news_in, news_of, unechoed
 from .failures import Source as Source
 from .failures import failure_in, may_fail
-from .kinds import follows, passes
+from .kinds import follows, passing
 from .redaction import SCAN_CHARS, redact, untraced
 
 
@@ -147,7 +147,7 @@ def reading_of(result: object, source: Source = NOBODY, arguments: Any = None, *
     """
     if source.sign is None and type(result) in _PLAIN and not may_fail(result):
         return Reading(result, source, arguments)
-    told = result if isinstance(result, Success | Failed) else None
+    told: Any = result if issubclass(type(result), Success | Failed) else None
     read = Reading(result if told is None else told.value, source, arguments)
     try:
         if isinstance(told, Failed):
@@ -197,8 +197,9 @@ def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
         same = text is read.value and text.lstrip()[:1] == "{" and shown == text.strip()
         read.value = text if same else None if message == text.strip() else shown
     read.error_type, read.error_message, read.http_status = kind, message, failure.http_status
-    read.retry_after_ms, read.retries = failure.retry_after_ms, failure.retries
-    read.retryable = passes(kind, failure.error_message) if failure.retryable is None else failure.retryable
+    passes, soon = passing(kind, failure.error_message)
+    read.retry_after_ms = soon if failure.retry_after_ms is None else failure.retry_after_ms
+    read.retryable, read.retries = passes if failure.retryable is None else failure.retryable, failure.retries
 
 
 def _raised(read: Reading, exc: BaseException, known: dict[str, Any]) -> None:

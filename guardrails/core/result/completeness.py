@@ -7,8 +7,9 @@ tool's own names mean is declared (`Tool(more="next_cursor", total="meta.count")
 
 import re
 
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
+
+from guardrails.core.text.short_keys import cached_if_short
 
 from .content import at, news_in, state_of
 from .failures import brings, number_of
@@ -59,7 +60,7 @@ class Extent(NamedTuple):
     how: str | None = None
 
 
-@lru_cache(maxsize=4096)
+@cached_if_short(4096, 64)
 def kind_of(name: str) -> str | None:
     """
     Returns what a member of this *name* tells of completeness, as a word of the table; None if it tells nothing.

@@ -8,7 +8,6 @@ short line is read like the value of a `status`, by the same words; of a longer 
 import re
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -16,6 +15,7 @@ import orjson
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.jsonable import plain
+from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.tool_name import TOKEN
 from guardrails.core.values.types import Failed
 
@@ -25,13 +25,13 @@ LINE: Final = 60
 PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
 _STATE: Final = r"""(?ix)\W*(?:(?P<waiting>.*\bstill\b.*|(?:not?)\b.*\b(?:yet|ready|finished|done|completed?)
-|(?:[a-z]+\W{1,3}){0,3}\d{1,2}(?:\.\d+)?\ ?(?:%|percent\b).*|(?!not?\ )(?:.*\s)?\w+ing\b.*(?:\.\.\.|\u2026)
+|(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)?\ ?(?:%|percent)(?:\W{1,3}(?:complete|completed|done|finished|ready))?|(?!not?\ )(?:.*\s)?\w+ing\b.*(?:\.\.\.|\u2026)
 |(?!not?\ )(?:.*[\W_])?(?:pending|queued|enqueued|scheduled|running|in_?progress|progress(?:ing)?|processing|waiting|(?:re)?starting|initiali[sz]ing|building
 |deploying|provisioning|preparing|(?:up|down)?loading|installing|indexing|working|busy|computing|executing|syncing|retrying|unfinished|rendering|importing|exporting))
 |(?P<nothing>none|nothing\b.*|empty\b.*|(?!.*(?:error|warning|issue|problem|failure|violation|conflict|finding))(?:sorry\W{1,3})?(?:no|zero|0)[ _](?:\w+\ ){0,3}?
 (?:results?|match(?:es)?|hits?|records?|rows?|items?|entries|documents?|data|articles?|pages?|files?|found|returned|available)\b.*)
 |(?P<done>(?!.*\b(?:not?|failed|rejected|denied|expired|refused|cancell?ed|aborted|unchanged|need|needed)\b)
-(?:(?:\w+ed|ok|okay|done|success\w*|sent|set|true)\b.*|.*\b(?:(?:was|were|been|is|successfully)\ \w+ed\b.*|\w+ed|ok|okay|done|success\w*|sent))))\W*"""
+(?:(?:(?:\w+\ )?\w+ed|ok|okay|done|success\w*|sent|set|true)\b.*|.*\b(?:(?:was|were|been|is|successfully)\ \w+ed\b.*|\w+ed|ok|okay|done|success\w*|sent))))\W*"""
 """The values of a status, and the short lines, that mean waiting, nothing there, or done; that nothing is wrong is an answer."""
 _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
 (?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
@@ -93,16 +93,17 @@ def mcp_of(value: Any) -> Carried | None:
     """
     Returns *value* as a result of MCP: an SDK's object, a mapping of the wire, its blocks or one of them; None if it is none.
     """
-    if isinstance(value, list | tuple) or at(value, "type") == "text":
-        value = {"content": value if isinstance(value, list | tuple) else [value]}
-    if isinstance(value, Mapping) and "isError" not in value and not value.keys() <= _MCP:
-        return None
+    if at(value, "type") == "text" and isinstance(at(value, "text"), str):
+        value = [value]
+    value = {"content": value or None} if isinstance(value, list | tuple) else value
     blocks, flags = at(value, "content"), (at(value, "isError"), at(value, "is_error"))
-    structured = at(value, "structuredContent") or at(value, "structured_content")
+    structured = first(value, "structuredContent structured_content", lambda said: said)
+    known, bare = isinstance(value, Mapping) and value.keys() <= _MCP, blocks is None and structured is None
+    flagged = bool in map(type, flags)
+    if (bare and not (known and flagged)) or (isinstance(value, Mapping) and not known and not flagged):
+        return None
     blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else [] if blocks is None else blocks
     if not isinstance(blocks, list | tuple) or not all(isinstance(at(block, "type"), str) for block in blocks[:1]):
-        return None
-    if not blocks and structured is None and bool not in map(type, flags):
         return None
     texts = [text for block in blocks if at(block, "type") == "text" and isinstance(text := at(block, "text"), str)]
     told: Any = texts[0] if len(texts) == 1 else texts
@@ -143,7 +144,7 @@ def content_of(value: Any) -> Carried:
         kind, inner = type(value), value
         found = mcp_of(value) if kind not in _BASIC else None
         if found is not None:
-            failed, inner, whole = failed or found.failed, found.value, whole or found.text
+            failed, inner, whole = failed or found.failed, found.value, found.text
             if type(inner) is list and found.text and type(inner[0]) is str:
                 data = [text for text in inner if data_in(text) is not text]
                 inner = data[0] if len(data) == 1 else found.text
@@ -154,7 +155,7 @@ def content_of(value: Any) -> Carried:
             inner = only if type(only) is str and name in _REMARKS else value
         elif kind not in (*_BASIC, dict, list):
             inner = plain(value, PARSED)
-        if inner is value or inner == value:
+        if inner is value:
             break
         value = inner
     return Carried(value, failed, value if whole is None and type(value) is str else whole)
@@ -173,7 +174,7 @@ def data_in(text: str) -> Any:
         return text
 
 
-@lru_cache(maxsize=2048)
+@cached_if_short(2048, LINE)
 def _state(line: str) -> str | None:
     found = re.fullmatch(_STATE, line) if 0 < len(line) <= LINE and "\n" not in line else None
     return None if found is None else found.lastgroup
@@ -209,12 +210,12 @@ def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", dep
     return 1 if not value or state == "nothing" else 2
 
 
-@lru_cache(maxsize=2048)
+@cached_if_short(2048, 64)
 def flat(name: str) -> str:
     return "_".join(TOKEN.findall(name)).lower()
 
 
-@lru_cache(maxsize=2048)
+@cached_if_short(2048, 64)
 def is_aside(name: str) -> bool:
     """
     Returns whether a member of this *name* says something of the request, or of the result itself.

@@ -25,7 +25,7 @@ FAILED: Final = frozenset("error failed failure fail fatal denied unauthorized t
 _ERRORS: Final = ("error", "errors", "error_message", "errorMessage")
 _STATUS: Final = "status status_code statusCode http_status httpStatus"
 _EXITS: Final = "exit_code exitCode returncode return_code exit_status"
-_FLAGS: Final = "isError is_error ok success content structuredContent code"
+_FLAGS: Final = "isError is_error ok success content structuredContent text code"
 _SIGNS: Final = frozenset((*_ERRORS, *_STATUS.split(), *_EXITS.split(), *_FLAGS.split()))
 _SAYS: Final = "error.message error_message errorMessage error message detail errors reason msg stderr title output"
 _KINDS: Final = "error_type errorType error.type error.code error_code code type name error"
@@ -39,7 +39,7 @@ _OUTPUT: Final = "stdout|stderr|output|command|cmd|cwd|pid|signal|body|headers|t
 _PLACES: Final = frozenset({"line", "row", "column", "file", "severity", "rule"})
 """Members of a finding: an error at a place of what was looked at is what was asked for."""
 _LINE: Final = r"""(?ix)\W{0,4}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?|network|database|system|request|execution|connection|runtime|syntax
-|internal(?:\ server)?|(?:input\ |output\ )?validation)\ )?error(?:\ \w{3,20}ing\b[^\n:]{0,100}|\ ?[(\[][^\n:]{1,40}[)\]])?:\ *(?=\S)
+|internal(?:\ server)?|(?:input\ |output\ )?validation)\ )?error(?:\ (?!handl|logg|report|track|monitor)\w{3,20}ing\b[^\n:]{0,100}|\ ?[(\[][^\n:]{1,40}[)\]])?:\ *(?=\S)
 |(?:[a-z_]\w{0,60}\.){0,6}[a-z]\w{0,60}(?-i:Error|Exception):\ *(?=\S))(?![-+]?\d*\.\d|(?![45]\d\d$)[-+\d,%\ ]{0,40}$|(?:none|null|nil|no|n/a)\b[.\ ]*$)
 |http(?:/\d(?:\.\d)?)?[\ :]{1,2}(?:error:?\ ?|status:?\ ?)?[45]\d\d\b|[45]\d\d[\ :-]{1,3}(?:page\ |resource\ )?(?:bad\ request|unauthorized|forbidden|not\ found
 |conflict|too\ many\ requests|internal\ server\ error|bad\ gateway|service\ unavailable|(?:gateway|request)\ time-?out)\b"""
@@ -100,7 +100,7 @@ def failure_in(value: Any, content: Carried, source: Source, given: frozenset[st
     if sign is None:
         return None
     told = first(view, source.says or _SAYS, lambda said: short(said) if brings(said) else None)
-    message = (text if flagged and isinstance(view, str) else told) or text or sign.words
+    message = (view.strip() if isinstance(view, str) else (text if flagged else None) or told) or sign.words
     return _told(sign, view, message, source, now_ms)
 
 

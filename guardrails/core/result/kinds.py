@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
+from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.tool_name import TOKEN
 from guardrails.core.values.types import ErrorType, NextAction
 
@@ -20,7 +21,7 @@ _TABLE: Final = r"""
 not_found
   could not resolve|name or service not known|enotfound|nodename nor servname|no such host|name does not resolve|unknown host
 unavailable
-  connection refused|econnrefused|actively refused|(?:database|table)(?: \w{1,40}){0,2} is locked|sqlite[ _](?:busy|locked)|deadlock|could ?not serialize|serialization failure|could not obtain lock|lock (?:wait timeout|not available)|lock(?:ed)? by another
+  connection refused|econnrefused|actively refused
 validation
   \bfile://|unsupported (?:url )?(?:protocol|scheme)|missing an? .{0,20}(?:protocol|scheme)
 cancelled | ask_user | 499 | Aborted AbortError ECANCELED KeyboardInterrupt GeneratorExit InterruptedError
@@ -64,8 +65,12 @@ exec_nonzero | fix_precondition | | CalledProcessError SystemExit
 """
 Of each kind what follows, the statuses of HTTP, names of classes and codes, and the words, in the order in which they are asked: of a text,
 and of any other name, in which `APITimeoutError` is `api timeout error`. An unknown host is no lost connection; a refused connection did not
-happen; a lock of a database passes within a second.
+happen.
 """
+_LOCKED: Final = r"""(?x)(?:database|table)(?:\ \w{1,40}){0,2}\ is\ locked|sqlite[\ _](?:busy|locked)|deadlock|could\ ?not\ serialize|serialization\ failure
+|could\ not\ obtain\ lock|lock\ (?:wait\ timeout|not\ available)|lock(?:ed)?\ by\ another"""
+"""A lock that another work holds."""
+SOON_MS: Final = 250
 _JSON_RPC: Final = """-32700 validation -32600 validation -32602 validation -32601 tool_missing -32603 server_error -32000 connection -32001 timeout -32002 not_found -32042 auth -32800 cancelled"""
 """And of the SDKs of MCP."""
 _LASTS: Final = r"""(?ix)certificate|self[-\ ]signed|already\ exists|unique\ constraint|duplicate\ (?:key|entry)|not\ empty
@@ -81,7 +86,7 @@ _STATUS: Final = r"""(?ix)(?:\bhttp(?:/\d(?:\.\d)?)?(?:[\ _](?:error|status))?(?
 |forbidden|not\ found|too\ many\ requests|internal\ server\ error|bad\ gateway|service\ unavailable|gateway\ time-?out|conflict|gone|locked)\b"""
 _CLASS: Final = r"\b([A-Z][A-Za-z]{2,60}(?:Error|Exception|Timeout))\b"
 _RAISED: Final = r"(?m)^[ |]*[ \t][^\n]*\n[ |]{0,40}(?:[\w<>]{1,60}\.){0,8}([A-Za-z_]\w{1,60})(?::([^\n]*)|[ \t]*$)|^ *([A-Z]\w{2,60}) {2,80}Traceback"
-_NAMES: Final = r"(?<=\w )[\"'`][^\"'`\s]{1,100}[\"'`]|(?<![\w:/.])[\w.~-]{0,80}(?:/[\w.~-]{1,80}){1,20}|\b[\w-]{1,80}\.[a-z]\w{0,4}\b(?!:)"
+_NAMES: Final = r"(?<=\w )[\"'`][^\"'`\s]{1,100}[\"'`]|(?<![\w:/.])[\w.~-]{0,80}(?:/[\w.~-]{1,80}){1,20}|\b[\w-]{1,80}\.[a-z]\w{0,4}\b"
 """Names, paths and files in a text: `credentials.json was not found` speaks of no credentials."""
 
 
@@ -90,7 +95,7 @@ def _rows() -> list[tuple[Any, Any, list[str], list[str], re.Pattern[str]]]:
     """
     Returns the rows of the table: kind, what follows, statuses, names, words.
     """
-    rows = []
+    rows: list[Any] = [("unavailable", None, [], [], re.compile(_LOCKED))]
     for text in re.split(r"\n(?=\w)", _TABLE.strip()):
         head, *words = re.sub(r"\n  \| (?=[A-Z])", " ", text).split("\n  ")
         kind, follows, statuses, names = (*(part.strip() for part in head.split("|")), "", "", "")[:4]
@@ -113,7 +118,7 @@ def kind_of_status(status: int) -> ErrorType | None:
     return next((row[0] for row in _rows() if str(status) in row[2]), other)
 
 
-@lru_cache(maxsize=512)
+@cached_if_short(512, 100)
 def _named(name: str) -> ErrorType | None:
     words = " ".join(TOKEN.findall(name)).lower()
     return next((row[0] for row in _rows() if name in row[3] or name == row[0]), None) or _worded(words)
@@ -172,14 +177,15 @@ def unpaid(text: str) -> bool:
     return re.search(_UNPAID, text) is not None and re.search(_COMES_BACK, text) is None
 
 
-def passes(kind: ErrorType, text: str) -> bool | None:
+def passing(kind: ErrorType, text: str) -> tuple[bool | None, int | None]:
     """
-    Returns whether a failure passes by itself, where its kind alone does not say it: a conflict does; a failed certificate, a daily
-    quota and a name that is taken do not.
+    Returns whether a failure passes by itself, where its kind alone does not say it, and the wait that is known of its cause: a conflict
+    passes; a failed certificate, a daily quota and a name that is taken do not; a lock of a database passes within a second.
     """
+    said = ends_of(text).lower()
     if kind not in ("conflict", "connection", "rate_limit"):
-        return None
-    return False if re.search(_LASTS, ends_of(text)) else True if kind == "conflict" else None
+        return None, SOON_MS if kind == "unavailable" and re.search(_LOCKED, said) else None
+    return False if re.search(_LASTS, said) else True if kind == "conflict" else None, None
 
 
 def ends_of(text: str) -> str:

@@ -202,7 +202,7 @@ class _Run:
         limit = plan.timeout_ms
         if limit is not None and ran.takes_ms >= limit:
             self.now += limit
-            outcome = reading_of(TimeoutError(f"no result within {limit / 1000:g} s"))
+            outcome: Outcome = reading_of(TimeoutError(f"no result within {limit / 1000:g} s"))
         else:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan, decision.call.arguments)

@@ -10,7 +10,7 @@ from guardrails.core.engine.complete import Completion, Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.prepare import prepare
-from guardrails.core.outcome import outcome_of
+from guardrails.core.result import reading_of
 from guardrails.core.state.entries import Entry, Pending
 from guardrails.core.values.types import ToolCall
 from tests.tables import table
@@ -62,7 +62,7 @@ def test_a_call_of_which_nothing_is_known_runs_unless_it_is_denied(denial: Denia
 def test_a_completion_says_what_the_envelope_says() -> None:
     engine, state = made()
     decision = ask(engine, state, 1)
-    plan, prepared = engine.chain.plan("t"), prepare(outcome_of(TimeoutError("late")), 1_000)
+    plan, prepared = engine.chain.plan("t"), prepare(reading_of(TimeoutError("late")), 1_000)
     envelope, completion = engine.apply(Settle(2_000, decision, prepared, plan), (state,))
     assert type(envelope) is Envelope
     assert values(completion) == values(replace(completion))

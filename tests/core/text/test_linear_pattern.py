@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from guardrails.core.outcome import ResultClassifier
+from guardrails import ResultClassifier
 from guardrails.core.text.linear_pattern import NotLinearError, finder
 
 
