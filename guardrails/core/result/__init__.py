@@ -16,13 +16,11 @@ blocks and the structured content of MCP, a library's result types. So a word th
 from contextlib import suppress
 from typing import Any, Final
 
-import orjson
-
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.collect import LIMIT_BYTES, taken
 from guardrails.core.text.room import size_of
-from guardrails.core.text.signature import masked_result_hash, result_hash
+from guardrails.core.text.signature import canonical, masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, Failed, NextAction, Outcome, Success, claimed
 
@@ -116,7 +114,7 @@ def _steady(reading: Reading) -> int:
         news = f"{reading.error_type}: {''.join(char for char in text if not char.isdigit())[:120]}"
     else:
         news = news_of(reading.content, given) if len(said) <= STEADY else {}
-    told = None if news in ({}, reading.content) else orjson.dumps(news, default=str, option=orjson.OPT_NON_STR_KEYS)
+    told = None if news in ({}, reading.content) else canonical(news)
     return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
 
 

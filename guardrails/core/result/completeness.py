@@ -111,7 +111,7 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
             if kind is None or said is None or (apart and re.fullmatch(_LOOSE, name)):
                 continue
             if kind == "cursor" and rows and _is_cursor(said):
-                return Extent(False, found, all_of, _go_on(name, said))
+                return Extent(False, found, found if all_of is None else all_of, _go_on(name, said))
             if kind in ("flag", "cut") and said in (True, "true", "True"):
                 how = how or (f"The result is not whole (`{name}`). {NARROWER}" if kind == "cut" else ON)
             elif kind == "end" and said is False and (lists or name != "done"):

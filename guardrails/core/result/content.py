@@ -16,6 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.jsonable import plain
 from guardrails.core.text.short_keys import cached_if_short
+from guardrails.core.text.signature import canonical
 from guardrails.core.values.tool_name import TOKEN
 from guardrails.core.values.types import Failed
 
@@ -242,9 +243,9 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
     rows by a usual name they are all of it, but for its states.
     """
-    kind, options = type(content), orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS
+    kind = type(content)
     if kind is list:
-        return sorted(xxh3_64_intdigest(orjson.dumps(row, default=str, option=options)) for row in content)
+        return sorted(xxh3_64_intdigest(canonical(row) or repr(row)) for row in content)
     if kind is not dict or not depth:
         return unechoed(content, given) if kind is str else content
     rows = any(type(content.get(name)) is list and content[name] for name in _ROWS)

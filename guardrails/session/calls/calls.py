@@ -252,7 +252,7 @@ class Calls(Approvals):
         known = decision.at_ms if now == NO_TIME else now
         try:
             # What was read while its tool ran is an outcome already.
-            outcome = result if type(result) is Outcome else told(result, plan, decision.call.arguments, known)
+            outcome = result if isinstance(result, Outcome) else told(result, plan, decision.call.arguments, known)
             return now, prepare(outcome, plan.max_bytes, decision.call)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
