@@ -80,8 +80,11 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> P
         reading.rendered = render(reading.value, max_bytes)
         # A record or a cached result may hold it for long.
         reading.rendered.compact()
-    steady = reading.steady if failed or (call is not None and call.sketch is not None) else 0
-    empty = 0
+    # An object that says of one thing that it is not there, or not well, may be the answer to each of many questions.
+    answer = failed and type(reading.content) is dict
+    alike = failed and not (answer and "error" not in reading.content)
+    steady = reading.steady if alike or (call is not None and call.sketch is not None and not failed) else 0
+    empty = int(answer)
     if not failed and reading.rendered is not None and reading.rendered.size <= CLOSE:
         empty = 3 if reading.unfinished else 2 if reading.empty else 1 if reading.acknowledges else 0
     return Prepared(reading, reading.rendered, reading.hash, own, steady, empty)

@@ -62,15 +62,14 @@ def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) ->
     """
     Returns whether the call of *sig* is work that did nothing in each of the last *laps* of a cycle of *length* calls.
 
-    Each call of these laps gave equal evidence. Work is a call that only said that it was done, or that writes by its
-    name. In a cycle without such work, the calls that were refused for their arguments count as work. Any other call
-    may be a look at the work.
+    Each call of these laps gave equal evidence. Work is a call that writes by its name. In a cycle without such work,
+    the calls that were refused for their arguments count as work. Any other call may be a look at the work.
     """
     calls = before[: length * laps]
     if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
         return False
     acting = [entry for entry in calls[:length] if entry.changes]
-    work = [entry for entry in acting if (entry.status == "ok" and entry.little) or writes(entry.tool)]
+    work = [entry for entry in acting if writes(entry.tool)]
     work = work or [entry for entry in acting if entry.error_type in REFUSED]
     return any(entry.sig == sig for entry in work)
 

@@ -18,7 +18,7 @@ from .failures import brings, number_of
 _TABLE: Final = """
 flag hasmore hasmoreresults hasmoreitems hasmorepages hasmorerecords hasnext hasnextpage more moreresults moreavailable moreresultsavailable moreitems morepages nextpageavailable
 cut truncated istruncated outputtruncated resultstruncated incomplete incompleteresults isincomplete partial ispartial partialresults timedout
-cut exceededtransferlimit limitreached limitexceeded clipped
+cut exceededtransferlimit limitexceeded clipped
 end islast islastpage lastpage last isfinalpage iscomplete complete done eof endoflist endofresults
 cursor next nextpage nextcursor nexttoken nextpagetoken nextpagecursor nextlink odatanextlink nexturl nextpageurl nexturi nextmarker nextcontinuationtoken
 cursor continuationtoken continuation continue resumptiontoken lastevaluatedkey nextrecordsurl nextoffset nextstart nextset nextbatch nextkeymarker
@@ -38,6 +38,7 @@ _HOLDER: Final = r"(?i)pag|meta|link|cursor|next|info|hits|result|search|respons
 _QUOTA: Final = frozenset(("limit", "reset", "quota", "used"))
 """Beside `remaining`, a quota is what remains."""
 _ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
+_REFUSALS: Final = ("validation_error", "denied", "duplicate_call_blocked", "limit_reached")
 _MARK: Final = r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
@@ -90,7 +91,8 @@ def extent_of(content: Any, more: str = "", total: str = "") -> Extent:
 
 
 def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
-    places = [("", content)] if type(content) is dict else []
+    # What quotes a refusal of ours says nothing of itself.
+    places = [("", content)] if type(content) is dict and content.get("status") not in _REFUSALS else []
     if type(content) is list:
         # What speaks of pages alone, at one end, is no row.
         both = (*content[:1], *content[1:][-1:])

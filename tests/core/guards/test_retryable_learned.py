@@ -106,7 +106,7 @@ def test_a_call_that_may_have_taken_effect_is_not_repeated_however_likely_it_wor
 @table("logit", [-6.0, 6.0])
 def test_what_is_learned_outweighs_what_the_kind_suggests(kind: Any, logit: float, tmp_path: Path, clock: Any) -> None:
     envelope = session(clock, model=always(tmp_path, logit)).call("t", {}, lambda *_: Envelope.error(kind, "no"))
-    assert envelope.retryable is (logit > 0)
+    assert bool(envelope.retryable) is (logit > 0)
     assert (envelope.next_action == "retry") is (logit > 0)
 
 

@@ -270,7 +270,7 @@ def test_a_cycle_and_a_long_chain_of_causes_end() -> None:
     assert diagnosis_of(one)[0] == diagnosis_of(far)[0] == "other"
 
 
-class Hostile(Exception):  # noqa: N818
+class Hostile(Exception):
     """
     Fails at every attribute.
     """
@@ -284,7 +284,7 @@ class Hostile(Exception):  # noqa: N818
     __repr__ = __str__
 
 
-class Lying(Exception):  # noqa: N818
+class Lying(Exception):
     """
     Has every attribute, of every kind.
     """
