@@ -110,7 +110,8 @@ class Recorder:
             else:
                 size *= _SPREAD if rendered.text is None else 2
         if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
-            decision = _light(decision)
+            # A reading has the arguments too.
+            decision, prepared = _light(decision), prepared.of(_light_outcome(prepared.outcome))
         record: Callable[[], dict[str, Any]]
         record = partial(settle_record, self._session_id, decision, prepared, completion)
         if completion.marks is not None:

@@ -35,6 +35,8 @@ from .redaction import SCAN_CHARS, redact, untraced
 NOBODY: Final = Source()
 STEADY: Final = 65_536
 """Bytes of a result of which the news is taken; longer ones are compared as they are."""
+_RUN: Final = frozenset(("command", "cmd", "code", "script"))
+"""Arguments of a tool that shows what a program says."""
 _PLAIN: Final = frozenset({dict, str, list, tuple, int, float, bool, type(None)})
 
 
@@ -176,11 +178,16 @@ def _read(read: Reading, given: Any, known: dict[str, Any]) -> None:
         if read.source.sign is not None or may_fail(value):
             carried = content_of(value)
             read.content, text = carried.value, value if isinstance(value, str) else carried.text
-            found = failure_in(value, carried, read.source, given_by(read.arguments), known.get("now_ms"))
+            source = read.source._replace(words="program") if _runs(read) else read.source
+            found = failure_in(value, carried, source, given_by(read.arguments), known.get("now_ms"))
             if found is not None:
                 # The text of a result of MCP is all there is, if the message says it.
                 _fails(read, found, text if isinstance(value, str) or found.error_message == text else None)
     return None
+
+
+def _runs(read: Reading) -> bool:
+    return read.source.words == "own" and isinstance(read.arguments, dict) and not _RUN.isdisjoint(read.arguments)
 
 
 def _fails(read: Reading, failure: Outcome, text: str | None) -> None:

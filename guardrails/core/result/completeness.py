@@ -113,7 +113,7 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
             if kind is None or said is None or (apart and re.fullmatch(_LOOSE, name)):
                 continue
             if kind == "cursor" and rows and _is_cursor(said):
-                return Extent(False, found, found if all_of is None else all_of, _go_on(name, said))
+                how = _go_on(name, said)
             if kind in ("flag", "cut") and said in (True, "true", "True"):
                 how = how or (f"The result is not whole (`{name}`). {NARROWER}" if kind == "cut" else ON)
             elif kind == "end" and said is False and (lists or name != "done"):
@@ -126,7 +126,7 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
                 all_of, known = int(number), known and shown is not None and shown >= number
                 how = how or (_part(shown, all_of) if shown is not None and shown < number else None)
             elif kind == "bare" and type(said) is not list and (number is None or number != shown):
-                known = False
+                known, all_of = False, int(number) if number is not None and name == "total" else all_of
     return Extent(False if how else known or None, found, found if all_of is None else all_of, how)
 
 

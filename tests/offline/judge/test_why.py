@@ -31,12 +31,12 @@ def judged(policy: Policy, made: list[RecordedCall]) -> tuple[list[tuple[str | N
     "first, then, why",
     [
         ("a=3 passed in 0.12s", "a=4 passed in 0.12s", ("changed", True)),
-        ("a=3 passed in 0.12s", "a=3 passed in 0.34s", ("volatile", True)),
+        ("a=3 passed in 0.12s", "a=3 passed in 0.34s", ("changed", True)),
         ("a=price 10", "a=price 11", ("changed", True)),
         (
             "a=request 123e4567-e89b-12d3-a456-426614174000",
             "a=request 123e4567-e89b-12d3-a456-426614174001",
-            ("volatile", True),
+            ("changed", True),
         ),
         ("a=done", "a!no such file", ("changed", False)),
         ("a!no such file", "a=done", ("changed", True)),
@@ -68,7 +68,8 @@ def test_a_result_that_is_cut_or_known_by_its_hash_alone_counts_as_another_one(c
         ('{"took_ms": 3, "price": 17}', '{"took_ms": 41, "price": 17}', "volatile"),
         ('{"took_ms": 3, "price": 17}', '{"took_ms": 3, "price": 18}', "changed"),
         ('{"request_id": "a1b2c3d4", "rows": [1]}', '{"request_id": "b1b2c3d5", "rows": [1]}', "volatile"),
-        ('{"version": 3, "rows": [1]}', '{"version": 4, "rows": [1]}', "changed"),
+        ('{"version": 3, "rows": [1]}', '{"version": 4, "rows": [1]}', "volatile"),
+        ('{"version": 3, "price": 1}', '{"version": 4, "price": 1}', "changed"),
     ],
 )
 def test_fields_that_are_no_news_to_the_guards_are_none_to_the_judge(

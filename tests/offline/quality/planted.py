@@ -28,7 +28,7 @@ ERRORS: Final = {
     "permission": "Error: permission denied",
     "unavailable": "Error: 503 service unavailable",
     "server_error": "Error: 500 internal server error",
-    "connection": "Error: connection refused",
+    "connection": "Error: connection reset",
     "auth": "Error: 401 unauthorized",
     "conflict": "Error: 409 conflict",
     "too_large": "Error: 413 payload too large",

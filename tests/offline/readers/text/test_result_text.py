@@ -158,12 +158,10 @@ def test_a_result_settles_its_call(
     assert (one.has_result, one.is_error, one.error_type, one.http_status) == (True, is_error, error_type, status)
 
 
-def test_a_flag_of_mcp_is_kept_where_the_format_has_none_and_asked_whose_words_it_is_in() -> None:
+def test_a_flag_of_mcp_is_kept_where_the_format_has_none() -> None:
     one = call()
     settle(one, '{"content": [{"type": "text", "text": "no"}], "isError": true}', failed=False)
     assert outcome_of_call(one, Tool(name="t")).error_type == "other"
-    # A command may print one that was recorded.
-    assert outcome_of_call(one, Tool(name="Bash")).error_type is None
 
 
 @given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))

@@ -112,7 +112,7 @@ def test_an_error_of_no_known_type_is_other(read: Any, kind: Any) -> None:
 
 
 def test_a_result_without_a_flag_is_asked_whether_it_failed(read: Any) -> None:
-    line = {"session_id": "s", "tool": "t", "arguments": {}, "result": "Error: connection refused"}
+    line = {"session_id": "s", "tool": "t", "arguments": {}, "result": "Error: connection reset"}
     calls, _ = read(json.dumps(line))
     assert [(c.has_result, c.is_error, c.error_type) for c in calls] == [(True, True, "connection")]
 

@@ -29,7 +29,7 @@ def test_spans_are_calls_in_the_order_of_their_start(read: Any) -> None:
         ("conv-1", 1, "fast", 1, False, None, 100),
         ("conv-1", 2, "slow", 2, True, "timeout", 100),
         ("conv-1", 3, "gone", 2, True, "not_found", 100),
-        ("ffffff", 0, "other", None, True, "connection", 200),
+        ("ffffff", 0, "other", None, True, "unavailable", 200),
     ]
     assert [c.arguments for c in calls] == [{"n": 1, "deep": [True, 0.5]}, {"n": 2}, {"n": 1}, {}, "not JSON"]
     assert [(c.tokens_in, c.tokens_out) for c in calls][:4] == [(100, 10), (None, None), (200, 20), (None, None)]
