@@ -8,7 +8,7 @@ from typing import Any, Final
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.state.failing import Told
-from guardrails.core.text.truncation import Rendered, render
+from guardrails.core.text.truncation import Rendered
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
 from .plan import Plan
@@ -68,26 +68,21 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> P
     Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Its steady part is hashed too if a guard looked
     closer at the *call*.
     """
-    reading = outcome
-    if not isinstance(reading, Reading):
-        reading = Reading(outcome.value, arguments=None if call is None else call.arguments)
-        reading.__dict__ |= vars(outcome)
+    given = None if call is None else call.arguments
+    reading = outcome if isinstance(outcome, Reading) else Reading(arguments=given, **vars(outcome))
     own = _heard(reading.value) if isinstance(reading.value, Envelope) else None
     if own is not None:
         reading = _spoken(reading, own)
     failed = reading.error_type is not None
-    if not failed or reading.value is not None:
-        reading.rendered = render(reading.value, max_bytes)
-        # A record or a cached result may hold it for long.
-        reading.rendered.compact()
+    rendered = reading.render(max_bytes)
     # An object that says of one thing that it is not there, or not well, may be the answer to each of many questions.
     answer = failed and type(reading.content) is dict
     alike = failed and not (answer and "error" not in reading.content)
     steady = reading.steady if alike or (call is not None and call.sketch is not None and not failed) else 0
     empty = int(answer)
-    if not failed and reading.rendered is not None and reading.rendered.size <= CLOSE:
+    if not failed and rendered is not None and rendered.size <= CLOSE:
         empty = 3 if reading.unfinished else 2 if reading.empty else 1 if reading.acknowledges else 0
-    return Prepared(reading, reading.rendered, reading.hash, own, steady, empty)
+    return Prepared(reading, rendered, reading.hash, own, steady, empty)
 
 
 def _heard(said: Envelope) -> Envelope:

@@ -13,6 +13,8 @@ blocks and the structured content of MCP, a library's result types. So a word th
     completeness   sure signs of more
 """
 
+import re
+
 from contextlib import suppress
 from typing import Any, Final
 
@@ -75,8 +77,9 @@ class Reading(Outcome):
     follows: NextAction | None
     """The step that follows a failure of this kind; None after a success, and if the kind is not known."""
 
-    def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None) -> None:
+    def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> None:
         self.value, self.source, self.arguments = value, source, arguments
+        self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
         reader = _ANSWERS.get(name)
@@ -89,6 +92,16 @@ class Reading(Outcome):
     def failed(self) -> bool:
         return self.error_type is not None
 
+    def render(self, *limit: int) -> Rendered | None:
+        """
+        Returns the value as the model reads it, made once; None for a failure without one.
+        """
+        if self.rendered is None and (self.error_type is None or self.value is not None):
+            self.rendered = render(self.value, *limit)
+            # A record or a cached result may hold it for long.
+            self.rendered.compact()
+        return self.rendered
+
 
 def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     """
@@ -98,21 +111,17 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     return said.encode(errors="replace") if rendered is None else rendered.payload
 
 
-def _payload(reading: Reading) -> bytes:
-    if reading.rendered is None and (not reading.failed or reading.value is not None):
-        reading.rendered = render(reading.value)
-    return evidence_of(reading, reading.rendered)
-
-
 def _hash(reading: Reading) -> int:
-    said, shown = _payload(reading), reading.rendered
+    shown = reading.render()
+    said = evidence_of(reading, shown)
     return masked_result_hash(said) if reading.failed or shown is None else result_hash(said, shown.original_bytes)
 
 
 def _steady(reading: Reading) -> int:
-    said, given = _payload(reading), given_by(reading.arguments)
+    said, given = evidence_of(reading, reading.render()), given_by(reading.arguments)
     if reading.failed:
-        text = unechoed(untraced((reading.error_message or said.decode(errors="replace"))[:4096]), given)
+        text = unechoed(untraced((reading.error_message or said.decode(errors="replace"))[:4096])[:400], given)
+        text = re.sub(r"\w+", lambda word: "~" if word[0] in given else word[0], text)
         news = f"{reading.error_type}: {''.join(char for char in text if not char.isdigit())[:120]}"
     else:
         news = news_of(reading.content, given) if len(said) <= STEADY else {}

@@ -245,7 +245,7 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     """
     kind = type(content)
     if kind is list:
-        return sorted(xxh3_64_intdigest(canonical(row) or repr(row)) for row in content)
+        return sorted(xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace")) for row in content)
     if kind is not dict or not depth:
         return unechoed(content, given) if kind is str else content
     rows = any(type(content.get(name)) is list and content[name] for name in _ROWS)

@@ -14,7 +14,7 @@ from .written import writes
 PACKAGE = Path(__file__).parents[3] / "guardrails"
 ROOMS = ("core/engine", "core/records", "core/envelope", "core/guards", "core/repetition")
 """Rooms of the core that know states; the others stand below `core/state`, and know none."""
-BELOW = ("arguments", "commands", "outcome", "paging", "retries", "text", "tools", "values")
+BELOW = ("arguments", "commands", "result", "retries", "text", "tools", "values")
 EXCEPT = {
     # What a guard's `shape` is for; a test of the guards holds it to that.
     ("core/guards", "envelope"),

@@ -49,8 +49,8 @@ class Summary(Guard):
             return envelope
         reading = outcome
         if not isinstance(reading, Reading) or reading.value is not envelope.value:
-            reading = Reading(envelope.value, source_of(facts.tool), call.arguments)
-            reading.complete, reading.rendered = outcome.complete, envelope.rendered
+            known = {"complete": outcome.complete, "rendered": envelope.rendered}
+            reading = Reading(envelope.value, source_of(facts.tool), call.arguments, **known)
         whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
         extent = reading.extent
         if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
