@@ -187,16 +187,13 @@ def _read(read: Reading, given: Any, known: dict[str, Any]) -> None:
         if read.source.sign is not None or may_fail(value):
             carried = content_of(value)
             read.content, text = carried.value, value if isinstance(value, str) else carried.text
-            source = read.source._replace(words="program") if _runs(read) else read.source
+            runs = isinstance(read.arguments, dict) and not _RUN.isdisjoint(read.arguments)
+            source = read.source._replace(words="program") if runs and read.source.words == "own" else read.source
             found = failure_in(value, carried, source, given_by(read.arguments), known.get("now_ms"))
             if found is not None:
                 # The text of a result of MCP is all there is, if the message says it.
                 _fails(read, found, text if isinstance(value, str) or found.error_message == text else None)
     return None
-
-
-def _runs(read: Reading) -> bool:
-    return read.source.words == "own" and isinstance(read.arguments, dict) and not _RUN.isdisjoint(read.arguments)
 
 
 def _fails(read: Reading, failure: Outcome, text: str | None) -> None:

@@ -11,33 +11,29 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.text.short_keys import cached_if_short
 
-from .content import at, news_in, state_of
+from .content import ROWS, at, news_in, state_of
 from .failures import brings, number_of
 
 
 _TABLE: Final = """
 flag hasmore hasmoreresults hasmoreitems hasmorepages hasmorerecords hasnext hasnextpage more moreresults moreavailable moreresultsavailable moreitems morepages nextpageavailable
-cut truncated istruncated outputtruncated resultstruncated incomplete incompleteresults isincomplete partial ispartial partialresults timedout
-cut exceededtransferlimit limitexceeded clipped
+cut truncated istruncated outputtruncated resultstruncated incomplete incompleteresults isincomplete partial ispartial partialresults timedout exceededtransferlimit limitexceeded clipped
 end islast islastpage lastpage last isfinalpage iscomplete complete done eof endoflist endofresults
-cursor next nextpage nextcursor nexttoken nextpagetoken nextpagecursor nextlink odatanextlink nexturl nextpageurl nexturi nextmarker nextcontinuationtoken
-cursor continuationtoken continuation continue resumptiontoken lastevaluatedkey nextrecordsurl nextoffset nextstart nextset nextbatch nextkeymarker
-cursor nextpartitionkey scrollid searchafter
+cursor next nextpage nextcursor nexttoken nextpagetoken nextpagecursor nextlink odatanextlink nexturl nextpageurl nexturi nextmarker nextcontinuationtoken continuationtoken continuation continue resumptiontoken lastevaluatedkey nextrecordsurl nextoffset nextstart nextset nextbatch nextkeymarker nextpartitionkey scrollid searchafter
 left remaining remainingitems remainingitemcount remainingresults omitted omittedcount notshown morecount
 total totalmatches totalcount totalresults totalitems totalrecords totalrows totalhits totalelements numfound nbhits
-bare total count found size totalsize matches available totalpages pages pagecount page pagenumber currentpage pageindex offset skip start startat startindex limit
-bare perpage pagesize
+bare total count found size totalsize matches available totalpages pages pagecount page pagenumber currentpage pageindex offset skip start startat startindex limit perpage pagesize
 """
 """
 What a name tells by its value. flag: true, there is more; cut: true, it is not whole; end: false, there is more; cursor: a value, there is
 more; left: a count of what is not shown; total: of all matches; bare: nothing is sure.
 """
+_KINDS: Final = {name: kind for kind, *names in map(str.split, _TABLE.strip().split("\n")) for name in names}
 _LOOSE: Final = "(?i)next|last|more|done|complete|continue|total|count|size|start|limit|found"
 _HOLDER: Final = r"(?i)pag|meta|link|cursor|next|info|hits|result|search|response|list"
 """Objects in which a word of many meanings speaks of the rows beside them."""
 _QUOTA: Final = frozenset(("limit", "reset", "quota", "used"))
 """Beside `remaining`, a quota is what remains."""
-_ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
 _REFUSALS: Final = ("validation_error", "denied", "duplicate_call_blocked", "limit_reached")
 _MARK: Final = r"""(?imx)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
@@ -66,9 +62,7 @@ def kind_of(name: str) -> str | None:
     """
     Returns what a member of this *name* tells of completeness, as a word of the table; None if it tells nothing.
     """
-    letters = re.sub(r"[\W_]+", "", name).lower()
-    found = re.search(rf"(?m)^(\w+)(?: \w+)* {letters}\b", _TABLE) if letters and len(name) <= 40 else None
-    return None if found is None else found[1]
+    return _KINDS.get(re.sub(r"[\W_]+", "", name).lower()) if len(name) <= 40 else None
 
 
 def extent_of(content: Any, more: str = "", total: str = "") -> Extent:
@@ -79,7 +73,7 @@ def extent_of(content: Any, more: str = "", total: str = "") -> Extent:
         return Extent(False, how=ON) if state_of(content) == "waiting" else _of_text(content)
     if type(content) is not dict and type(content) is not list:
         return Extent()
-    named = [content[name] for name in _ROWS if type(content.get(name)) is list] if type(content) is dict else [content]
+    named = [content[name] for name in ROWS if type(content.get(name)) is list] if type(content) is dict else [content]
     found = len(named[0]) if named else None
     declared, cursor = number_of(at(content, total)) if total else None, at(content, more) if more else None
     told = _signs(content, found, None if declared is None else int(declared))
@@ -112,7 +106,8 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
             name, kind, number = str(key), kind_of(str(key)), number_of(said)
             if kind is None or said is None or (apart and re.fullmatch(_LOOSE, name)):
                 continue
-            if kind == "cursor" and rows and _is_cursor(said):
+            told = kind == "cursor" and rows and said is not True and brings(said)
+            if told and not (type(said) is str and re.search(_NO_CURSOR, said)):
                 how = _go_on(name, said)
             if kind in ("flag", "cut") and said in (True, "true", "True"):
                 how = how or (f"The result is not whole (`{name}`). {NARROWER}" if kind == "cut" else ON)
@@ -128,10 +123,6 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
             elif kind == "bare" and type(said) is not list and (number is None or number != shown):
                 known, all_of = False, int(number) if number is not None and name == "total" else all_of
     return Extent(False if how else known or None, found, found if all_of is None else all_of, how)
-
-
-def _is_cursor(said: Any) -> bool:
-    return said is not True and brings(said) and not (type(said) is str and re.search(_NO_CURSOR, said))
 
 
 def _of_text(text: str) -> Extent:

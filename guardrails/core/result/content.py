@@ -31,7 +31,7 @@ _STATE: Final = r"""(?ix)\W*(?:(?P<waiting>.*\bstill\b.*|(?:not?)\b.*\b(?:yet|re
 |deploying|provisioning|preparing|(?:up|down)?loading|installing|indexing|working|busy|computing|executing|syncing|retrying|unfinished|rendering|importing|exporting))
 |(?P<nothing>none|nothing\b.*|empty\b.*|(?!.*(?:error|warning|issue|problem|failure|violation|conflict|finding))(?:sorry\W{1,3})?(?:no|zero|0)[ _](?:\w+\ ){0,3}?
 (?:results?|match(?:es)?|hits?|records?|rows?|items?|entries|documents?|data|articles?|pages?|files?|found|returned|available)\b.*)
-|(?P<done>(?!.*\b(?:not?|failed|rejected|denied|expired|refused|cancell?ed|aborted|unchanged|need|needed)\b)
+|(?P<done>not\ found|(?!.*\b(?:not?|failed|rejected|denied|expired|refused|cancell?ed|aborted|unchanged|need|needed)\b)
 (?:(?:(?:\w+\ )?\w+ed|ok|okay|done|success\w*|sent|set|true)\b.*|.*\b(?:(?:was|were|been|is|successfully)\ \w+ed\b.*|\w+ed|ok|okay|done|success\w*|sent))))\W*"""
 """The values of a status, and the short lines, that mean waiting, nothing there, or done; that nothing is wrong is an answer."""
 _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
@@ -46,7 +46,7 @@ _CLOCK: Final = r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(
 _STATES: Final = ("status", "state", "phase", "stage", "progress", "percent", "percentage")
 _REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "result", "output", "content", "response")
 """Names of a text that is all there is, or a remark beside what there is."""
-_ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
+ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
 _BASIC: Final = (str, int, float, bool, type(None))
 
@@ -248,7 +248,7 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
         return sorted(xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace")) for row in content)
     if kind is not dict or not depth:
         return unechoed(content, given) if kind is str else content
-    rows = any(type(content.get(name)) is list and content[name] for name in _ROWS)
+    rows = any(type(content.get(name)) is list and content[name] for name in ROWS)
     news: dict[str, Any] = {}
     for key, member in content.items():
         name, kind = str(key), type(member)

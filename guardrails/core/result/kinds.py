@@ -18,49 +18,26 @@ from .redaction import TRACEBACK
 
 
 _TABLE: Final = r"""
-not_found
-  could not resolve|name or service not known|enotfound|nodename nor servname|no such host|name does not resolve|unknown host
-unavailable
-  connection refused|econnrefused|actively refused
-validation
-  \bfile://|unsupported (?:url )?(?:protocol|scheme)|missing an? .{0,20}(?:protocol|scheme)
-cancelled | ask_user | 499 | Aborted AbortError ECANCELED KeyboardInterrupt GeneratorExit InterruptedError
-  doesn't want to proceed|(?:rejected|interrupted) by (?:the )?user|user (?:rejected|declined|cancell?ed)|sibling tool call|abort ?error|cancell?ed ?error|(?:request|operation|call|task|query|execution) (?:was |has been )?(?:cancell?ed|aborted)
-tool_missing | give_up | | Unimplemented
-  (?:unknown|unrecogni[sz]ed|no such) (?:tool|function|skill|method|agent)\b|(?:^|: )method not found|-32601|\b(?:tool|skill|agent type|server) (?:~ )?(?:was |is |does )?not (?:found|exist|defined|available|registered)
-precondition | fix_precondition | 412 424 428 507 | ConditionalCheckFailedException StaleDataError ENOSPC EDQUOT
-  has not been read|has been (?:unexpectedly )?(?:modified|changed)|(?:modified|changed|changed on disk) since|precondition|not (?:yet )?initiali[sz]ed|no space left|\bplease (?:use|call|run|create|open|load|read|generate|select) .{1,80} first\b|must be .{1,60} first\b|\bstale\b
-code_error | fix_arguments | | ArithmeticError AssertionError AttributeError BufferError ImportError IndexError KeyError NameError EOFError TypeError NotImplementedError RecursionError ReferenceError StopAsyncIteration StopIteration SyntaxError SystemError ZeroDivisionError OverflowError
-  (?:syntax|indentation|tab|name|unboundlocal)error:\s
-too_large | fix_arguments | 413 414 431 | MemoryError EFBIG E2BIG ENOMEM EMSGSIZE
-  exceeds (?:the )?max|too (?:large|long)\b|maximum context|context[ _]length|payload too
-rate_limit | | 429 | RetryAfter FloodWait PriorRequestNotComplete
-  rate[ _-]?limit|too many requests|quota (?:exceeded|exhausted)|exceeded .{0,60}quota|throttl|slow down|too (?:quickly|frequently|often)|resource exhausted|(?:request|throughput) ?limit exceeded|throughput exceeded
-timeout | | 408 504 522 524 598 599 | ETIMEDOUT
-  timed[ -]?out|deadline[ _]exceeded|took too long|did not respond|(?<!invalid )\btime-?out\b(?=\W*$|[.!)\]}"':,]\W|\n| (?:error|exceed|expired|reached|occur|after|while|wait|of \d|for|when|on|to))
-auth | ask_user | 401 407 440 511 | AuthError AuthFailure InvalidClientTokenId SignatureDoesNotMatch UnrecognizedClientException InvalidAccessKeyId RefreshError
-  unauthenticated|unauthori[sz]ed|not (?:authenticated|logged in)|authentication ?(?:failed|error|required|credentials)|request_denied|log ?in required|could not read username|denied \(publickey|bad credentials|no ?credentials
-  |(?:invalid|incorrect|missing|expired|bad|wrong|no) (?:api[ _-]?key|(?:access |auth )?token\b(?! at)|credentials?\b|password)|api[ _-]?key (?:is |was )?(?:missing|invalid|required|not)|token (?:has |is )?(?:expired|invalid)
-permission | ask_user | 402 403 451 | PermissionError BillingHardLimitReached BillingNotActive EACCES EPERM EROFS
-  permission denied|access (?:is |was )?denied|forbidden|(?<!method )not (?:allowed|permitted|authori[sz]ed)|insufficient (?:permission|scope|privilege|quota)|not subscribed|disabled for your subscription|outside (?:of )?(?:the )?(?:allowed|workspace)
-connection | | 444 525 526 | ReadError WriteError CloseError ChunkedEncodingError BadStatusLine IncompleteRead IncompleteReadError ClientPayloadError AutoReconnect EndOfStream BrokenPipeError ClosedResourceError BrokenResourceError
-  | EAI_AGAIN ECONNRESET ECONNABORTED EPIPE EHOSTUNREACH EHOSTDOWN ENETUNREACH ENETDOWN
-  connection (?:error|reset|closed|aborted|failed|issue|lost)|(?:could not|failed to|unable to) connect|socket hang up|econn|eai_again|temporary failure|network (?:error|is unreachable)|max retries exceeded|disconnected|fetch failed|\bssl(?: ?error|: )|certificate|closed the connection|(?:connect|connector|protocol|proxy|transport) error|unreachable
-unavailable | | 425 502 503 521 523 529 530 | EMFILE ENFILE ENOBUFS ECONNREFUSED ConnectionRefusedError TransactionRollbackError
-  (?:temporarily|currently|service(?: is)?) unavailable|^unavailable|bad gateway|overloaded|try again later|at capacity|\bcircuit|broken (?:executor|process)
-conflict | fix_precondition | 409 423 | FileExistsError BlockingIOError EEXIST EBUSY ETXTBSY EAGAIN ENOTEMPTY Locked LockError
-  already exists|(?:^|[\s:(])conflict\b(?![-/_.])|unique constraint|is being used by another|resource (?:is )?(?:busy|locked|in use)|another git process|integrity error|violation|duplicate (?:key|entry)
-invalid_path | fix_arguments | | EISDIR ENOTDIR ENAMETOOLONG ELOOP NotADirectoryError IsADirectoryError
-  (?:is|not|on) a directory\b|eisdir|enotdir|invalid path|path traversal
-validation | fix_arguments | 501 505 506 508 510 | MissingSchema UnsupportedProtocol UsageError BadParameter MethodNotAllowed DataError ProgrammingError ValueError
-  validation|required (?:property|field|parameter|argument)|is required\b|missing \d{0,3} ?required|\binvalid\b|old_string|malformed|syntax error|unexpected (?:keyword|parameter|argument)|should (?:be|match)|is not (?:a |an |of )?(?:valid|one of|type)
-  |must (?:be (?:an? |one |the |in |of |between |greater |less |at |after |before |different )|not be)|un(?:supported|implemented|processable)|to replace|bad request|positional argument|not (?:yet )?(?:implemented|supported)|failed to find expected
-  |expected .{1,60} got|unknown url type|out of range|no changes to make|cannot be (?:exchanged|modified|returned|cancell?ed|empty|null|parsed)
-not_found | fix_arguments | 404 410 | Gone ENOENT ENXIO ENODEV ESRCH ENOTFOUND EAI_NONAME LookupError ProcessLookupError
-  not[ _]found|no such|does(?:n't| not) exist|could(?:n't| not) find|can(?:not|'t| not) find|enoent|not available|no longer exists|no (?:results?|match(?:es)?|page|record|file|module|entry)\b.{0,40} (?:found|named)|unknown (?:id|file|key|name|page)
-server_error | | | ContentTypeError DecodingError ContentDecodingError Internal INTERNAL DataLoss APIResponseValidationError ResponseValidationError
-  internal (?:server )?(?:error|failure)|server error|unexpected error occurred|expecting value: line \d|unexpected (?:token .{1,20} (?:in|is not valid) |end of )json
-exec_nonzero | fix_precondition | | CalledProcessError SystemExit
+not_found | | | | could not resolve|name or service not known|enotfound|nodename nor servname|no such host|name does not resolve|unknown host
+unavailable | | | | connection refused|econnrefused|actively refused
+validation | | | | \bfile://|unsupported (?:url )?(?:protocol|scheme)|missing an? .{0,20}(?:protocol|scheme)
+cancelled | ask_user | 499 | Aborted AbortError ECANCELED KeyboardInterrupt GeneratorExit InterruptedError | doesn't want to proceed|(?:rejected|interrupted) by (?:the )?user|user (?:rejected|declined|cancell?ed)|sibling tool call|abort ?error|cancell?ed ?error|(?:request|operation|call|task|query|execution) (?:was |has been )?(?:cancell?ed|aborted)
+tool_missing | give_up | | Unimplemented | (?:unknown|unrecogni[sz]ed|no such) (?:tool|function|skill|method|agent)\b|(?:^|: )method not found|-32601|\b(?:tool|skill|agent type|server) (?:~ )?(?:was |is |does )?not (?:found|exist|defined|available|registered)
+precondition | fix_precondition | 412 424 428 507 | ConditionalCheckFailedException StaleDataError ENOSPC EDQUOT | has not been read|has been (?:unexpectedly )?(?:modified|changed)|(?:modified|changed|changed on disk) since|precondition|not (?:yet )?initiali[sz]ed|no space left|\bplease (?:use|call|run|create|open|load|read|generate|select) .{1,80} first\b|must be .{1,60} first\b|\bstale\b
+code_error | fix_arguments | | ArithmeticError AssertionError AttributeError BufferError ImportError IndexError KeyError NameError EOFError TypeError NotImplementedError RecursionError ReferenceError StopAsyncIteration StopIteration SyntaxError SystemError ZeroDivisionError OverflowError | (?:syntax|indentation|tab|name|unboundlocal)error:\s
+too_large | fix_arguments | 413 414 431 | MemoryError EFBIG E2BIG ENOMEM EMSGSIZE | exceeds (?:the )?max|too (?:large|long)\b|maximum context|context[ _]length|payload too
+rate_limit | | 429 | RetryAfter FloodWait PriorRequestNotComplete | rate[ _-]?limit|too many requests|quota (?:exceeded|exhausted)|exceeded .{0,60}quota|throttl|slow down|too (?:quickly|frequently|often)|resource exhausted|(?:request|throughput) ?limit exceeded|throughput exceeded
+timeout | | 408 504 522 524 598 599 | ETIMEDOUT | timed[ -]?out|deadline[ _]exceeded|took too long|did not respond|(?<!invalid )\btime-?out\b(?=\W*$|[.!)\]}"':,]\W|\n| (?:error|exceed|expired|reached|occur|after|while|wait|of \d|for|when|on|to))
+auth | ask_user | 401 407 440 511 | AuthError AuthFailure InvalidClientTokenId SignatureDoesNotMatch UnrecognizedClientException InvalidAccessKeyId RefreshError | unauthenticated|unauthori[sz]ed|not (?:authenticated|logged in)|authentication ?(?:failed|error|required|credentials)|request_denied|log ?in required|could not read username|denied \(publickey|bad credentials|no ?credentials|(?:invalid|incorrect|missing|expired|bad|wrong|no) (?:api[ _-]?key|(?:access |auth )?token\b(?! at)|credentials?\b|password)|api[ _-]?key (?:is |was )?(?:missing|invalid|required|not)|token (?:has |is )?(?:expired|invalid)
+permission | ask_user | 402 403 451 | PermissionError BillingHardLimitReached BillingNotActive EACCES EPERM EROFS | permission denied|access (?:is |was )?denied|forbidden|(?<!method )not (?:allowed|permitted|authori[sz]ed)|insufficient (?:permission|scope|privilege|quota)|not subscribed|disabled for your subscription|outside (?:of )?(?:the )?(?:allowed|workspace)
+connection | | 444 525 526 | ReadError WriteError CloseError ChunkedEncodingError BadStatusLine IncompleteRead IncompleteReadError ClientPayloadError AutoReconnect EndOfStream BrokenPipeError ClosedResourceError BrokenResourceError EAI_AGAIN ECONNRESET ECONNABORTED EPIPE EHOSTUNREACH EHOSTDOWN ENETUNREACH ENETDOWN | connection (?:error|reset|closed|aborted|failed|issue|lost)|(?:could not|failed to|unable to) connect|socket hang up|econn|eai_again|temporary failure|network (?:error|is unreachable)|max retries exceeded|disconnected|fetch failed|\bssl(?: ?error|: )|certificate|closed the connection|(?:connect|connector|protocol|proxy|transport) error|unreachable
+unavailable | | 425 502 503 521 523 529 530 | EMFILE ENFILE ENOBUFS ECONNREFUSED ConnectionRefusedError TransactionRollbackError | (?:temporarily|currently|service(?: is)?) unavailable|^unavailable|bad gateway|overloaded|try again later|at capacity|\bcircuit|broken (?:executor|process)
+conflict | fix_precondition | 409 423 | FileExistsError BlockingIOError EEXIST EBUSY ETXTBSY EAGAIN ENOTEMPTY Locked LockError | already exists|(?:^|[\s:(])conflict\b(?![-/_.])|unique constraint|is being used by another|resource (?:is )?(?:busy|locked|in use)|another git process|integrity error|violation|duplicate (?:key|entry)
+invalid_path | fix_arguments | | EISDIR ENOTDIR ENAMETOOLONG ELOOP NotADirectoryError IsADirectoryError | (?:is|not|on) a directory\b|eisdir|enotdir|invalid path|path traversal
+validation | fix_arguments | 501 505 506 508 510 | MissingSchema UnsupportedProtocol UsageError BadParameter MethodNotAllowed DataError ProgrammingError ValueError | validation|required (?:property|field|parameter|argument)|is required\b|missing \d{0,3} ?required|\binvalid\b|old_string|malformed|syntax error|unexpected (?:keyword|parameter|argument)|should (?:be|match)|is not (?:a |an |of )?(?:valid|one of|type)|must (?:be (?:an? |one |the |in |of |between |greater |less |at |after |before |different )|not be)|un(?:supported|implemented|processable)|to replace|bad request|positional argument|not (?:yet )?(?:implemented|supported)|failed to find expected|expected .{1,60} got|unknown url type|out of range|no changes to make|cannot be (?:exchanged|modified|returned|cancell?ed|empty|null|parsed)
+not_found | fix_arguments | 404 410 | Gone ENOENT ENXIO ENODEV ESRCH ENOTFOUND EAI_NONAME LookupError ProcessLookupError | not[ _]found|no such|does(?:n't| not) exist|could(?:n't| not) find|can(?:not|'t| not) find|enoent|not available|no longer exists|no (?:results?|match(?:es)?|page|record|file|module|entry)\b.{0,40} (?:found|named)|unknown (?:id|file|key|name|page)
+server_error | | | ContentTypeError DecodingError ContentDecodingError Internal INTERNAL DataLoss APIResponseValidationError ResponseValidationError | internal (?:server )?(?:error|failure)|server error|unexpected error occurred|expecting value: line \d|unexpected (?:token .{1,20} (?:in|is not valid) |end of )json
+exec_nonzero | fix_precondition |  | CalledProcessError SystemExit
 """
 """
 Of each kind what follows, the statuses of HTTP, names of classes and codes, and the words, in the order in which they are asked: of a text,
@@ -70,7 +47,6 @@ happen.
 _LOCKED: Final = r"""(?x)(?:database|table)(?:\ \w{1,40}){0,2}\ is\ locked|sqlite[\ _](?:busy|locked)|deadlock|could\ ?not\ serialize|serialization\ failure
 |could\ not\ obtain\ lock|lock\ (?:wait\ timeout|not\ available)|lock(?:ed)?\ by\ another"""
 """A lock that another work holds."""
-SOON_MS: Final = 250
 _JSON_RPC: Final = """-32700 validation -32600 validation -32602 validation -32601 tool_missing -32603 server_error -32000 connection -32001 timeout -32002 not_found -32042 auth -32800 cancelled"""
 """And of the SDKs of MCP."""
 _LASTS: Final = r"""(?ix)certificate|self[-\ ]signed|already\ exists|unique\ constraint|duplicate\ (?:key|entry)|not\ empty
@@ -79,7 +55,6 @@ _LASTS: Final = r"""(?ix)certificate|self[-\ ]signed|already\ exists|unique\ con
 _UNPAID: Final = r"""(?ix)insufficient[\ _-]?(?:quota|funds|credits?|balance)|payment[\ _-]required|billing[\ _-]?(?:hard[\ _-]?limit|details|not[\ _-]active|account)
 |(?:hard|spend(?:ing)?|usage|monthly|credit)\ limit\ (?:has\ been\ |was\ )?(?:reached|exceeded)|out\ of\ credits|balance\ is\ (?:too\ low|insufficient|empty)
 |(?:exceeded|reached)\ your\ (?:current\ )?(?:quota|spend\w*|monthly\ \w+)"""
-_COMES_BACK: Final = r"(?i)\b(?:retry|try again|wait|per (?:second|minute|hour))\b"
 _EXIT: Final = r"(?i)exit ?(?:code|status):? [1-9]|process exited with code [1-9]|command failed with exit code|non-zero exit status"
 _STATUS: Final = r"""(?ix)(?:\bhttp(?:/\d(?:\.\d)?)?(?:[\ _](?:error|status))?(?:[\ _]code)?|\bstatus(?:[\ _]?code)?|\b(?:error|response)[\ _]code)
 ["']?(?:\ is|\ was|\ of)?[\s:=(!]{0,4}(?:status:\ )?["']?([45]\d\d)\b|\b([45]\d\d)[\ :-]{1,3}(?:\w{1,12}\ )?(?:client\ error|server\ error|bad\ request|unauthori[sz]ed
@@ -96,10 +71,9 @@ def _rows() -> list[tuple[Any, Any, list[str], list[str], re.Pattern[str]]]:
     Returns the rows of the table: kind, what follows, statuses, names, words.
     """
     rows: list[Any] = [("unavailable", None, [], [], re.compile(_LOCKED))]
-    for text in re.split(r"\n(?=\w)", _TABLE.strip()):
-        head, *words = re.sub(r"\n  \| (?=[A-Z])", " ", text).split("\n  ")
-        kind, follows, statuses, names = (*(part.strip() for part in head.split("|")), "", "", "")[:4]
-        rows.append((kind, follows or None, statuses.split(), names.split(), re.compile("".join(words) or "(?!)")))
+    for text in _TABLE.strip().split("\n"):
+        kind, follows, statuses, names, words = (*(part.strip() for part in text.split("|", 4)), "")[:5]
+        rows.append((kind, follows or None, statuses.split(), names.split(), re.compile(words or "(?!)")))
     return rows
 
 
@@ -174,7 +148,10 @@ def unpaid(text: str) -> bool:
     """
     Returns whether *text* says that something has to be paid first, which no waiting does.
     """
-    return re.search(_UNPAID, text) is not None and re.search(_COMES_BACK, text) is None
+    return (
+        re.search(_UNPAID, text) is not None
+        and re.search(r"(?i)\b(?:retry|try again|wait|per (?:second|minute|hour))\b", text) is None
+    )
 
 
 def passing(kind: ErrorType, text: str) -> tuple[bool | None, int | None]:
@@ -184,7 +161,7 @@ def passing(kind: ErrorType, text: str) -> tuple[bool | None, int | None]:
     """
     said = ends_of(text).lower()
     if kind not in ("conflict", "connection", "rate_limit"):
-        return None, SOON_MS if kind == "unavailable" and re.search(_LOCKED, said) else None
+        return None, 250 if kind == "unavailable" and re.search(_LOCKED, said) else None
     return False if re.search(_LASTS, said) else True if kind == "conflict" else None, None
 
 

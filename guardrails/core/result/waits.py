@@ -31,9 +31,7 @@ _FIELD: Final = rf"""(?:(?:x-ms-)?retry[-_ ]?after|limit-reset(?:-[a-z]{{1,20}})
 _LIMIT: Final = r"""ratelimit["']?:[^\n]{0,200}?[;,] ?(?:t|reset)=(\d{1,9})"""
 _ASKS: Final = r"""(?:\b(?:re)?try(?: it)?(?: again)?|\bavailable(?: again)?|\bresets?|(?:^|please |must |should |to |and |then |[,.;:] )wait)
 (?: (?:in|after|for|about|at least|another))* (an? (?=[hms])|(?=\d))""".replace("\n", "")
-_RESETS: Final = (
-    rf"\b(?:resets?|renews?|wait|(?:available|(?:re)?try)(?: again)?)(?: (?:at|on|after|until))+:? ({_DATE})"
-)
+_RESETS: Final = rf"\b(?:resets?|renews?|wait|available|(?:re)?try)(?: (?:again|at|on|after|until))+:? ({_DATE})"
 
 
 def wait_of(exc: BaseException, now_ms: int | None = None) -> int | None:

@@ -83,35 +83,22 @@ def test_the_flag_of_mcp_is_found_wherever_the_result_is_carried() -> None:
         assert reading_of(carrier).error_type == "not_found"
 
 
-@table(
-    ("result", "value"),
-    [
-        ({"content": [block("one")]}, "one"),
-        ({"content": [block("one"), block("two")]}, ["one", "two"]),
-        ({"content": []}, None),
-        ({"content": [], "isError": False}, None),
-        ({"content": "text"}, "text"),
-        ({"content": [{"type": "image", "data": "x"}]}, [{"type": "image", "data": "x"}]),
-        ({"content": [block("x")], "structuredContent": {"result": [1]}}, [1]),
-        ({"content": [block("x")], "structuredContent": {"a": 1}}, {"a": 1}),
-        ({"rows": [1]}, {"rows": [1]}),
-        ("text", "text"),
-        (None, None),
-        ({"content": [block("no")], "isError": True}, Failed("no")),
-        ({"content": [block("no")], "isError": True, "structuredContent": {"a": 1}}, Failed("no", value={"a": 1})),
-    ],
-)
+@table(("result", "value"), [
+    ({"content": [block("one")]}, "one"), ({"content": [block("one"), block("two")]}, ["one", "two"]), ({"content": []}, None),
+    ({"content": [], "isError": False}, None), ({"content": "text"}, "text"),
+    ({"content": [{"type": "image", "data": "x"}]}, [{"type": "image", "data": "x"}]), ({"content": [block("x")], "structuredContent": {"result": [1]}}, [1]),
+    ({"content": [block("x")], "structuredContent": {"a": 1}}, {"a": 1}), ({"rows": [1]}, {"rows": [1]}), ("text", "text"), (None, None),
+    ({"content": [block("no")], "isError": True}, Failed("no")),
+    ({"content": [block("no")], "isError": True, "structuredContent": {"a": 1}}, Failed("no", value={"a": 1})),
+])  # fmt: skip
 def test_a_result_of_mcp_is_its_structured_content_else_its_text_else_its_blocks(result: Any, value: Any) -> None:
     assert read_mcp(result) == value
 
 
-@table(
-    "value",
-    [
-        *({"content": "abc", "eof": False}, {"content": [1, 2]}, {"type": "text"}, ["a", "b"], [[1]], 7, True),
-        *("{not json", "[1", '{"a": 1} and more', "```\nnot json\n```", {"message": 7}, {"text": ["a"]}, b"x"),
-    ],
-)
+@table("value", [
+    *({"content": "abc", "eof": False}, {"content": [1, 2]}, {"type": "text"}, ["a", "b"], [[1]], 7, True),
+    *("{not json", "[1", '{"a": 1} and more', "```\nnot json\n```", {"message": 7}, {"text": ["a"]}, b"x"),
+])  # fmt: skip
 def test_what_is_no_carrier_stays_as_it_is(value: Any) -> None:
     assert content_of(value).value == value or isinstance(value, bytes)
 

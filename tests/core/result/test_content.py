@@ -17,34 +17,28 @@ WAITING, NEWS, HOLLOW, DONE = 3, 2, 1, 0
 HITS = [{"id": "h1", "price": 100}, {"id": "h2", "price": 120}, {"id": "h3", "price": 90}]
 
 
-@table(
-    ("state", "lines"),
-    [
-        ("waiting", ["running", "Process still running.", "(no output yet)", "Deploying...", "45 %", "45% complete", "Progressing"]),
-        ("waiting", ["in_progress", "IN PROGRESS", "queued", "Status: pending", "not ready yet", "Not finished", "Job is running", "progress: 12.5 %"]),
-        ("done", ["ok", "OK.", "Done", "Saved.", "Message sent", "Pressed Tab", "File was saved to disk", "Item added to cart", "success", "Successfully logged in"]),
-        ("nothing", ["No results", "no matches found", "0 results", "Nothing found.", "none", "No hotels found", "Sorry, no records found"]),
-        (None, ["not running", "No errors found", "no issues found in 3 files", "100 %", "3 results", "No table is free at 10:30", "Tokyo", "7", "not updated", "not found", "battery 80 %"]),
-        (None, ["failed", "expired", "Could not be saved", "the deployment of the shop is still running in the second region", "a\nrunning", "No"]),
-    ],
-)  # fmt: skip
+@table(("state", "lines"), [
+    ("waiting", ["running", "Process still running.", "(no output yet)", "Deploying...", "45 %", "45% complete", "Progressing"]),
+    ("waiting", ["in_progress", "IN PROGRESS", "queued", "Status: pending", "not ready yet", "Not finished", "Job is running", "progress: 12.5 %"]),
+    ("done", ["ok", "OK.", "Done", "Saved.", "Message sent", "Pressed Tab", "File was saved to disk", "Item added to cart", "success", "Successfully logged in"]),
+    ("nothing", ["No results", "no matches found", "0 results", "Nothing found.", "none", "No hotels found", "Sorry, no records found"]),
+    (None, ["not running", "No errors found", "no issues found in 3 files", "100 %", "3 results", "No table is free at 10:30", "Tokyo", "7", "not updated", "battery 80 %"]),
+    (None, ["failed", "expired", "Could not be saved", "the deployment of the shop is still running in the second region", "a\nrunning", "No"]),
+])  # fmt: skip
 def test_a_short_line_is_read_like_the_value_of_a_status(state: str | None, lines: list[str]) -> None:
     assert {line: state_of(line) for line in lines} == dict.fromkeys(lines, state)
 
 
-@table(
-    ("news", "values"),
-    [
-        (WAITING, [{"status": "running"}, {"job": {"state": "queued", "id": 7}}, {"progress": 45, "file": "a"}, {"percent": "45 %"}, {"ready": False, "id": 7}, "Deploying..."]),
-        (WAITING, [{"deploy_status": "in_progress", "url": "https://x"}]),
-        (NEWS, [{"status": "completed", "rows": 7}, {"price": 3}, "Tokyo", 7, HITS, [1, 2], {"rows": HITS}, {"status": "failed", "id": 7, "step": "build"}]),
-        (NEWS, [{"rows": [], "rowCount": 1}, {"answer": "no"}, "a text\nof two lines", {"jobs": [{"status": "running"}, {"status": "done"}]}]),
-        (HOLLOW, [[], {}, "", None, {"results": [], "total": 0}, {"data": {"rows": []}}, "No results", {"message": "No matches found"}, {"ok": True, "rows": []}]),
-        (HOLLOW, [{"results": [], "query": "x", "page": 1, "took_ms": 3}]),
-        (DONE, ["ok", True, {"success": True}, {"status": "ok"}, {"ok": True, "message": "Added to cart"}, {"id": "m_7", "status": "sent"}, {"success": True, "data": None}]),
-        (DONE, [{"time": "2026-01-01T10:00:00Z"}, "10:05:33", 0, [{"count": 0}], {"count(*)": 0}, {"errors": []}, False, {"available": False}]),
-    ],
-)  # fmt: skip
+@table(("news", "values"), [
+    (WAITING, [{"status": "running"}, {"job": {"state": "queued", "id": 7}}, {"progress": 45, "file": "a"}, {"percent": "45 %"}, {"ready": False, "id": 7}, "Deploying..."]),
+    (WAITING, [{"deploy_status": "in_progress", "url": "https://x"}]),
+    (NEWS, [{"status": "completed", "rows": 7}, {"price": 3}, "Tokyo", 7, HITS, [1, 2], {"rows": HITS}, {"status": "failed", "id": 7, "step": "build"}]),
+    (NEWS, [{"rows": [], "rowCount": 1}, {"answer": "no"}, "a text\nof two lines", {"jobs": [{"status": "running"}, {"status": "done"}]}]),
+    (HOLLOW, [[], {}, "", None, {"results": [], "total": 0}, {"data": {"rows": []}}, "No results", {"message": "No matches found"}, {"ok": True, "rows": []}]),
+    (HOLLOW, [{"results": [], "query": "x", "page": 1, "took_ms": 3}]),
+    (DONE, ["ok", True, {"success": True}, {"status": "ok"}, {"ok": True, "message": "Added to cart"}, {"id": "m_7", "status": "sent"}, {"success": True, "data": None}]),
+    (DONE, [{"time": "2026-01-01T10:00:00Z"}, "10:05:33", 0, [{"count": 0}], {"count(*)": 0}, {"errors": []}, False, {"available": False}]),
+])  # fmt: skip
 def test_a_content_goes_on_or_brings_news_or_nothing_or_only_acknowledges(news: int, values: list[Any]) -> None:
     for value in values:
         readings = (
@@ -92,28 +86,17 @@ def test_the_same_hits_are_no_news_whatever_is_said_of_the_request_and_of_itself
     assert steady(answer(3, results=HITS[:2]), guests=3) != steady(answer(3), guests=3)
 
 
-@table(
-    ("one", "other", "same"),
-    [
-        ({"price": 7, "took_ms": 3}, {"price": 7, "took_ms": 9}, True),
-        ({"price": 7, "request_id": "a1"}, {"price": 7, "request_id": "b2"}, True),
-        ({"price": 7, "timestamp": 1767225600}, {"price": 7, "timestamp": 1767225660}, True),
-        ({"price": 7, "usage": {"calls": 3}}, {"price": 7, "usage": {"calls": 4}}, True),
-        ({"price": 7, "calls_left": 3}, {"price": 7, "calls_left": 2}, True),
-        ({"price": 7, "tags": ["a", "b"]}, {"price": 7, "tags": ["b", "a"]}, True),
-        ([{"a": 1}, {"a": 2}], [{"a": 2}, {"a": 1}], True),
-        ({"rows": HITS, "count": 3, "page": 1}, {"rows": HITS, "count": 4, "page": 2}, True),
-        ({"price": 7}, {"price": 8}, False),
-        ({"seats_left": 3}, {"seats_left": 2}, False),
-        ({"processed": 450, "of": 900}, {"processed": 500, "of": 900}, False),
-        ({"status": "building", "rows": HITS}, {"status": "done", "rows": HITS}, False),
-        ({"balance": 100, "orders": HITS}, {"balance": 90, "orders": HITS}, False),
-        ({"time": "10:00:00"}, {"time": "10:00:01"}, False),
-        ({"latency_ms": 10}, {"latency_ms": 11}, False),
-        ("12:00:01 no new mail", "12:00:31 no new mail", False),
-        ("line 3", "line 4", False),
-    ],
-)  # fmt: skip
+@table(("one", "other", "same"), [
+    ({"price": 7, "took_ms": 3}, {"price": 7, "took_ms": 9}, True), ({"price": 7, "request_id": "a1"}, {"price": 7, "request_id": "b2"}, True),
+    ({"price": 7, "timestamp": 1767225600}, {"price": 7, "timestamp": 1767225660}, True),
+    ({"price": 7, "usage": {"calls": 3}}, {"price": 7, "usage": {"calls": 4}}, True), ({"price": 7, "calls_left": 3}, {"price": 7, "calls_left": 2}, True),
+    ({"price": 7, "tags": ["a", "b"]}, {"price": 7, "tags": ["b", "a"]}, True), ([{"a": 1}, {"a": 2}], [{"a": 2}, {"a": 1}], True),
+    ({"rows": HITS, "count": 3, "page": 1}, {"rows": HITS, "count": 4, "page": 2}, True), ({"price": 7}, {"price": 8}, False),
+    ({"seats_left": 3}, {"seats_left": 2}, False), ({"processed": 450, "of": 900}, {"processed": 500, "of": 900}, False),
+    ({"status": "building", "rows": HITS}, {"status": "done", "rows": HITS}, False),
+    ({"balance": 100, "orders": HITS}, {"balance": 90, "orders": HITS}, False), ({"time": "10:00:00"}, {"time": "10:00:01"}, False),
+    ({"latency_ms": 10}, {"latency_ms": 11}, False), ("12:00:01 no new mail", "12:00:31 no new mail", False), ("line 3", "line 4", False),
+])  # fmt: skip
 def test_what_a_result_says_of_itself_is_left_out_and_nothing_else(one: Any, other: Any, same: bool) -> None:
     assert (steady(one) == steady(other)) is same
 

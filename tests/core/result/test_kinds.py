@@ -43,44 +43,32 @@ TRACED = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g
 REQUEST = httpx2.Request("GET", "https://example.com")
 
 
-@table(
-    ("kind", "statuses"),
-    [
-        *(("validation", (400, 418, 422, 501, 505)), ("auth", (401, 407, 511)), ("permission", (402, 403, 451))),
-        *(
-            ("not_found", (404, 410)),
-            ("timeout", (408, 504, 524)),
-            ("conflict", (409, 423)),
-            ("precondition", (412, 428)),
-        ),
-        *(("too_large", (413,)), ("rate_limit", (429,)), ("cancelled", (499,)), ("server_error", (500, 520))),
-        *(("unavailable", (502, 503, 529)), ("connection", (526,)), (None, (200, 302, 0, 600, -1))),
-    ],
-)
+@table(("kind", "statuses"), [
+    *(("validation", (400, 418, 422, 501, 505)), ("auth", (401, 407, 511)), ("permission", (402, 403, 451))),
+    *(("not_found", (404, 410)), ("timeout", (408, 504, 524)), ("conflict", (409, 423)), ("precondition", (412, 428))),
+    *(("too_large", (413,)), ("rate_limit", (429,)), ("cancelled", (499,)), ("server_error", (500, 520))),
+    *(("unavailable", (502, 503, 529)), ("connection", (526,)), (None, (200, 302, 0, 600, -1))),
+])  # fmt: skip
 def test_an_http_status_has_a_kind(kind: str | None, statuses: tuple[int, ...]) -> None:
     assert {kind_of_status(status) for status in statuses} == {kind}
 
 
-@table(
-    ("kind", "names"),
-    [
-        ("timeout", "ConnectTimeout APITimeoutError DEADLINE_EXCEEDED ETIMEDOUT timeout"),
-        ("rate_limit", "RateLimitError rate_limit_exceeded ThrottlingException RESOURCE_EXHAUSTED TooManyRequests"),
-        ("auth", "AuthenticationError invalid_api_key ExpiredToken UNAUTHENTICATED NoCredentialsError"),
-        ("permission", "PermissionDeniedError insufficient_quota AccessDenied Forbidden EACCES"),
-        ("not_found", "NotFoundError NoSuchKey DoesNotExist ENOENT ENOTFOUND FileNotFoundError"),
-        ("conflict", "ConflictError AlreadyExists IntegrityError UniqueViolation EEXIST FileExistsError"),
-        ("precondition", "PreconditionFailed ConditionalCheckFailedException ENOSPC"),
-        ("validation", "ValidationError InvalidArgument BadRequestError UnprocessableEntity"),
-        ("unavailable", "ServiceUnavailable OverloadedError DeadlockDetected SerializationFailure ECONNREFUSED"),
-        ("server_error", "InternalServerError INTERNAL APIResponseValidationError"),
-        ("connection", "ConnectError RemoteDisconnected SSLError RemoteProtocolError ECONNRESET EAI_AGAIN"),
-        ("cancelled", "CancelledError KeyboardInterrupt AbortError"),
-        ("tool_missing", "ToolNotFoundError UnknownTool UNIMPLEMENTED Unimplemented".replace("UNIMPLEMENTED ", "")),
-        ("code_error", "KeyError EOFError ZeroDivisionError code_error"),
-        (None, "Exception RuntimeError OSError Surprise Unknown E1"),
-    ],
-)
+@table(("kind", "names"), [
+    ("timeout", "ConnectTimeout APITimeoutError DEADLINE_EXCEEDED ETIMEDOUT timeout"),
+    ("rate_limit", "RateLimitError rate_limit_exceeded ThrottlingException RESOURCE_EXHAUSTED TooManyRequests"),
+    ("auth", "AuthenticationError invalid_api_key ExpiredToken UNAUTHENTICATED NoCredentialsError"),
+    ("permission", "PermissionDeniedError insufficient_quota AccessDenied Forbidden EACCES"),
+    ("not_found", "NotFoundError NoSuchKey DoesNotExist ENOENT ENOTFOUND FileNotFoundError"),
+    ("conflict", "ConflictError AlreadyExists IntegrityError UniqueViolation EEXIST FileExistsError"),
+    ("precondition", "PreconditionFailed ConditionalCheckFailedException ENOSPC"),
+    ("validation", "ValidationError InvalidArgument BadRequestError UnprocessableEntity"),
+    ("unavailable", "ServiceUnavailable OverloadedError DeadlockDetected SerializationFailure ECONNREFUSED"),
+    ("server_error", "InternalServerError INTERNAL APIResponseValidationError"),
+    ("connection", "ConnectError RemoteDisconnected SSLError RemoteProtocolError ECONNRESET EAI_AGAIN"),
+    ("cancelled", "CancelledError KeyboardInterrupt AbortError"),
+    ("tool_missing", "ToolNotFoundError UnknownTool UNIMPLEMENTED Unimplemented".replace("UNIMPLEMENTED ", "")),
+    ("code_error", "KeyError EOFError ZeroDivisionError code_error"), (None, "Exception RuntimeError OSError Surprise Unknown E1"),
+])  # fmt: skip
 def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str | None, names: str) -> None:
     assert {name: kind_of_name(name) for name in names.split()} == dict.fromkeys(names.split(), kind)
 
@@ -98,54 +86,42 @@ def test_a_code_of_json_rpc_has_a_kind() -> None:
     assert {code: kind_of_code(code) for code in codes} == codes
 
 
-@table(
-    ("kind", "texts"),
-    [
-        ("not_found", ("Error: User not found", "ENOENT: no such file or directory, open '/x'", "Could not find [Foo]. Similar: []")),
-        ("not_found", ("Error: Payment method not found", '{"message": "Not Found", "status": "404"}', "404 page not found\nTimeout limit: 30 s")),
-        ("not_found", ("credentials.json was not found", "unauthorized.py: no such file", "/var/log/timeout.log does not exist")),
-        ("not_found", ("getaddrinfo ENOTFOUND example.com", "Could not resolve host: x", "[Errno -2] Name or service not known")),
-        ("tool_missing", ("Unknown tool: generate_slides", "Agent type 'x' not found. Available agents: y")),
-        ("validation", ("Input validation error: 'path' is a required property", "String to replace not found in file.")),
-        ("validation", ("genre must be an integer: thriller", "Invalid timezone: Foo/Bar", "invalid value for 'timeout'", "HTTP 501")),
-        ("validation", ("cannot fetch file:///etc/x", "Request URL has an unsupported protocol 'file://'", "timeout must be an integer")),
-        ("precondition", ("File has not been read yet. Read it first.", "File has been modified since read", "Please use 'make' first.")),
-        ("timeout", ("Tool call timed out.", "context deadline exceeded", "Timeout", "Connection timeout to host https://x")),
-        ("rate_limit", ("status code 429", "Rate limit reached for gpt-5-mini", "Quota exceeded: 60 requests per minute")),
-        ("rate_limit", ("You exceeded your current quota. Please retry in 34s.", "you are making requests too quickly")),
-        ("unavailable", ("HTTP/1.1 503", "database is locked", "SQLITE_BUSY", "deadlock detected", "connection refused", "Lock wait timeout exceeded")),
-        ("server_error", ("request invalid, data error. status_code=500", "Expecting value: line 1 column 1 (char 0)", "Internal Server Error")),
-        ("auth", ("401 Unauthorized", "Incorrect API key provided", "authentication failed for bob")),
-        ("permission", ("Access denied for user", "insufficient_quota", "Your credit balance is too low", "Billing hard limit has been reached")),
-        ("connection", ("fetch failed", "certificate verify failed", "socket hang up", "Temporary failure in name resolution")),
-        ("conflict", ("a user of this name already exists", "another git process seems to be running")),
-        ("too_large", ("File content (30000 tokens) exceeds maximum allowed tokens (25000).",)),
-        ("invalid_path", ("EISDIR: illegal operation on a directory, read",)),
-        ("cancelled", ("The user doesn\u2019t want to proceed with this tool use.", "[Request interrupted by user for tool use]")),
-        ("code_error", (f"Timeout limit: 30 s\n{TRACED}", f"{TRACED}\nTimeout limit: 30 s", "KeyError: 'x'")),
-        ("timeout", (TRACED.replace("KeyError: 1", "requests.exceptions.ReadTimeout: no"),)),
-        ("unavailable", (TRACED.replace("KeyError: 1", "sqlite3.OperationalError: database is locked"),)),
-        ("exec_nonzero", ("Exit code 1\nFAIL: 2 tests failed, 1 timeout", f"Exit code 1\nconnection refused\n{TRACED}")),
-        ("not_found", ("Exit code 22\ncurl: (22) The requested URL returned error: HTTP 404",)),
-        (None, ("Exit code 0", "Here are your results", "", "room 404")),
-    ],
-)  # fmt: skip
+@table(("kind", "texts"), [
+    ("not_found", ("Error: User not found", "ENOENT: no such file or directory, open '/x'", "Could not find [Foo]. Similar: []")),
+    ("not_found", ("Error: Payment method not found", '{"message": "Not Found", "status": "404"}', "404 page not found\nTimeout limit: 30 s")),
+    ("not_found", ("credentials.json was not found", "unauthorized.py: no such file", "/var/log/timeout.log does not exist")),
+    ("not_found", ("getaddrinfo ENOTFOUND example.com", "Could not resolve host: x", "[Errno -2] Name or service not known")),
+    ("tool_missing", ("Unknown tool: generate_slides", "Agent type 'x' not found. Available agents: y")),
+    ("validation", ("Input validation error: 'path' is a required property", "String to replace not found in file.")),
+    ("validation", ("genre must be an integer: thriller", "Invalid timezone: Foo/Bar", "invalid value for 'timeout'", "HTTP 501")),
+    ("validation", ("cannot fetch file:///etc/x", "Request URL has an unsupported protocol 'file://'", "timeout must be an integer")),
+    ("precondition", ("File has not been read yet. Read it first.", "File has been modified since read", "Please use 'make' first.")),
+    ("timeout", ("Tool call timed out.", "context deadline exceeded", "Timeout", "Connection timeout to host https://x")),
+    ("rate_limit", ("status code 429", "Rate limit reached for gpt-5-mini", "Quota exceeded: 60 requests per minute")),
+    ("rate_limit", ("You exceeded your current quota. Please retry in 34s.", "you are making requests too quickly")),
+    ("unavailable", ("HTTP/1.1 503", "database is locked", "SQLITE_BUSY", "deadlock detected", "connection refused", "Lock wait timeout exceeded")),
+    ("server_error", ("request invalid, data error. status_code=500", "Expecting value: line 1 column 1 (char 0)", "Internal Server Error")),
+    ("auth", ("401 Unauthorized", "Incorrect API key provided", "authentication failed for bob")),
+    ("permission", ("Access denied for user", "insufficient_quota", "Your credit balance is too low", "Billing hard limit has been reached")),
+    ("connection", ("fetch failed", "certificate verify failed", "socket hang up", "Temporary failure in name resolution")),
+    ("conflict", ("a user of this name already exists", "another git process seems to be running")),
+    ("too_large", ("File content (30000 tokens) exceeds maximum allowed tokens (25000).",)),
+    ("invalid_path", ("EISDIR: illegal operation on a directory, read",)),
+    ("cancelled", ("The user doesn\u2019t want to proceed with this tool use.", "[Request interrupted by user for tool use]")),
+    ("code_error", (f"Timeout limit: 30 s\n{TRACED}", f"{TRACED}\nTimeout limit: 30 s", "KeyError: 'x'")),
+    ("timeout", (TRACED.replace("KeyError: 1", "requests.exceptions.ReadTimeout: no"),)),
+    ("unavailable", (TRACED.replace("KeyError: 1", "sqlite3.OperationalError: database is locked"),)),
+    ("exec_nonzero", ("Exit code 1\nFAIL: 2 tests failed, 1 timeout", f"Exit code 1\nconnection refused\n{TRACED}")),
+    ("not_found", ("Exit code 22\ncurl: (22) The requested URL returned error: HTTP 404",)), (None, ("Exit code 0", "Here are your results", "", "room 404")),
+])  # fmt: skip
 def test_the_words_of_an_error_tell_its_kind(kind: str | None, texts: tuple[str, ...]) -> None:
     assert {text: kind_of_text(text) for text in texts} == dict.fromkeys(texts, kind)
 
 
-@table(
-    ("text", "status"),
-    [
-        *(
-            ("HTTP 404", 404),
-            ("HTTP error! Status: 403", 403),
-            ('"status": 429', 429),
-            ("gh: Not Found (HTTP 404)", 404),
-        ),
-        *(("429 Too Many Requests", 429), ("http://localhost:443/x", None), ("HTTP 200", None), ("room 404", None)),
-    ],
-)
+@table(("text", "status"), [
+    *(("HTTP 404", 404), ("HTTP error! Status: 403", 403), ('"status": 429', 429), ("gh: Not Found (HTTP 404)", 404)),
+    *(("429 Too Many Requests", 429), ("http://localhost:443/x", None), ("HTTP 200", None), ("room 404", None)),
+])  # fmt: skip
 def test_an_http_status_in_a_text_is_found(text: str, status: int | None) -> None:
     assert status_in(text) == status
 
@@ -180,70 +156,55 @@ def caused(
 GONE = ConnectionResetError("gone")
 
 
-@table(
-    ("kind", "raised"),
-    [
-        ("timeout", (TimeoutError(), concurrent.futures.TimeoutError(), client("Odd", error=SimpleNamespace(code=408)))),
-        ("cancelled", (asyncio.CancelledError(), concurrent.futures.CancelledError(), KeyboardInterrupt())),
-        ("connection", (ConnectionError(), BrokenPipeError(), http.client.RemoteDisconnected("closed"), client("ClientPayloadError"))),
-        ("connection", (ssl.SSLCertVerificationError("certificate verify failed"), socket.gaierror(-3, "Temporary failure in name resolution"))),
-        ("not_found", (socket.gaierror(-2, "Name or service not known"), FileNotFoundError(), LookupError("nothing"), ValueError("user not found"))),
-        ("unavailable", (ConnectionRefusedError(), urllib.error.URLError(ConnectionRefusedError()), client("X", code="ECONNREFUSED"))),
-        ("unavailable", (client("OperationalError", orig=sqlite3.OperationalError("database is locked")), client("T", "HTTP error 503"))),
-        ("permission", (PermissionError(), client("RateLimitError", "insufficient_quota", status_code=429))),
-        ("conflict", (FileExistsError(), client("HTTPException", status_code=409))),
-        ("invalid_path", (NotADirectoryError(), IsADirectoryError(), OSError(36, "File name too long"))),
-        ("precondition", (OSError(28, "No space left on device"), botocore("ConditionalCheckFailedException", 400))),
-        ("code_error", (KeyError("timeout"), IndexError(), TypeError("unsupported operand"), EOFError(), ZeroDivisionError())),
-        ("validation", (ValueError("check_out must be after check_in"), ValueError("invalid token at position 3"), client("HTTPError", status_code=422))),
-        ("validation", (TypeError("f() missing 1 required positional argument: 'a'"), client("McpError", error=SimpleNamespace(code=-32602)))),
-        ("rate_limit", (botocore("ThrottlingException", 400), httpx2.HTTPStatusError("no", request=REQUEST, response=response(403, retry_after="1")))),
-        ("auth", (botocore("ExpiredToken", 400), openai.AuthenticationError("no", response=response(401), body=None))),
-        ("server_error", (json.JSONDecodeError("Expecting value", "<html>", 0), json.JSONDecodeError("no", "", 0), botocore("Surprise", 500))),
-        ("exec_nonzero", (subprocess.CalledProcessError(2, "x"), SystemExit(1))),
-        ("not_found", (urllib.error.HTTPError("http://x", 404, "Not Found", Message(), None), botocore("404", 404))),
-        ("other", (OSError("something"), RuntimeError("odd"), client("WebSocketClosed", code=1006), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"))),
-        ("connection", (caused(RuntimeError("tool failed"), cause=GONE), caused(RuntimeError("tool failed"), context=GONE), client("R", cause=GONE))),
-        ("connection", (BaseExceptionGroup("several", [asyncio.CancelledError(), ExceptionGroup("in", [GONE])]),)),
-        ("other", (caused(RuntimeError("failed"), cause=RuntimeError("inner"), context=GONE),)),
-    ],
-)  # fmt: skip
+@table(("kind", "raised"), [
+    ("timeout", (TimeoutError(), concurrent.futures.TimeoutError(), client("Odd", error=SimpleNamespace(code=408)))),
+    ("cancelled", (asyncio.CancelledError(), concurrent.futures.CancelledError(), KeyboardInterrupt())),
+    ("connection", (ConnectionError(), BrokenPipeError(), http.client.RemoteDisconnected("closed"), client("ClientPayloadError"))),
+    ("connection", (ssl.SSLCertVerificationError("certificate verify failed"), socket.gaierror(-3, "Temporary failure in name resolution"))),
+    ("not_found", (socket.gaierror(-2, "Name or service not known"), FileNotFoundError(), LookupError("nothing"), ValueError("user not found"))),
+    ("unavailable", (ConnectionRefusedError(), urllib.error.URLError(ConnectionRefusedError()), client("X", code="ECONNREFUSED"))),
+    ("unavailable", (client("OperationalError", orig=sqlite3.OperationalError("database is locked")), client("T", "HTTP error 503"))),
+    ("permission", (PermissionError(), client("RateLimitError", "insufficient_quota", status_code=429))),
+    ("conflict", (FileExistsError(), client("HTTPException", status_code=409))),
+    ("invalid_path", (NotADirectoryError(), IsADirectoryError(), OSError(36, "File name too long"))),
+    ("precondition", (OSError(28, "No space left on device"), botocore("ConditionalCheckFailedException", 400))),
+    ("code_error", (KeyError("timeout"), IndexError(), TypeError("unsupported operand"), EOFError(), ZeroDivisionError())),
+    ("validation", (ValueError("check_out must be after check_in"), ValueError("invalid token at position 3"), client("HTTPError", status_code=422))),
+    ("validation", (TypeError("f() missing 1 required positional argument: 'a'"), client("McpError", error=SimpleNamespace(code=-32602)))),
+    ("rate_limit", (botocore("ThrottlingException", 400), httpx2.HTTPStatusError("no", request=REQUEST, response=response(403, retry_after="1")))),
+    ("auth", (botocore("ExpiredToken", 400), openai.AuthenticationError("no", response=response(401), body=None))),
+    ("server_error", (json.JSONDecodeError("Expecting value", "<html>", 0), json.JSONDecodeError("no", "", 0), botocore("Surprise", 500))),
+    ("exec_nonzero", (subprocess.CalledProcessError(2, "x"), SystemExit(1))),
+    ("not_found", (urllib.error.HTTPError("http://x", 404, "Not Found", Message(), None), botocore("404", 404))),
+    ("other", (OSError("something"), RuntimeError("odd"), client("WebSocketClosed", code=1006), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"))),
+    ("connection", (caused(RuntimeError("tool failed"), cause=GONE), caused(RuntimeError("tool failed"), context=GONE), client("R", cause=GONE))),
+    ("connection", (BaseExceptionGroup("several", [asyncio.CancelledError(), ExceptionGroup("in", [GONE])]),)),
+    ("other", (caused(RuntimeError("failed"), cause=RuntimeError("inner"), context=GONE),)),
+])  # fmt: skip
 def test_an_exception_has_a_kind(kind: str, raised: tuple[BaseException, ...]) -> None:
     assert [diagnosis_of(exc)[0] for exc in raised] == [kind] * len(raised)
 
 
-@table(
-    ("exc", "arguments", "kind"),
-    [
-        (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "{a"}, "validation"),
-        (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "b"}, "server_error"),
-        (json.JSONDecodeError("Expecting value", "", 0), {"payload": " "}, "validation"),
-        (json.JSONDecodeError("Expecting value", "", 0), {}, "validation"),
-        (json.JSONDecodeError("Expecting value", "", 0), {"payload": "b"}, "server_error"),
-        (TypeError("f() got an unexpected keyword argument 'a'"), {"a": 1}, "validation"),
-        (TypeError("f() got an unexpected keyword argument 'a'"), {"b": 1}, "code_error"),
-    ],
-)
+@table(("exc", "arguments", "kind"), [
+    (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "{a"}, "validation"),
+    (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "b"}, "server_error"),
+    (json.JSONDecodeError("Expecting value", "", 0), {"payload": " "}, "validation"), (json.JSONDecodeError("Expecting value", "", 0), {}, "validation"),
+    (json.JSONDecodeError("Expecting value", "", 0), {"payload": "b"}, "server_error"),
+    (TypeError("f() got an unexpected keyword argument 'a'"), {"a": 1}, "validation"),
+    (TypeError("f() got an unexpected keyword argument 'a'"), {"b": 1}, "code_error"),
+])  # fmt: skip
 def test_what_is_wrong_with_something_else_is_not_the_fault_of_the_arguments(
     exc: Exception, arguments: Any, kind: str
 ) -> None:
     assert diagnosis_of(exc, arguments)[0] == kind
 
 
-@table(
-    ("result", "passes"),
-    [
-        (ssl.SSLCertVerificationError("certificate verify failed: certificate has expired"), False),
-        (RuntimeError("Quota exceeded: 1000 requests per day"), False),
-        (RuntimeError("daily request limit reached"), None),
-        (FileExistsError("x already exists"), False),
-        ({"status": 409, "message": "edit conflict"}, True),
-        ({"status": 423, "message": "locked"}, True),
-        ({"status": 409, "message": "a user of this name already exists"}, False),
-        (TimeoutError("slow"), None),
-        (ConnectionResetError("gone"), None),
-    ],
-)
+@table(("result", "passes"), [
+    (ssl.SSLCertVerificationError("certificate verify failed: certificate has expired"), False),
+    (RuntimeError("Quota exceeded: 1000 requests per day"), False), (RuntimeError("daily request limit reached"), None),
+    (FileExistsError("x already exists"), False), ({"status": 409, "message": "edit conflict"}, True), ({"status": 423, "message": "locked"}, True),
+    ({"status": 409, "message": "a user of this name already exists"}, False), (TimeoutError("slow"), None), (ConnectionResetError("gone"), None),
+])  # fmt: skip
 def test_whether_a_failure_passes_is_said_where_its_kind_does_not(result: Any, passes: bool | None) -> None:
     assert reading_of(result).retryable is passes
 
