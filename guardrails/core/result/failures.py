@@ -118,9 +118,8 @@ def _told(sign: Sign, view: Any, message: str, source: Source, now_ms: int | Non
             named = {flat(str(name)).replace("_", "-"): said for name, said in place.items()}
             made.retry_after_ms = wait_in_fields(named, 429, now_ms)
     made.retry_after_ms = wait_in_text(message, now_ms) if made.retry_after_ms is None else made.retry_after_ms
-    retryable, retries = at(view, "retryable"), at(view, "max_retries_remaining")
-    made.retryable = retryable if isinstance(retryable, bool) else None
-    made.retries = retries if type(retries) is int and retries >= 0 else None
+    made.retryable = claim if isinstance(claim := at(view, "retryable"), bool) else None
+    made.retries = left if type(left := at(view, "max_retries_remaining")) is int and left >= 0 else None
     return made
 
 
