@@ -36,9 +36,7 @@ CASES = Path(__file__).parents[3] / "benchmarks" / "completeness.jsonl"
     (True, [{"title": "x", "next": "chapter 4"}, {"rows": ROWS, "user": {"next": "x", "total": 100}}, {"rows": [{"has_more": True, "next": "x"}] * 2}]),
     (True, ["Found 10 of 120 things to say", "self.items\nreturn Page(truncated=True)", {"rows": ROWS, "next": "null"}, {"rows": ROWS, "next": True}]),
 ])  # fmt: skip
-def test_a_result_is_not_complete_by_a_sure_sign_and_unknown_beside_a_bare_total(
-    complete: bool | None, values: list[Any]
-) -> None:
+def test_a_sure_sign_tells_of_more_and_a_bare_total_of_nothing(complete: bool | None, values: list[Any]) -> None:
     for value in values:
         carriers = [one for _, one in carried(value)] if isinstance(value, dict | str) else [value]
         assert {reading_of(one).extent.complete for one in carriers} == {complete}, value
@@ -55,10 +53,8 @@ def test_what_the_names_of_a_tool_mean_is_declared(
     policy = Policy([Summary()], tools=[Tool(name="t", more=more, total=total)])
     envelope = policy.session("s").call("t", {}, lambda *_: json.dumps(value))
 
-    assert (envelope.is_complete, envelope.total_matches) == (
-        complete,
-        matches if matches is not None else envelope.total_matches,
-    )
+    assert envelope.is_complete is complete
+    assert matches in (None, envelope.total_matches)
 
 
 def hint(value: Any) -> str | None:

@@ -41,15 +41,10 @@ def test_a_short_line_is_read_like_the_value_of_a_status(state: str | None, line
 ])  # fmt: skip
 def test_a_content_goes_on_or_brings_news_or_nothing_or_only_acknowledges(news: int, values: list[Any]) -> None:
     for value in values:
-        readings = (
-            [reading_of(one) for _, one in carried(value)]
-            if isinstance(value, dict | str) and value
-            else [reading_of(value)]
-        )
-        assert {read.news for read in readings} == {news}, value
-        assert {(read.unfinished, read.empty, read.acknowledges) for read in readings} == {
-            (news == WAITING, news == HOLLOW, news == DONE)
-        }
+        carriers = [one for _, one in carried(value)] if isinstance(value, dict | str) and value else [value]
+        expected = (news, news == WAITING, news == HOLLOW, news == DONE)
+        for read in map(reading_of, carriers):
+            assert (read.news, read.unfinished, read.empty, read.acknowledges) == expected, value
 
 
 def test_what_was_given_is_no_news() -> None:
@@ -59,14 +54,8 @@ def test_what_was_given_is_no_news() -> None:
 
 
 def answer(guests: int, **more: Any) -> dict[str, Any]:
-    return {
-        "query": f"hotels for {guests}",
-        "guests": guests,
-        "took_ms": 10 + guests,
-        "request_id": f"r{guests}",
-        "results": HITS,
-        **more,
-    }
+    said = {"query": f"hotels for {guests}", "took_ms": 10 + guests, "request_id": f"r{guests}"}
+    return {**said, "guests": guests, "results": HITS, **more}
 
 
 def steady(value: Any, **arguments: Any) -> int:
@@ -75,8 +64,7 @@ def steady(value: Any, **arguments: Any) -> int:
 
 def test_the_same_hits_are_no_news_whatever_is_said_of_the_request_and_of_itself() -> None:
     asked = [
-        (answer(n, progress=f"searched {n} of 15", count=3, searched_at=f"2026-01-01T10:00:{n}Z"), n)
-        for n in range(10, 15)
+        (answer(n, progress=f"{n} of 15", count=3, searched_at=f"2026-01-01T10:00:{n}Z"), n) for n in range(10, 15)
     ]
     shuffled = answer(3, results=HITS[::-1])
 

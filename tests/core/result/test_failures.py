@@ -78,23 +78,14 @@ def test_a_failure_says_its_kind_its_words_its_status_and_its_wait(
 ) -> None:
     for carrier in (value, orjson.dumps(value).decode()):
         read = reading_of(carrier)
-        assert (read.error_type, read.error_message, read.http_status, read.retry_after_ms) == (
-            kind,
-            message,
-            status,
-            wait,
-        )
+        assert (read.error_type, read.error_message) == (kind, message)
+        assert (read.http_status, read.retry_after_ms) == (status, wait)
 
 
 @pytest.mark.parametrize("claim", [True, False])
 def test_the_articles_own_error_object_keeps_its_fields_as_claims(claim: bool) -> None:
-    said = {
-        "status": "error",
-        "error_type": "timeout",
-        "error_message": "slow",
-        "retryable": claim,
-        "max_retries_remaining": 1,
-    }
+    said = {"status": "error", "error_type": "timeout", "retryable": claim, "max_retries_remaining": 1}
+    said["error_message"] = "slow"
     read = reading_of(said)
     envelope = Policy([Retryable()]).session("s").call("search", {}, lambda *_: said)
 
@@ -107,9 +98,7 @@ def test_of_a_kind_that_is_not_known_nothing_is_advised() -> None:
     envelope = Policy.load("default").session("s").call("set_zone", {}, lambda *_: {"error": "the flux was off"})
 
     assert envelope.error_type == "other"
-    assert (
-        envelope.to_dict().keys().isdisjoint({"retryable", "next_action", "next_action_hint", "max_retries_remaining"})
-    )
+    assert {"retryable", "next_action", "next_action_hint"}.isdisjoint(envelope.to_dict())
 
 
 def test_a_failure_that_is_found_keeps_what_the_tool_said() -> None:
@@ -147,13 +136,8 @@ def test_whose_words_a_text_is_decides(tool: str, words: str, line: bool, exit_c
 def test_a_failure_that_a_host_reports_has_its_kind_its_message_and_its_cost() -> None:
     read = reading_of(Failed("no room", error_type="conflict", value={"rooms": 0}, cost_usd=0.5, tokens=7))
 
-    assert (read.error_type, read.error_message, read.value, read.cost, read.tokens) == (
-        "conflict",
-        "no room",
-        {"rooms": 0},
-        500_000,
-        7,
-    )
+    assert (read.error_type, read.error_message, read.value) == ("conflict", "no room", {"rooms": 0})
+    assert (read.cost, read.tokens) == (500_000, 7)
     assert reading_of(Failed("HTTP 404")).error_type == "not_found"
     assert reading_of(Success({"error": "x"}, cost_usd="nonsense")).cost is None
 

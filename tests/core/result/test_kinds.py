@@ -11,7 +11,6 @@ import socket
 import sqlite3
 import ssl
 import subprocess
-import time
 import urllib.error
 
 from collections import Counter
@@ -66,7 +65,7 @@ def test_an_http_status_has_a_kind(kind: str | None, statuses: tuple[int, ...]) 
     ("server_error", "InternalServerError INTERNAL APIResponseValidationError"),
     ("connection", "ConnectError RemoteDisconnected SSLError RemoteProtocolError ECONNRESET EAI_AGAIN"),
     ("cancelled", "CancelledError KeyboardInterrupt AbortError"),
-    ("tool_missing", "ToolNotFoundError UnknownTool UNIMPLEMENTED Unimplemented".replace("UNIMPLEMENTED ", "")),
+    ("tool_missing", "ToolNotFoundError UnknownTool Unimplemented"),
     ("code_error", "KeyError EOFError ZeroDivisionError code_error"), (None, "Exception RuntimeError OSError Surprise Unknown E1"),
 ])  # fmt: skip
 def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str | None, names: str) -> None:
@@ -74,14 +73,7 @@ def test_a_name_of_a_class_or_a_code_has_a_kind(kind: str | None, names: str) ->
 
 
 def test_a_code_of_json_rpc_has_a_kind() -> None:
-    codes = {
-        -32601: "tool_missing",
-        -32602: "validation",
-        -32603: "server_error",
-        -32001: "timeout",
-        404: "not_found",
-        -1: None,
-    }
+    codes = {-32601: "tool_missing", -32602: "validation", -32603: "server_error", 404: "not_found", -1: None}
 
     assert {code: kind_of_code(code) for code in codes} == codes
 
@@ -146,9 +138,7 @@ def botocore(code: str, status: int) -> BaseException:
     return client("ClientError", response=answer)
 
 
-def caused(
-    exc: BaseException, cause: BaseException | None = None, context: BaseException | None = None
-) -> BaseException:
+def caused(exc: BaseException, cause: Any = None, context: Any = None) -> BaseException:
     exc.__cause__, exc.__context__, exc.__suppress_context__ = cause, context, cause is not None
     return exc
 
@@ -193,9 +183,7 @@ def test_an_exception_has_a_kind(kind: str, raised: tuple[BaseException, ...]) -
     (TypeError("f() got an unexpected keyword argument 'a'"), {"a": 1}, "validation"),
     (TypeError("f() got an unexpected keyword argument 'a'"), {"b": 1}, "code_error"),
 ])  # fmt: skip
-def test_what_is_wrong_with_something_else_is_not_the_fault_of_the_arguments(
-    exc: Exception, arguments: Any, kind: str
-) -> None:
+def test_a_fault_in_something_else_is_none_of_the_arguments(exc: Exception, arguments: Any, kind: str) -> None:
     assert diagnosis_of(exc, arguments)[0] == kind
 
 
@@ -210,11 +198,8 @@ def test_whether_a_failure_passes_is_said_where_its_kind_does_not(result: Any, p
 
 
 def test_a_wrapper_is_looked_through_for_its_message_and_its_status() -> None:
-    wrapper = caused(
-        RuntimeError("tool failed"),
-        cause=httpx2.HTTPStatusError("503 from upstream", request=REQUEST, response=response(503)),
-    )
-    read = reading_of(wrapper)
+    cause = httpx2.HTTPStatusError("503 from upstream", request=REQUEST, response=response(503))
+    read = reading_of(caused(RuntimeError("tool failed"), cause))
 
     assert (read.error_type, read.http_status) == ("unavailable", 503)
     assert read.error_message == "tool failed: 503 from upstream"
@@ -282,20 +267,6 @@ def test_the_kind_is_always_one_of_the_closed_list(attributes: dict[str, Any], t
     assert reading_of(exc).error_type in ERROR_TYPES
     assert kind_of_text(text) in {*ERROR_TYPES, None}
     assert status is None or 400 <= status < 600
-
-
-@table(
-    "part",
-    ["x", "please use ", "must be ", "tool '", "exceeded ", " ", "(http ", "expected ", "no page ", "/a", "'a ", "a.b"],
-)
-def test_the_time_for_a_megabyte_is_that_for_what_is_looked_at(part: str) -> None:
-    def seconds(text: str) -> float:
-        start = time.thread_time()
-        kind_of_text(text)
-        return time.thread_time() - start
-
-    kind_of_text("warm")
-    assert seconds(part * (2**20 // len(part))) < 10 * min(seconds(part * (4096 // len(part))) for _ in range(3)) + 0.05
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded errors are not here")

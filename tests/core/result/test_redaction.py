@@ -4,21 +4,13 @@ What a model gets to read of an error text.
 
 import re
 import time
+import timeit
 import traceback
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.result.redaction import (
-    CUT,
-    MESSAGE_CHARS,
-    REDACTED,
-    SCAN_CHARS,
-    redact,
-    sanitise,
-    untraced,
-    without_secrets,
-)
+from guardrails.core.result.redaction import REDACTED, SCAN_CHARS, redact, sanitise, untraced, without_secrets
 from tests.tables import table
 
 
@@ -110,10 +102,7 @@ def test_redacting_twice_changes_nothing_more() -> None:
 def test_a_long_message_keeps_its_head_and_its_tail() -> None:
     shown = redact("begin " + "x" * 5000 + " end")
 
-    assert len(shown) == MESSAGE_CHARS
-    assert shown.startswith("begin ")
-    assert shown.endswith(" end")
-    assert CUT in shown
+    assert (len(shown), shown[:6], shown[-4:], "[...]" in shown) == (500, "begin ", " end", True)
 
 
 @given(st.text(), st.integers(0, 40))
@@ -172,31 +161,25 @@ def test_no_frame_of_an_exception_group_stays() -> None:
 
 
 # The cost of `redact` is bounded by what it looks at, whatever the text is made of.
-EVIL = {
-    "plain": "a", "tokens": "eyJ-", "logins": "://a:", "slashes": "://a:b/", "quotes": 'password="', "backslashes": "password=" + '"' + "\\" * 50,
-    "tracebacks": "Traceback (most recent call last)\n", "frames": "\n    at :1:1", "keys": "-----BEGIN PRIVATE KEY-----", "flags": "--a-", "spaces": " ",
-    "names": "authorization", "colons": "token=-", "cookies": "cookie:", "digits": "1234567890", "login flags": "-u a:", "pairs": "auth=('",
-    "passes": "pass:", "variables": "A_TOKEN=", "basics": "basic ", "sessions": "session_id",
-}  # fmt: skip
+EVIL = [
+    'a', 'eyJ-', '://a:', '://a:b/', 'password="', 'password=' + '"' + '\\' * 50, 'Traceback (most recent call last)\n', '\n    at :1:1',
+    '-----BEGIN PRIVATE KEY-----', '--a-', ' ', 'authorization', 'token=-', 'cookie:', '1234567890', '-u a:', "auth=('", 'pass:', 'A_TOKEN=', 'basic ',
+    'session_id',
+]  # fmt: skip
 
 
 def seconds(text: str) -> float:
-    best = 1e9
-    for _ in range(3):
-        start = time.thread_time()
-        redact(text)
-        best = min(best, time.thread_time() - start)
-    return best
+    return min(timeit.repeat(lambda: redact(text), timer=time.thread_time, number=1, repeat=3))
 
 
-@table("part", EVIL.values())
+@table("part", EVIL)
 def test_the_time_for_a_megabyte_is_that_for_what_is_looked_at(part: str) -> None:
     looked_at = part * (2 * SCAN_CHARS // len(part))
 
     assert seconds(part * (2**20 // len(part))) < 6 * seconds(looked_at) + 0.05
 
 
-@table("part", EVIL.values())
+@table("part", EVIL)
 def test_the_time_grows_with_the_text_and_not_with_its_square(part: str) -> None:
     small, large = (part * (size // len(part)) for size in (SCAN_CHARS // 8, 2 * SCAN_CHARS))
 

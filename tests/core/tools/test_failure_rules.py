@@ -1,0 +1,60 @@
+"""
+What is declared of the failures of a tool.
+"""
+
+from typing import Any
+
+import pytest
+
+from guardrails import FailureRule, ResultClassifier, Tool
+from guardrails.core.result import Reading, reading_of
+from guardrails.core.tools.tool import source_of
+from tests.core.result.carriers import carried
+from tests.tables import table
+
+
+def read(value: Any, **declared: Any) -> Reading:
+    return reading_of(value, source_of(Tool(name="t", result=ResultClassifier(**declared))))
+
+
+@table(("rule", "failures", "honest"), [
+    ({"field": "code", "equals": 7}, [{"code": 7}], [{"code": 8}, {"code": "7"}, {"error": "x"}]),
+    ({"field": "code", "equals": ("A", True)}, [{"code": "A"}, {"code": True}], [{"code": 2}, {"code": "a"}]),
+    ({"field": "n.0.score", "at_least": 2}, [{"n": [{"score": 2}]}, {"n": [{"score": "3.5"}]}], [{"n": [{"score": 1}]}, {"n": []}]),
+    ({"field": "fault", "present": True}, [{"fault": "x"}, {"fault": {"a": 1}}], [{"fault": None}, {"fault": ""}, {}]),
+    ({"field": "rows", "present": False}, [{"row": 1}, {"rows": []}], [{"rows": [1]}]),
+    ({"field": "said", "matches": "(?i)^oops"}, [{"said": "Oops, gone"}], [{"said": "no oops"}, {"said": 7}]),
+    ({"matches": r"^\s*oops"}, ["oops"], ["no oops", {"said": "oops"}]),
+])  # fmt: skip
+def test_a_rule_is_one_sign_in_every_carrier(rule: dict[str, Any], failures: list[Any], honest: list[Any]) -> None:
+    for value in (*failures, *honest):
+        found = {read(carrier, error_when=(FailureRule(**rule),)).failed for _, carrier in carried(value)}
+        assert found == {value in failures}, value
+
+
+@table(("declared", "value", "kind", "message", "wait"), [
+    ({"status_field": "http"}, {"http": 503, "rows": [1]}, "unavailable", "http: 503", None),
+    ({"status_field": "ok"}, {"ok": False}, "other", "ok: false", None),
+    ({"status_field": "state"}, {"state": "Failed", "why": "x"}, "other", "state: Failed", None),
+    ({"status_field": "state", "ok_values": ("fine",)}, {"state": "odd"}, "other", "state: odd", None),
+    ({"status_field": "state", "message_field": "why", "retry_after_field": "in"}, {"state": "error", "why": "slow", "in": 3}, "other", "slow", 3000),
+    ({"error_when": (FailureRule(field="x", equals=1, error_type="auth"),)}, {"x": 1}, "auth", "x: 1", None),
+    ({"text_matches": ("^oops: rate limit",)}, "oops: rate limit", "rate_limit", "oops: rate limit", None),
+])  # fmt: skip
+def test_the_first_sign_says_the_kind_and_the_words(
+    declared: dict[str, Any], value: Any, kind: str, message: str, wait: int | None
+) -> None:
+    found = read(value, **declared)
+    assert (found.error_type, found.error_message, found.retry_after_ms) == (kind, message, wait)
+
+
+@table("value", [{"error": "it broke"}, "Error: it broke", {"http": 200}, {"http": 404.5}, {"state": "odd"}])
+def test_nothing_else_is_a_failure_then_but_the_flag_of_mcp(value: Any) -> None:
+    assert not read(value, status_field="http").failed or value == {"http": 404.5}
+    assert read({"content": [], "isError": True}, status_field="http").failed
+
+
+@pytest.mark.parametrize("rule", [{}, {"equals": 1, "present": True}, {"matches": "("}, {"matches": "(?=a)"}])
+def test_a_rule_that_says_nothing_or_two_things_is_none(rule: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"exactly one|not a regular expression"):
+        FailureRule(field="a", **rule)
