@@ -42,12 +42,10 @@ BY_TOOL: Final = frozenset(
 BOUNDED: Final = {
     "core.result.kinds.follows": "of a closed list",
     "core.repetition.commands.waiting._waits": "of the head of a command",
-    "core.commands.reading._walked": "of commands that are bounded before",
     "offline.readers.text.leading.leading_values": "one, of the head of a file",
     "hooks.install.scanner.parse": "of a user's own settings",
-    "core.commands.patterns.rule": "of a policy's own rules",
+    "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox._tried": "of one path",
-    "core.commands.plain.unmatched.unmatched": "of a policy's own rules",
     "core.text.linear_pattern.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",
 }

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from guardrails.cli.text.printing import FOUND, fail, paragraph, printable
+from guardrails.cli.text.printing import FOUND, fail, paragraph
 
-from .text.needs import NO_SHELL, lacking, reads_commands
+from .text.needs import lacking
 
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.file import find, read
     from guardrails.policy.file.document import other_names
-    from guardrails.policy.file.idle_rules import idle_rules
     from guardrails.policy.file.overrides import overrides
     from guardrails.policy.policy import Policy
 
@@ -110,7 +109,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
         document = read(file, other_names=other_names(own))
         hints = tuple(map(str, document.outdated))
         policy = Policy.load(file, guards=own)
-        found = (*lacking(policy, document.root), *map(str, idle_rules(document)))
+        found = tuple(lacking(policy, document.root))
         guards = len(policy.chain)
         return Checked(file, guards=guards, mistakes=found, hints=hints, overrides=tuple(overrides(document)))
     except PolicyError as error:
@@ -132,13 +131,9 @@ def load_policy(name: str, own: "tuple[type[Guard], ...]" = ()) -> "Policy":
     except PolicyError as error:
         fail(str(error))
     try:
-        policy = Policy.load(name, guards=own)
+        return Policy.load(name, guards=own)
     except PolicyError as error:
         fail(str(error), FOUND)
-    if any(guard.name == "shell" for guard in policy.chain.guards) and not reads_commands():
-        # Live it is right to refuse what cannot be read; here it would pass for the policy's own judgement.
-        typer.echo(f"`{printable(name)}`: {NO_SHELL}", err=True)
-    return policy
 
 
 def schema_text(own: "tuple[type[Guard], ...]" = ()) -> str:

@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
-from guardrails.core.commands.grammar.syntax import _language
 from tests.tables import table
 
 
@@ -132,20 +131,3 @@ def test_the_schema_for_editors_is_printed() -> None:
     said: Any = json.loads(guardrails("--schema").stdout)
     assert said["title"] == "Cases"
     assert set(said["properties"]) == {"version", "policy", "cases"}
-
-
-def test_where_commands_cannot_be_read_it_is_said_why_cases_fail(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "team.yaml").write_text("version: 1\nshell: {}\ntools: [{match: bash, commands: [command]}]\n")
-    (tmp_path / "team.cases.yaml").write_text(
-        "version: 1\ncases:\n  - {name: a command, steps: [{call: bash, arguments: {command: ls -- never read before}}]}\n"
-    )
-    arguments = ["policy", "test", str(tmp_path / "team.yaml")]
-    assert CliRunner().invoke(app, ["policy", "show", arguments[-1]]).stderr == ""
-    for name in ("tree_sitter", "tree_sitter_bash"):
-        monkeypatch.setitem(sys.modules, name, None)
-    _language.cache_clear()
-    shown = CliRunner().invoke(app, arguments)
-    assert (shown.exit_code, "shell.unreadable" in shown.stdout) == (1, True)
-    assert 'each is refused: pip install "toolcall-guardrails[shell]"' in shown.stderr

@@ -155,20 +155,20 @@ class Shell(ToolSet):
         """
         if not has_allow_list(self.names[0]):
             return [(";", [[self._bash, "-c", command]])]
-        from guardrails.core.commands import UnreadableError, steps
+        from guardrails.core.commands import read
 
-        try:
-            return steps(command)
-        except UnreadableError as error:
-            advice = error.advice
-            raise ToolFailure(
-                "validation",
-                f"the command was not run, since no shell is started here: {error}",
-                retryable=False,
-                retryable_after_correction=True,
-                next_action="fix_arguments",
-                next_action_hint=None if advice is None else f"{advice[0].upper()}{advice[1:]}.",
-            ) from None
+        found = read(command)
+        fault = found.unreadable or found.not_plain
+        if fault is None:
+            return found.steps
+        raise ToolFailure(
+            "validation",
+            f"the command was not run, since no shell is started here: {fault.reason}",
+            retryable=False,
+            retryable_after_correction=True,
+            next_action="fix_arguments",
+            next_action_hint=f"{fault.advice[:1].upper()}{fault.advice[1:]}." if fault.advice else None,
+        )
 
     def _start(self, words: Sequence[str], folder: str) -> Started:
         if self._sandbox in (None, "none"):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 Place = tuple[str | int, ...]
 """Keys, and places in lists, that lead to a setting."""
 
-SHELL: Final = ("tree_sitter", "tree_sitter_bash")
-NO_SHELL: Final = f"commands cannot be read here, so that each is refused: {install('shell')}"
 NO_PRICES: Final = (
     f"no model has a price here, so that what its responses cost is not known: {install('prices')}, or write `prices:`"
 )
@@ -41,23 +39,9 @@ def lacking(policy: "Policy", root: "Node | None") -> list[str]:
     return said
 
 
-def reads_commands() -> bool:
-    """
-    Whether the packages are there with which `shell` reads commands.
-    """
-    return all(map(_is_there, SHELL))
-
-
 def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
-    from guardrails.core.guards.access.shell import Shell
     from guardrails.core.guards.limits.budget import Budget
 
-    if not reads_commands():
-        if any(isinstance(guard, Shell) for guard in policy.chain.guards):
-            yield (Shell.name,), NO_SHELL
-        for at, rule in enumerate(policy.chain.rules):
-            if Shell.name in rule.guards:
-                yield ("tools", at, Shell.name), NO_SHELL
     if policy.prices or _is_there("genai_prices"):
         return
     own: list[tuple[Place, Iterable[Guard]]] = [((), policy.chain.guards)]

@@ -2,30 +2,9 @@
 The commands that a shell command would run, found by reading it. No command is run and no file is touched.
 """
 
-from guardrails.core.commands.grammar.syntax import NoParserError, UnreadableError
-from guardrails.core.commands.plain.form import NotPlainError, steps
-from guardrails.core.commands.plain.run import plainly
-from guardrails.core.commands.plain.unmatched import unmatched
-
-from .allowing import allows
-from .found import Command, Found
-from .patterns import Rule, forbids, rule, rules
-from .reading import walk
+from .found import UNKNOWN, Command, Fault, Found, Step
+from .reader import read
+from .rules import Rule, allows, broken, rule
 
 
-__all__ = [
-    "Command",
-    "Found",
-    "NoParserError",
-    "NotPlainError",
-    "Rule",
-    "UnreadableError",
-    "allows",
-    "forbids",
-    "plainly",
-    "rule",
-    "rules",
-    "steps",
-    "unmatched",
-    "walk",
-]
+__all__ = ["UNKNOWN", "Command", "Fault", "Found", "Rule", "Step", "allows", "broken", "read", "rule"]

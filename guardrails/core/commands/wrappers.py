@@ -4,18 +4,32 @@ Programs that run other commands, and the command that each is given.
 
 import re
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import dropwhile
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
-from guardrails.core.commands.grammar.scope import UNKNOWN
-from guardrails.core.values.late_pattern import pattern
+from .found import UNKNOWN
 
 
 SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash", "csh", "tcsh"})
-_LONGEST: Final = 65_536
-_ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*\+?=")
+WRAPPERS: Final = {
+    "command": "-p",
+    "env": "-i -v -0 --ignore-environment --debug --null -u= -C= --unset= --chdir=",
+    "exec": "-c -l -a=",
+    "nice": "-n= --adjustment=",
+    "nohup": "",
+    "setsid": "-c -f -w --ctty --fork --wait",
+    "ssh": "-4 -6 -A -a -C -f -n -q -T -t -v -X -Y -b= -c= -D= -E= -F= -I= -i= -J= -L= -l= -m= -o= -p= -R= -W= 1",
+    "stdbuf": "-i= -o= -e= --input= --output= --error=",
+    "sudo": "-A -b -E -H -k -n -P -S --preserve-env -u= -g= -h= -p= -C= -r= -t= -T= -U= -D= -R= --user= --group= --chdir=",
+    "time": "-a -p -q -v --append --portability --quiet --verbose -f= -o= --format= --output=",
+    "timeout": "-f -p -v --foreground --preserve-status --verbose -s= -k= --signal= --kill-after= 1",
+    "xargs": "-0 -o -p -r -t -x --no-run-if-empty --null --verbose -I= -n= -L= -P= -s= -d= -E= -a= --max-args= --max-procs=",
+}
+"""By program its options, a `=` behind those with a value of their own, and the number of words before what it runs."""
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
+_STDIN: Final = frozenset({"-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"})
+_EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 
 
 class Inner(NamedTuple):
@@ -25,263 +39,89 @@ class Inner(NamedTuple):
 
     words: tuple[str, ...] = ()
     script: str | None = None
-    arguments: tuple[str, ...] = ()
-    """`$0`, `$1`, ... of the script."""
-    here: bool = False
-    """In the same shell, so that what it sets stays."""
+    unclear: str = ""
+    """A word of the program itself that is not known: an option may take what stands behind it."""
 
 
-class Options(NamedTuple):
+def started(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
     """
-    The options of a program that take a value of their own, and how many words come before the command it runs.
-    """
-
-    valued: frozenset[str] = frozenset()
-    operands: int = 0
-
-
-def taking(valued: str = "", operands: int = 0) -> Options:
-    """
-    Returns options of which those named in *valued* take a value.
-    """
-    return Options(frozenset(valued.split()), operands)
-
-
-PREFIXES: Final[dict[str, Options]] = {
-    "sudo": taking("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot"),
-    "doas": taking("-u -C"),
-    "pkexec": taking("--user"),
-    "env": taking("-u -C --unset --chdir"),
-    "nohup": taking(),
-    "setsid": taking(),
-    "time": taking("-f -o --format --output"),
-    "nice": taking("-n --adjustment"),
-    "ionice": taking("-c -n -p --class --classdata"),
-    "chrt": taking("-T -P -D", 1),
-    "taskset": taking("", 1),
-    "stdbuf": taking("-i -o -e --input --output --error"),
-    "timeout": taking("-s -k --signal --kill-after", 1),
-    "command": taking(),
-    "builtin": taking(),
-    "exec": taking("-a"),
-    "coproc": taking(),
-    "busybox": taking(),
-    "toybox": taking(),
-    "strace": taking("-e -o -p -s -u -E -P -a -b -O -S -I -X"),
-    "ltrace": taking("-e -o -p -s -u -a -n"),
-    "chroot": taking("--userspec --groups", 1),
-    "unshare": taking("-S -G --setuid --setgid --wd --root"),
-    "nsenter": taking("-t -S -G --target"),
-    "fakeroot": taking("-s -i -l --lib --faked"),
-    "proot": taking("-r -b -w -q -R -S"),
-    "systemd-run": taking("-p -u -M -H --property --unit --slice --uid --gid"),
-    "xvfb-run": taking("-n -s -e -f -p --server-num --server-args"),
-    "caffeinate": taking("-t -w"),
-    "parallel": taking("-j -a -I --jobs --arg-file --colsep --joblog --results --tmpdir"),
-    **dict.fromkeys(("dbus-run-session", "entr", "unbuffer"), taking()),
-    "runuser": taking("-u -g -G --user --group"),
-    "setpriv": taking("--reuid --regid --groups"),
-}
-
-
-def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]:
-    """
-    Returns the commands that the program *name* runs when called with *words*, its own name first.
+    Returns the commands that the program *name* runs when called with *rest*.
 
     *stdin* is the program's input: `UNKNOWN` if only the running shell knows it, None if nothing is piped in.
     """
-    rest = list(words[1:])
-    special = _SPECIAL.get(name)
+    given = [value for word, value in pairwise(rest) if re.fullmatch(r"-[A-Za-z]*c|--command", word)]
+    name = name[1:] if name[:1] == "g" and name[1:] in WRAPPERS else name
     if name in SHELLS:
         yield from _shell(rest, stdin)
-    elif special is not None:
-        yield from special(rest, stdin)
-    elif name in PREFIXES:
-        yield from _prefixed(name, rest, stdin)
-    elif name.startswith("ld-linux") or (name.startswith("ld-") and ".so" in name):
-        yield Inner(tuple(_aftertaking(rest, taking("--library-path --preload --argv0"))))
+    elif name in (".", "source"):
+        yield from [Inner(script=stdin or UNKNOWN)] if rest and (rest[0] in _STDIN or rest[0] == UNKNOWN) else []
+    elif name in ("eval", "trap"):
+        yield Inner(script=" ".join(rest if name == "eval" else [word for word in rest[:1] if word[:1] != "-"]))
+    elif name in ("su", "script", "runuser"):
+        yield from (Inner(script=value) for value in given)
+    elif name in ("find", "fd", "fdfind"):
+        yield from _found(rest)
+    elif name in WRAPPERS and not (name == "command" and rest[:1] and rest[0] in ("-v", "-V")):
+        yield from _wrapped(name, rest, stdin)
 
 
-def filled(text: str, place: str, value: str) -> str:
-    """
-    Returns *text* with *value* at each *place*; `UNKNOWN` if that is too long to be looked at.
-    """
-    most = len(text) + max(0, len(value) - len(place)) * text.count(place)
-    return text.replace(place, value) if most <= _LONGEST else UNKNOWN
-
-
-def _alias(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    yield from (Inner(script=value) for _, sign, value in (word.partition("=") for word in rest) if sign)
-
-
-def _aftertaking(words: list[str], options: Options) -> list[str]:
-    """
-    Returns *words* from the first that is neither an option nor its value; an option's name may hold its value.
-    """
-    position = 0
-    while position < len(words):
-        word = words[position]
-        if word == "--":
-            position += 1
-            break
-        if not (word.startswith(("-", "+")) and len(word) > 1):
-            break
-        position += 2 if word in options.valued else 1
-    return words[position + options.operands :]
-
-
-def _prefixed(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    if name == "command" and any(word.startswith("-") and {"v", "V"} & set(word) for word in rest[:2]):
-        return
-    if name == "coproc" and "{" in rest[:2]:
-        # The grammar does not know it: `coproc NAME { command; }`.
-        rest = rest[rest.index("{") + 1 :]
-    if name == "env":
-        for place, word in enumerate(rest):
-            split = re.fullmatch(r"(?:-[A-Za-z]*S|--split-string=?)(.*)", word, re.DOTALL)
-            if split is not None:
-                text = split[1] or (rest[place + 1] if place + 1 < len(rest) else "")
-                yield Inner(script=text)
-                return
-    if name in ("strace", "ltrace") and "-p" in rest:
-        return
-    if name == "runuser":
-        yield from _su(rest, stdin)
-    words = _aftertaking(rest, PREFIXES[name])
-    if name in ("env", "sudo", "doas", "command"):
-        words = list(dropwhile(_ASSIGNMENT.match, words))
-    if name == "parallel":
-        words = words[: words.index(":::")] if ":::" in words else words
-        given = rest[rest.index(":::") + 1 :] if ":::" in rest else [stdin or ""]
-        text = " ".join(words)
-        for one in given:
-            yield Inner(script=filled(text, "{}", one) if "{}" in text else f"{text} {one}".strip())
-    elif words:
-        yield Inner(tuple(words))
-
-
-def _shell(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    position, script, piped = 0, False, False
-    while position < len(rest) and rest[position].startswith(("-", "+")) and rest[position] != "-":
-        word = rest[position]
-        position += 1
-        if word == "--":
-            break
-        cluster = "" if word.startswith("--") else word[1:]
-        script = script or "c" in cluster or word == "--command"
+def _shell(rest: Sequence[str], stdin: str | None) -> Iterator[Inner]:
+    place, script, piped = 0, False, False
+    while place < len(rest) and rest[place][:1] in ("-", "+") and rest[place] != "-":
+        word = rest[place]
+        letters = "" if word.startswith("--") else word[1:]
+        script = script or "c" in letters or word == "--command"
+        piped = piped or "s" in letters
         # Each of these takes a word, also among others: `bash -eo pipefail -c ...`.
-        position += sum(map(cluster.count, "oO")) + (word in ("--rcfile", "--init-file"))
-        piped = piped or "s" in cluster
+        place += 1 + sum(map(letters.count, "oO")) + (word in ("--rcfile", "--init-file"))
+    named = rest[place : place + 1]
     if script:
-        if position < len(rest):
-            yield Inner(script=rest[position], arguments=tuple(rest[position + 1 :]))
-        return
-    if position < len(rest) and not piped and rest[position] not in ("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"):
-        if rest[position] == UNKNOWN:
-            yield Inner(script=UNKNOWN)
-        return
-    if stdin is not None:
+        yield from (Inner(script=word) for word in named)
+    elif not named or piped or named[0] in _STDIN:
         yield Inner(script=stdin)
+    elif named[0] == UNKNOWN:
+        yield Inner(script=UNKNOWN)
 
 
-def _source(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    if rest[:1] == [UNKNOWN] or (rest and rest[0] in ("/dev/stdin", "/dev/fd/0") and stdin is not None):
-        yield Inner(script=stdin or UNKNOWN, here=True)
-
-
-def _eval(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    yield Inner(script=" ".join(rest), here=True)
-
-
-def _trap(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = rest[rest[:1] == ["--"] :][:1]
-    yield from (Inner(script=word) for word in words if not word.startswith("-"))
-
-
-def _su(rest: list[str], stdin: str | None) -> Iterator[Inner]:
+def _found(rest: list[str]) -> Iterator[Inner]:
+    yield from [Inner(unclear=UNKNOWN)] if any(UNKNOWN in word for word in rest) else []
     for place, word in enumerate(rest):
-        if re.fullmatch(r"-[A-Za-z]*c|--command", word) and place + 1 < len(rest):
-            yield Inner(script=rest[place + 1])
-        elif word.startswith("--command="):
-            yield Inner(script=word.partition("=")[2])
+        if word in _EXEC:
+            ends = (at for at in range(place + 1, len(rest)) if rest[at] == ";" or rest[at - 1 : at + 1] == ["{}", "+"])
+            yield Inner(tuple(each.replace("{}", UNKNOWN) for each in rest[place + 1 : next(ends, len(rest))]))
 
 
-def _xargs(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    valued = "-I -i -n -L -P -s -d -E -a --arg-file --delimiter --max-args --max-procs --replace --max-lines"
-    words = _aftertaking(rest, taking(valued))
-    if not words:
-        return
-    given = stdin or ""
-    place = next((rest[i + 1] for i, w in enumerate(rest[:-1]) if w == "-I"), None)
-    place = place or next((w[2:] for w in rest if w.startswith("-I") and len(w) > 2), None)
-    if place is None:
-        yield Inner((*words, *given.replace("\0", " ").split()) if given != UNKNOWN else (*words, UNKNOWN))
-        return
-    for line in [UNKNOWN] if given in ("", UNKNOWN) else given.splitlines():
-        yield Inner(tuple(filled(word, place, line) for word in words))
-
-
-def below(words: Sequence[str]) -> list[str]:
-    """
-    Returns the paths that `find` comes upon when called with *words*: one in each of the folders where it starts.
-    """
-    starts: list[str] = []
-    for word in words:
-        if word.startswith(("-", "(", "!")) and word not in ("-H", "-L", "-P"):
+def _wrapped(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
+    known = WRAPPERS[name].split()
+    place, unclear, filled = 0, "", ""
+    while place < len(rest) and rest[place].startswith("-") and len(rest[place]) > 1:
+        word = rest[place]
+        place += 1
+        if word == "--":
             break
-        starts += [] if word in ("-H", "-L", "-P") else [f"{word.rstrip('/')}/*"]
-    return starts or ["./*"]
-
-
-def _find(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    starts = below(rest)
-    position = 0
-    while position < len(rest):
-        if rest[position] in ("-exec", "-execdir", "-ok", "-okdir"):
-            end = next((i for i in range(position + 1, len(rest)) if rest[i] in (";", "+")), len(rest))
-            words = rest[position + 1 : end]
-            for start in starts:
-                if words:
-                    yield Inner(tuple(filled(word, "{}", start) for word in words))
-            position = end
-        position += 1
-
-
-def _fd(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    places = [place for place, word in enumerate(rest) if word in ("-x", "--exec", "-X", "--exec-batch")]
-    yield from (Inner(tuple(rest[place + 1 :])) for place in places[:1])
-
-
-def _joined(options: Options, rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = _aftertaking(rest, options)
-    text = " ".join(words) if words else stdin
-    if text is not None:
-        yield Inner(script=text)
-
-
-def _flock(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = _aftertaking(rest, taking("-w -E --timeout --conflict-exit-code", 1))
-    if words[:1] in (["-c"], ["--command"]):
-        yield Inner(script=" ".join(words[1:2]))
-    elif words:
-        yield Inner(tuple(words))
-
-
-_SPECIAL: Final[dict[str, Callable[[list[str], str | None], Iterator[Inner]]]] = {
-    "eval": _eval,
-    "source": _source,
-    ".": _source,
-    "trap": _trap,
-    "alias": _alias,
-    "su": _su,
-    "xargs": _xargs,
-    "gxargs": _xargs,
-    "find": _find,
-    "gfind": _find,
-    "fd": _fd,
-    "ssh": partial(_joined, taking("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w", 1)),
-    "watch": partial(_joined, taking("-n -q --interval --equexit")),
-    "flock": _flock,
-    "script": _su,
-    **dict.fromkeys(("at", "batch"), lambda _, stdin: iter([] if stdin is None else [Inner(script=stdin)])),
-}
+        if name == "env" and re.match(r"-\w*S|--split-string", word):
+            yield Inner(script=re.sub(r"^(-\w*S|--split-string=?)", "", word) or " ".join(rest[place : place + 1]))
+            return
+        # Letters may stand side by side; the last may have its value in the same word.
+        letter = next((n for n, char in enumerate(word) if n and f"-{char}" not in known), len(word) - 1)
+        option = word.partition("=")[0] if word.startswith("--") else f"-{word[letter]}"
+        if f"{option}=" not in known:
+            unclear = unclear or ("" if option in known else word)
+        elif "=" not in word and (word.startswith("--") or letter == len(word) - 1):
+            place += 1
+        if option == "-I":
+            filled = word[letter + 1 :] or "".join(rest[place - 1 : place])
+    place += known[-1:] == ["1"]
+    words = rest[place:]
+    unclear = unclear or next((word for word in rest[:place] if UNKNOWN in word), "")
+    while words and name in ("env", "sudo", "command") and _ASSIGNMENT.match(words[0]):
+        words.pop(0)
+    if name == "ssh":
+        yield Inner(script=" ".join(words) or stdin, unclear=unclear)
+    elif name == "xargs" and words:
+        more = stdin.split() if stdin and UNKNOWN not in stdin else [UNKNOWN]
+        yield Inner(
+            tuple(each.replace(filled, UNKNOWN) for each in words) if filled else (*words, *more), unclear=unclear
+        )
+    else:
+        yield Inner(tuple(words), unclear=unclear)

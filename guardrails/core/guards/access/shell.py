@@ -2,22 +2,22 @@
 Refuse shell commands by what they would run.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.declared import TooManyError, named
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import install
-from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import FromText
 
+from .approve import Approve
+
 
 if TYPE_CHECKING:
-    from guardrails.core.commands import Command, Found, UnreadableError
+    from guardrails.core.commands import Found
+
 
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
 
@@ -34,10 +34,8 @@ def command_rule(text: object) -> object:
 
 
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
-
-_SHOWN = 80
-_NAMED = 20
-_NAME = pattern(r"[A-Za-z0-9_./+-]+")
+_SHOWN: Final = 80
+_INSTEAD: Final = "Reach the goal in another way: name the exact files inside the workspace, or ask the user to run it."
 
 
 @guard
@@ -65,7 +63,9 @@ class Shell(Guard):
     sees_unfit: ClassVar[bool] = False
 
     deny: tuple[CommandRule, ...] = ()
-    """Rules; stands above *allow*. Blind to case."""
+    """Rules; stands above *ask* and *allow*. Blind to case."""
+    ask: tuple[CommandRule, ...] = ()
+    """Rules, read as those of *deny*: a person decides, as `approve` asks. Without one such a command does not run."""
     allow: tuple[CommandRule, ...] = ()
     """Rules; empty allows every command that is not denied."""
     undecidable: Literal["deny", "allow"] = "deny"
@@ -74,160 +74,109 @@ class Shell(Guard):
     def applies(self, tool: Tool) -> bool:
         return bool(tool.commands)
 
-    def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        from guardrails.core import commands
+    def prepare(self) -> None:
+        if self.mode != "off":
+            from guardrails.core.commands.syntax import parsers
 
-        # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
-        with suppress(commands.UnreadableError, TooManyError, commands.NoParserError):
-            for value in _values(call, tool, plain=bool(self.allow)):
-                with suppress(commands.UnreadableError):
-                    self._read(_command(value))
+            parsers()
+
+    def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        # It asks for none; but reading a hostile command takes long, and must not do so while the state is locked.
+        list(_read(call, tool))
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        found = list(_read(call, facts.tool))
+        refusal = next((denial for each in found for denial in self._refusals(each)), None)
+        asked = next((broken for each in found if (broken := _broken(self.ask, each))), None)
+        if refusal is not None or asked is None:
+            return refusal
+        reason = f"`{_shown(asked[0])}` cannot be undone (rule `{asked[1]}`)"
+        return Approve(tools=("*",), reason=reason).check(call, state, facts)
+
+    def _refusals(self, found: "Found") -> Iterator[Denial]:
         from guardrails.core import commands
 
-        try:
-            for value in _values(call, facts.tool, plain=bool(self.allow)):
-                command = _command(value)
-                denial = self._judged(command)
-                if denial is not None:
-                    return denial
-        except commands.NotPlainError as error:
-            return _not_plain(error, command)
-        except (commands.UnreadableError, TooManyError) as error:
-            return _refusal(
-                "shell.unreadable",
-                f"The command cannot be read: {error}.",
-                _advice(error) or "Write it plainer: one valid bash command, or several calls.",
-                reason=str(error),
+        if found.unreadable is not None:
+            yield _refusal(
+                "unreadable", "The command cannot be read", *found.unreadable, reason=found.unreadable.reason
             )
-        except commands.NoParserError:
-            return _refusal(
-                "shell.unreadable",
-                "Commands cannot be read here: the parser is not installed.",
-                f"Tell the user what installs it: `{install('shell')}`.",
-                reason="the parser is not installed",
-            )
-        return None
-
-    def _read(self, command: str | list[str]) -> "tuple[Found | None, Found | None]":
-        """
-        Returns the commands that *command* would run, as *allow* and as *deny* are held against them. Returns None if
-        there is none of them.
-        """
-        from guardrails.core import commands
-
-        listed = commands.plainly(command) if self.allow else None
-        return listed, None if self.allow and not self.deny else commands.walk(command)
-
-    def _judged(self, command: str | list[str]) -> Denial | None:
-        from guardrails.core import commands
-
-        listed, found = self._read(command)
-        broken = None if found is None else commands.rules(self.deny).broken(found.commands)
+        broken = _broken(self.deny, found)
         if broken is not None:
-            return _denied(broken[0], broken[1].text)
-        if found is not None and found.fork_bomb is not None:
-            return _refusal(
-                "shell.fork_bomb",
-                f"The command starts processes without end: {found.fork_bomb}.",
-                "Start a fixed number of processes, and wait for them.",
+            shown, said = _shown(broken[0]), broken[1]
+            yield _refusal(
+                "deny", f"`{shown}` is not to be run here (rule `{said}`)", "", _INSTEAD, command=shown, rule=said
             )
-        for each in () if listed is None else listed.commands:
-            if not any(commands.allows(commands.rule(said), each) for said in self.allow):
-                return _not_allowed(" ".join(each.words), self._allowed_are(each.words[0]))
-        return self._decided([doubt for each in (listed, found) if each is not None for doubt in each.doubts])
-
-    def _allowed_are(self, program: str) -> str:
-        """
-        Returns the rules that are nearest to a command of *program*: those for it, else all.
-        """
-        own = [f"`{said}`" for said in self.allow if said.split(" ")[0] == program]
-        if own:
-            return f"Of `{program}` these are allowed: {', '.join(own[:_NAMED])}."
-        return f"Allowed are: {', '.join(f'`{said}`' for said in self.allow[:_NAMED])}."
-
-    def _decided(self, doubts: list[str]) -> Denial | None:
-        if not doubts or self.undecidable == "allow":
-            return None
-        return _refusal(
-            "shell.undecidable",
-            f"The command was not run: {doubts[0]}.",
-            "Write the program's name out, or put the commands into a script file, read it, and run that.",
-            reason=doubts[0],
-        )
+        if found.fork_bomb:
+            yield _refusal(
+                "fork_bomb", "The command starts processes without end", "", "Start a fixed number of processes."
+            )
+        for command in found.commands if self.allow else ():
+            shown, program = _shown(command.words), command.words[0]
+            if found.not_plain is not None:
+                yield _refusal("allow", f"`{shown}` is not allowed here", *found.not_plain, command=shown)
+            if not any(commands.allows(commands.rule(said), command) for said in self.allow):
+                own = [said for said in self.allow if said.split(" ")[0] == program] or self.allow
+                hint = f"These are allowed: {', '.join(map('`{}`'.format, own[:20]))}."
+                yield _refusal("allow", f"`{shown}` is not among the allowed commands", "", hint, command=shown)
+        if found.undecidable and self.undecidable == "deny":
+            hint = "Write the program's name out, or put the commands into a script file, read it, and run that."
+            yield _refusal("undecidable", "The command was not run", found.undecidable, hint, reason=found.undecidable)
 
 
-def _values(call: ToolCall, tool: Tool, *, plain: bool) -> Iterator[Any]:
+def _broken(rules: tuple[str, ...], found: "Found") -> tuple[tuple[str, ...], str] | None:
+    from guardrails.core import commands
+
+    broken = commands.broken(rules, found.commands) if rules else None
+    return None if broken is None else (broken[0].words, broken[1].text)
+
+
+def _read(call: ToolCall, tool: Tool) -> "Iterator[Found]":
     """
-    Returns the commands among the arguments; `command+args` are the words of one, from several arguments. If it is
-    *plain*, each is read in one way: words that an allow list knows are none in the other.
+    Returns what the commands among the arguments would run; `command+args` are the words of one, from several arguments.
     """
+    from guardrails.core.commands import Fault, Found, read
+
+    try:
+        for value in _values(call, tool):
+            if isinstance(value, str):
+                yield read(value)
+            elif isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+                yield read(tuple(value)) if value else Found()
+            else:
+                yield Found(unreadable=Fault("it is neither text nor a list of texts", 'Write a number as `"5"`.'))
+    except TooManyError as error:
+        yield Found(unreadable=Fault(str(error)))
+
+
+def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
     yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
     given = call.arguments
-    for name in tool.commands:
-        if "+" in name and isinstance(given, Mapping):
-            parts = [given[part] for part in name.split("+") if given.get(part) is not None]
-            words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
-            split = any(isinstance(part, str) for part in parts[1:])
-            whole = parts[:1] if parts and isinstance(parts[0], str) else []
-            # The first may be a whole command by itself; with what follows it is a program.
-            if not plain or parts == whole or (whole and not _NAME.fullmatch(parts[0])):
-                yield from whole
-            if not plain or not (split or parts == whole):
-                yield words
-            if split:
-                # Text behind a program is for a shell to split.
-                yield " ".join(str(word) for word in words)
+    for name in (name for name in tool.commands if "+" in name and isinstance(given, Mapping)):
+        parts = [given[part] for part in name.split("+") if given.get(part) is not None]
+        words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
+        if all(isinstance(part, str) for part in parts):
+            # Text behind a program is for a shell to split.
+            yield " ".join(parts)
+        elif isinstance(parts[0], str) and len(words) == 1:
+            yield parts[0]
+        else:
+            # The first may be a whole command by itself.
+            yield from [parts[0]] if isinstance(parts[0], str) and " " in parts[0] else []
+            yield words
 
 
-def _command(value: Any) -> str | list[str]:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
-        return list(value)
-    from guardrails.core.commands import UnreadableError
-
-    raise UnreadableError(
-        "it is neither text nor a list of words", 'write it as one text, or as a list of texts: a number as `"5"`'
-    )
-
-
-def _denied(command: "Command", said: str) -> Denial:
-    shown = _shown(" ".join(command.words))
-    return _refusal(
-        "shell.deny",
-        f"`{shown}` is not to be run here (rule `{said}`).",
-        "Reach the goal in another way: name the exact files inside the workspace, or ask the user to run it.",
-        command=shown,
-        rule=said,
-    )
-
-
-def _not_allowed(command: str, hint: str) -> Denial:
-    shown = _shown(command)
-    said = f"`{shown}` is not allowed here: it is not among the allowed commands."
-    return _refusal("shell.allow", said, hint, command=shown)
-
-
-def _not_plain(error: "UnreadableError", command: str | list[str]) -> Denial:
-    shown = _shown(command if isinstance(command, str) else " ".join(command))
-    said = f"`{shown}` is no plain command, and only plain ones are allowed here: {error}."
-    return _refusal("shell.allow", said, _advice(error), command=shown)
-
-
-def _advice(error: "UnreadableError | TooManyError") -> str:
-    from guardrails.core.commands import UnreadableError
-
-    said = error.advice if isinstance(error, UnreadableError) else None
-    return f"{said[0].upper()}{said[1:]}." if said else ""
-
-
-def _shown(text: str) -> str:
-    text = text.replace("\x00", "…")
+def _shown(words: Sequence[str]) -> str:
+    text = " ".join(words).replace("\0", "…")
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
-    return Denial(code=code, message=message, hint=hint, details={"error_type": "permission"}, values=values)
+def _refusal(code: str, what: str, why: str = "", hint: str = "", **values: object) -> Denial:
+    hint = f"{hint[:1].upper()}{hint[1:]}{'' if hint.endswith('.') or not hint else '.'}"
+    return Denial(
+        code=f"shell.{code}",
+        message=f"{what}: {why}." if why else f"{what}.",
+        hint=hint,
+        details={"error_type": "permission"},
+        values=values,
+    )

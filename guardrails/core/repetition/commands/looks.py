@@ -124,14 +124,14 @@ def _within(name: str, words: Words, depth: int) -> list[Kind | None] | None:
     Returns the kind of the commands that another runs: `sudo`, `timeout`, `bash -c`, `xargs`, `ssh`. Returns None if it
     runs none.
     """
-    from guardrails.core.commands.wrappers import SHELLS, Inner, inner
+    from guardrails.core.commands.wrappers import SHELLS, Inner, started
 
     rest = words[1:]
     if name in ("powershell", "pwsh", "cmd"):
         place = next((at for at, word in enumerate(rest) if word.lower() in ("-c", "-command", "/c")), len(rest))
         runs = [Inner(script=" ".join(rest[place + 1 :]))]
     else:
-        runs = list(islice(inner(name, words, None), MAX_RUNS))
+        runs = [run for run in islice(started(name, list(rest), None), MAX_RUNS) if run.words or run.script]
     if not runs and name in SHELLS:
         place = next((at for _, _, at in _bare(rest)), len(rest))
         # Without a script a shell runs what is piped in.

@@ -90,7 +90,7 @@ def test_a_guard_that_fails_and_lets_pass_opens_no_shell(tmp_path: Path) -> None
     with policy.session("s") as session:
         said = session.call("exec_shell", {"command": "echo $HOME"}, tools.execute)
         assert said.error_type == "validation"
-        assert said.next_action_hint == "Write the value itself; text that holds `$` goes between single quotes."
+        assert str(said.next_action_hint).startswith("Write the value itself")
 
 
 def test_d12_its_time_limit_ends_all_of_it(tmp_path: Path) -> None:

@@ -1,3 +1,0 @@
-"""
-The reading of a shell command: its words, quotes, here-documents and paths.
-"""

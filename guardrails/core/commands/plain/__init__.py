@@ -1,3 +1,0 @@
-"""
-Commands plain enough that a list of allowed ones can be trusted.
-"""

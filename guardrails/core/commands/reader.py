@@ -1,0 +1,305 @@
+"""
+Every command that a script may run, found by walking through it as a shell would, without running anything.
+
+Branches are all taken, one after the other, and what the script itself assigned to a variable last is known. Text that a
+word has only at run time is `UNKNOWN`: the output of a program is never worked out.
+"""
+
+import re
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from .found import UNKNOWN, Command, Fault, Found, UnreadableError, under
+from .rules import braces
+from .syntax import HIDDEN, leaves, parse, plain_steps
+from .wrappers import started
+
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_DEPTH: Final = 100
+"""Levels of the tree, commands in commands and scripts in scripts; far below what Python's stack takes."""
+MAX_WORK: Final = 1 << 20
+"""Characters of scripts and words, and 100 for each command."""
+_LONGEST: Final = 4_096
+_SPLIT: Final = "\x01"
+"""Where an expansion that nothing quotes parts into words."""
+_APART: Final = frozenset({"subshell", "command_substitution", "process_substitution"})
+_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
+_PRINTS: Final = re.compile(r"[$`]\(?\s*(?:(pwd)|which\s+([\w.-]{1,80}))\s*[)`]")
+"""Substitutions that are as good as a word: `$(pwd)`, `$(which python3)`."""
+_VARIABLE: Final = re.compile(r"\$\{?(\w+)(?:\[[@*]\])?(?:(:?[-=?])(.*?))?\}?", re.DOTALL)
+
+
+@lru_cache(maxsize=8)
+def read(command: str | tuple[str, ...]) -> Found:
+    """
+    Returns all that *command* may run: the text of a script, or the words of one command that no shell splits again.
+    Raises MissingExtra without the parser.
+    """
+    reader = _Reader()
+    try:
+        if _NO_TEXT.search("".join(command)):
+            raise UnreadableError("it holds a NUL, or is not valid Unicode")
+        if isinstance(command, str):
+            reader.script(command, None, None)
+        else:
+            reader.run(command, None, None)
+    except UnreadableError as error:
+        reader.found.unreadable = Fault(*error.args)
+    return reader.found
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = Found()
+        self._variables = {"HOME": "~", "PWD": "."}
+        self._functions: set[str] = set()
+        self._folder = "."
+        self._source = b""
+        self._depth = self._work = 0
+
+    def script(self, text: str, stdin: str | None, before: Command | None) -> None:
+        """
+        Follow the script *text*.
+        """
+        if text.strip() == UNKNOWN:
+            self.found.undecidable = self.found.undecidable or "what it runs is known only when it runs"
+            return
+        self._spend(len(text))
+        root, source = parse(text.replace(UNKNOWN, HIDDEN))
+        steps = plain_steps(root, source)
+        if isinstance(steps, Fault):
+            self.found.not_plain = self.found.not_plain or steps
+        elif not self._depth:
+            self.found.steps = steps
+        outer, self._source = self._source, source
+        self.visit(root, stdin, before)
+        self._source = outer
+
+    def run(self, words: Sequence[str], stdin: str | None, before: Command | None) -> None:
+        """
+        Note a command and follow what it runs. Its input is *stdin*: text, `UNKNOWN`, or None if nothing is piped in.
+        """
+        command = self._note(tuple(words), before)
+        name, rest = command.name, list(words[1:])
+        if UNKNOWN in words[0].rpartition("/")[2] or not {*"*?"}.isdisjoint(words[0]):
+            self.found.undecidable = self.found.undecidable or "which program it runs is known only when it runs"
+        if name in ("cd", "pushd"):
+            target = next((word for word in rest if not word.startswith("-")), "~")
+            self._folder = UNKNOWN if UNKNOWN in target or "-" in rest else under(self._folder, target)
+        self._deeper()
+        if rest and (words[0] == UNKNOWN or (words[0] in self._functions and UNKNOWN not in rest[0])):
+            # `$SUDO make`: where it is empty, the next word is the program. A function may run what it is given.
+            self.run(rest, stdin, before)
+        for each in started(name, rest, stdin):
+            if each.unclear and self.found.not_plain is None:
+                shown = each.unclear[:40].replace(UNKNOWN, "…")
+                said = f"what `{name}` starts is not clear behind its word `{shown}`"
+                self.found.not_plain = Fault(said, f"leave that word of `{name}` out")
+            if each.words:
+                self.run(each.words, stdin, before)
+            elif each.script is not None:
+                # A script that is read from there leaves nothing to its commands.
+                self.script(each.script, None if each.script is stdin else stdin, before)
+        self._depth -= 1
+
+    def visit(self, node: "Node", stdin: str | None = None, before: Command | None = None) -> None:
+        """
+        Follow *node*, into which *before* is piped.
+        """
+        self._deeper()
+        kind = node.type
+        if kind == "command":
+            self._command(node, stdin, before)
+        elif kind == "redirected_statement":
+            self._redirected(node, stdin, before)
+        elif kind == "pipeline":
+            self._pipeline(node.named_children, stdin, before)
+        elif kind in _APART:
+            written = kind == "process_substitution" and node.children[0].type == ">("
+            with self._apart():
+                self._all(node.named_children, UNKNOWN if written else stdin, before)
+        elif kind == "function_definition":
+            undecidable = self.found.undecidable
+            self.found.fork_bomb = self.found.fork_bomb or self._is_bomb(node)
+            self._functions.add(self._text(node.named_children[0]))
+            with self._apart():
+                self._all(node.named_children, stdin, before)
+            # What it is given is seen where it is called.
+            self.found.undecidable = undecidable
+        elif kind == "for_statement":
+            name, values = node.named_children[0], self._words(node.children_by_field_name("value"))
+            for value in values[:8] or [UNKNOWN]:
+                self._variables[self._text(name)] = value
+                self._all(node.named_children, stdin, before)
+        elif kind == "variable_assignment":
+            self._assign(node)
+        else:
+            self._all(node.named_children, stdin, before)
+        self._depth -= 1
+
+    def _all(self, nodes: "Iterable[Node]", stdin: str | None = None, before: Command | None = None) -> None:
+        for node in nodes:
+            self.visit(node, stdin, before)
+
+    def _is_bomb(self, node: "Node") -> bool:
+        """
+        Returns whether the function *node* starts itself twice, in a pipe or in the background.
+        """
+        parts = [(self._text(leaf), leaf.parent) for leaf in leaves(node)]
+        calls = [text for text, parent in parts if parent is not None and parent.type == "command_name"]
+        twice = calls.count(self._text(node.named_children[0])) > 1
+        return twice and any(text in ("|", "&") for text, _ in parts)
+
+    def _pipeline(self, stages: "Iterable[Node]", stdin: str | None, before: Command | None) -> None:
+        for stage in stages:
+            at = len(self.found.commands)
+            with self._apart():
+                self.visit(stage, stdin, before)
+            before, stdin = next(iter(self.found.commands[at : at + 1]), before), UNKNOWN
+
+    def _redirected(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        body = node.child_by_field_name("body")
+        redirects = [child for child in node.named_children if child.type.endswith("_redirect")]
+        stdin = self._input(redirects, stdin)
+        at = len(self.found.commands)
+        if body is not None:
+            self.visit(body, stdin, before)
+        before = next(iter(self.found.commands[at : at + 1]), before)
+        for child in (child for each in redirects for child in each.named_children):
+            # After the word that begins a here-document the rest of its line may follow: `cat <<EOF | sh`.
+            if child.type in ("pipeline", "command", "list", "redirected_statement"):
+                self.visit(child, UNKNOWN, before)
+
+    def _input(self, redirects: "Iterable[Node]", stdin: str | None) -> str | None:
+        """
+        Returns the text that is read of *redirects*; files that they write are noted as commands.
+        """
+        for node in redirects:
+            if node.type == "file_redirect":
+                stdin = self._file(node, stdin)
+                continue
+            stdin = ""
+            for child in node.named_children:
+                if child.type == "file_redirect":
+                    self._file(child, stdin)
+                elif child.type == "heredoc_body":
+                    stdin = UNKNOWN if HIDDEN in self._text(child) else self._text(child)
+                    self._all(child.named_children)
+                elif node.type == "herestring_redirect":
+                    self.visit(child)
+                    stdin = " ".join(self._words([child]))
+        return stdin
+
+    def _file(self, node: "Node", stdin: str | None) -> str | None:
+        target = node.child_by_field_name("destination")
+        signs = [child.type for child in node.children]
+        if target is None or (target.type == "number" and any("&" in sign for sign in signs)):
+            return stdin
+        self.visit(target)
+        if any(sign.startswith("<") for sign in signs):
+            # A file is like a script that is named; what a process prints is not.
+            return UNKNOWN if target.type == "process_substitution" else None
+        self._note((">", " ".join(self._words([target]))), None)
+        return stdin
+
+    def _assign(self, node: "Node") -> None:
+        name, *values = node.named_children
+        self._all(values)
+        own, value = self._text(name).partition("[")[0], _SPLIT.join(self._words(values))
+        self._note((f"{own}={value.replace(_SPLIT, ' ')}",), None)
+        is_known = len(value) <= _LONGEST and all(child.type != "+=" for child in node.children)
+        self._variables[own] = value if is_known else UNKNOWN
+
+    def _command(self, node: "Node", stdin: str | None, before: Command | None) -> None:
+        parts: list[Node] = []
+        for child in node.named_children:
+            if child.type.endswith("_redirect"):
+                stdin = self._input([child], stdin)
+                continue
+            self.visit(child)
+            parts += [child] if child.type != "variable_assignment" else []
+        words = self._words(parts)
+        if words:
+            self.run(words, stdin, before)
+
+    def _words(self, nodes: "Iterable[Node]") -> list[str]:
+        found: list[str] = []
+        for node in nodes:
+            raw, form = self._text(node), self._form(node)
+            if "{" in raw and {*"'\"$\\"}.isdisjoint(raw):
+                found += braces(form)
+            else:
+                found += [word for word in form.split(_SPLIT) if word or raw[:1] in ("'", '"')]
+        return found
+
+    def _form(self, node: "Node", *, quoted: bool = False) -> str:
+        """
+        Returns the text that *node* becomes, with marks where it parts into words.
+        """
+        text, kind = self._text(node), node.type
+        if kind == "raw_string":
+            return text[1:-1]
+        if kind == "ansi_c_string":
+            return UNKNOWN if "\\" in text else text[2:-1]
+        if kind in ("simple_expansion", "expansion"):
+            return self._expanded(text, quoted=quoted)
+        if kind in ("command_substitution", "process_substitution", "arithmetic_expansion"):
+            said = _PRINTS.fullmatch(text)
+            return UNKNOWN if said is None else "." if said[1] else said[2]
+        if kind == "array":
+            return _SPLIT.join(self._words(node.named_children))
+        if not node.child_count:
+            return re.sub(r"\\([$`\"\\])" if quoted else r"\\(.)", r"\1", text.replace("\\\n", ""))
+        made, end = "", node.start_byte
+        for child in node.children:
+            # Some blanks between quotes belong to no child.
+            made += self._source[end : child.start_byte].decode(errors="replace") if kind == "string" else ""
+            made += "" if child.type in ('"', "$") else self._form(child, quoted=quoted or kind == "string")
+            end = child.end_byte
+        return made
+
+    def _expanded(self, text: str, *, quoted: bool) -> str:
+        said = _VARIABLE.fullmatch(text)
+        if said is None:
+            return UNKNOWN
+        name, sign, other = said.groups()
+        value = self._variables.get(name, UNKNOWN)
+        if value == UNKNOWN and sign and sign[-1] in "-=" and re.fullmatch(r"[\w./~-]*", other):
+            value = other
+        self._spend(len(value))
+        if quoted:
+            return value if "[@" in text else value.replace(_SPLIT, " ")
+        return re.sub(r"\s+", _SPLIT, value)
+
+    def _note(self, words: tuple[str, ...], before: Command | None) -> Command:
+        self._spend(100 + sum(map(len, words)))
+        command = Command(words, self._folder, before)
+        self.found.commands.append(command)
+        return command
+
+    def _spend(self, work: int) -> None:
+        self._work += work
+        if self._work > MAX_WORK:
+            raise UnreadableError(
+                "it is too long, or may run far more than is written", "write a script file and run that"
+            )
+
+    def _text(self, node: "Node") -> str:
+        return self._source[node.start_byte : node.end_byte].decode(errors="replace")
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        variables, folder = dict(self._variables), self._folder
+        yield
+        self._variables, self._folder = variables, folder
