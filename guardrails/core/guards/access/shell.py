@@ -98,18 +98,14 @@ class Shell(Guard):
         from guardrails.core import commands
 
         if found.unreadable is not None:
-            yield _refusal(
-                "unreadable", "The command cannot be read", *found.unreadable, reason=found.unreadable.reason
-            )
+            reason, advice = found.unreadable
+            hint = advice or "Write it plainer: one valid bash command, or several calls."
+            yield _refusal("unreadable", "The command cannot be read", reason, hint, reason=reason)
         broken = _broken(self.deny, found)
         if broken is not None:
             shown, said = _shown(broken[0]), broken[1]
             yield _refusal(
                 "deny", f"`{shown}` is not to be run here (rule `{said}`)", "", _INSTEAD, command=shown, rule=said
-            )
-        if found.fork_bomb:
-            yield _refusal(
-                "fork_bomb", "The command starts processes without end", "", "Start a fixed number of processes."
             )
         for command in found.commands if self.allow else ():
             shown, program = _shown(command.words), command.words[0]
@@ -119,6 +115,10 @@ class Shell(Guard):
                 own = [said for said in self.allow if said.split(" ")[0] == program] or self.allow
                 hint = f"These are allowed: {', '.join(map('`{}`'.format, own[:20]))}."
                 yield _refusal("allow", f"`{shown}` is not among the allowed commands", "", hint, command=shown)
+        if found.fork_bomb:
+            yield _refusal(
+                "fork_bomb", "The command starts processes without end", "", "Start a fixed number of processes."
+            )
         if found.undecidable and self.undecidable == "deny":
             hint = "Write the program's name out, or put the commands into a script file, read it, and run that."
             yield _refusal("undecidable", "The command was not run", found.undecidable, hint, reason=found.undecidable)
