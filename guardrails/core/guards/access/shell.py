@@ -107,10 +107,11 @@ class Shell(Guard):
             yield _refusal(
                 "deny", f"`{shown}` is not to be run here (rule `{said}`)", "", _INSTEAD, command=shown, rule=said
             )
+        if self.allow and found.not_plain is not None:
+            shown = _shown([word for each in found.commands[:1] for word in each.words])
+            yield _refusal("allow", "Only plain commands are allowed here", *found.not_plain, command=shown)
         for command in found.commands if self.allow else ():
             shown, program = _shown(command.words), command.words[0]
-            if found.not_plain is not None:
-                yield _refusal("allow", f"`{shown}` is not allowed here", *found.not_plain, command=shown)
             if not any(commands.allows(commands.rule(said), command) for said in self.allow):
                 own = [said for said in self.allow if said.split(" ")[0] == program] or self.allow
                 hint = f"These are allowed: {', '.join(map('`{}`'.format, own[:20]))}."
