@@ -3,7 +3,6 @@ The command `policy test`.
 """
 
 import json
-import sys
 
 from pathlib import Path
 from typing import Any

@@ -2,6 +2,11 @@
 The guard of shell commands: what it denies, what it asks about, what it lets pass, and why.
 """
 
+import gzip
+import json
+
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +80,26 @@ def test_d7_most_of_the_list_of_attacks_is_denied() -> None:
 )
 def test_an_honest_command_passes(command: str | list[str]) -> None:
     assert judged(SHIPPED, command) is None
+
+
+def recorded() -> Iterator[str | list[str]]:
+    for path in sorted((ROOT.parent / "shared" / "data").glob("*.jsonl.gz")):
+        with gzip.open(path, "rt") as lines:
+            for line in lines:
+                given = json.loads(line).get("arguments")
+                command = (given.get("command") or given.get("cmd")) if isinstance(given, dict) else None
+                if isinstance(command, (str, list)) and command:
+                    yield command
+
+
+def test_of_recorded_commands_only_what_cannot_be_read_is_refused_and_few_are_asked_about() -> None:
+    commands = {json.dumps(command): command for command in recorded()}
+    if not commands:
+        pytest.skip("there are no recorded calls beside this repository")
+    said = Counter(code(SHIPPED, command) or code(AGENT, command) for command in commands.values())
+    assert said.keys() <= {None, "shell.unreadable", "approve.pending"}
+    assert said["shell.unreadable"] <= 19
+    assert said["approve.pending"] <= 11
 
 
 @table("command", HONEST["plain"])
