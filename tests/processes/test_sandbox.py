@@ -99,7 +99,7 @@ def test_a_command_works_in_the_workspace(place: Place) -> None:
     assert place.start(["sh", "-c", "ls $HOME $TMPDIR"]).output.count("own") == 0
 
 
-@table("is_shown", [False, True])
+@pytest.mark.parametrize("is_shown", [False, True], ids=["hidden", "shown"])
 def test_d6_nothing_outside_is_written(place: Place, is_shown: bool) -> None:
     (place.workspace / "link").symlink_to(place.outside)
     said = place.said(

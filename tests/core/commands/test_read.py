@@ -179,8 +179,8 @@ def test_a_hostile_text_is_read_in_bounded_time(make: Callable[[int], str]) -> N
         read(make(SIZE))
         return time.process_time() - start
 
-    # Half a second is what the slowest takes here; others use the machine too.
-    assert min(cost() for _ in range(3)) < 3
+    # Half a second is what the slowest takes on a quiet machine; what grows with the square takes minutes.
+    assert min(cost() for _ in range(3)) < 10
 
 
 def test_a_text_is_read_once_for_the_same_call() -> None:
