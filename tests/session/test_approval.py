@@ -4,8 +4,6 @@ Calls that wait for a person: asked once, run once, given back after a no.
 
 import asyncio
 import json
-import subprocess
-import sys
 import threading
 
 from collections.abc import Callable
@@ -25,7 +23,6 @@ from guardrails import (
     MemoryStore,
     ParkedCall,
     Policy,
-    Rule,
     SessionError,
     SqliteStore,
     Tool,
@@ -125,13 +122,6 @@ def test_a_question_that_nobody_answers_in_time_is_over_and_may_be_asked_again(c
     assert session.call("pay_rent", {}, bank, id="call_1").ok
 
 
-def test_a_tool_whose_rule_asks_is_asked_for(clock: Clock, bank: Bank) -> None:
-    rules = [Rule(match="delete_*", guards={"approve": {"reason": "it is gone then"}})]
-    session = Policy(rules=rules).session("s", clock=clock)
-    assert session.call("look", {}, bank).ok
-    assert "it is gone then" in (session.call("delete_all", {}, bank).message or "")
-
-
 def test_what_is_refused_anyway_bothers_nobody(clock: Clock, bank: Bank) -> None:
     session = asking(Budget(max_calls=0)).session("s", clock=clock)
     assert session.call("pay_rent", {}, bank).code == "budget.max_calls"
@@ -150,17 +140,6 @@ def test_what_waits_holds_its_share_of_a_limit_and_ends_no_session(clock: Clock,
     assert not session.exhausted
     session.refuse("call_1")
     assert session.call("look", {}, bank).ok
-    assert session.exhausted
-
-
-def test_an_approved_call_uses_up_the_limit_once_it_runs(clock: Clock, bank: Bank) -> None:
-    session = asking(Budget(max_calls=1)).session("s", clock=clock)
-    session.call("pay_rent", {}, bank, id="call_1")
-    session.approve("call_1")
-    assert not session.exhausted
-    paid = session.call("pay_rent", {}, bank, id="call_1")
-    assert paid.ok
-    assert paid.limit_message is not None
     assert session.exhausted
 
 
@@ -191,20 +170,6 @@ def test_what_waits_is_no_strike_and_what_a_person_refused_is(clock: Clock, bank
         session.call("pay_rent", {}, bank)
     session.begin_turn()
     assert session.exhausted_by == "denials.max_turns_in_a_row"
-
-
-def test_what_waits_is_no_work_that_frees_a_repeat(clock: Clock, bank: Bank) -> None:
-    policy = asking(
-        Duplicates(rule="evidence", window=20), tools=[Tool(name="look", read_only=True), Tool(name="pay_rent")]
-    )
-    session = policy.session("s", clock=clock)
-    session.call("look", {}, bank)
-    session.call("look", {}, bank)
-    session.call("pay_rent", {}, bank, id="call_1")
-    assert session.call("look", {}, bank).code == "duplicates.evidence"
-    session.approve("call_1")
-    session.call("pay_rent", {}, bank, id="call_1")
-    assert session.call("look", {}, bank).ok
 
 
 # One question, one execution
@@ -282,29 +247,6 @@ def test_a_synchronous_approver_does_not_block_the_loop(bank: Bank) -> None:
 
 
 # Elsewhere, and later
-
-
-@pytest.mark.system
-def test_another_process_answers_and_the_call_then_runs_once(tmp_path: Path, clock: Clock, bank: Bank) -> None:
-    program = f"""
-import os, sys
-from guardrails import Approve, Policy, SqliteStore
-session = Policy([Approve(tools=("pay_*",), reason="money")]).session("s", store=SqliteStore({str(tmp_path / "state.db")!r}))
-session.call("pay_rent", {{"usd": 900}}, lambda tool, arguments: os._exit(3), id="call_1")
-os.kill(os.getpid(), 9)
-"""
-    made = subprocess.run([sys.executable, "-c", program], check=False, cwd=Path(__file__).parents[2])
-    assert made.returncode == -9
-
-    def session() -> Any:
-        return asking().session("s", store=SqliteStore(tmp_path / "state.db"))
-
-    (waiting,) = session().pending()
-    assert (waiting.tool, waiting.arguments) == ("pay_rent", {"usd": 900})
-    session().approve(waiting, by="ann")
-    assert session().call("pay_rent", {"usd": 900}, bank, id="call_1").ok
-    assert session().call("pay_rent", {"usd": 900}, bank, id="call_1").code == "approve.pending"
-    assert len(bank.paid) == 1
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

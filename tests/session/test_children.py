@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, SessionError, SessionState, Success
-from guardrails.core.engine.sharing import Release
 from guardrails.core.records.replay import replay
 from tests.tables import table
 
@@ -137,18 +136,6 @@ def test_a_child_and_its_parent_replay_from_their_records(part: Any, clock: Any)
         assert again == store.update([session.id], lambda states: states[0])
 
 
-def test_what_is_refused_leaves_no_trace_in_the_state(clock: Any) -> None:
-    """
-    It is no event, so a replay would miss it.
-    """
-    parent = make(clock, Budget(max_calls=3, max_elapsed=60))
-    with pytest.raises(SessionError):
-        parent.child("c", max_calls=4)
-    with pytest.raises(SessionError):
-        parent.extend(max_turns=1)
-    assert parent._read(lambda state, _: state) == SessionState()
-
-
 USED = {"max_calls": 3, "max_turns": 2, "max_cost": 300_000, "max_tokens": 70}
 
 
@@ -183,16 +170,6 @@ def test_what_closed_children_used_is_charged_to_their_parent_for_each_limit(clo
         "cost_left_usd": 1.1,
         "tokens_left": 790,
     }
-
-
-def test_a_child_that_is_over_twice_is_charged_once(clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=20, max_tokens=1_000))
-    child = parent.child("c")
-    spend(child)
-    child.close()
-    before = parent._read(used)
-    parent._event("release", Release(parent._time(), child.id, USED))
-    assert parent._read(used) == before
 
 
 @table("used", [0, 1])

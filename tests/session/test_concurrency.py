@@ -6,12 +6,11 @@ import asyncio
 import threading
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Envelope, Policy, Rate, Success
+from guardrails import Budget, Duplicates, Envelope, Policy, Success
 from guardrails.core.records.replay import replay
 from guardrails.sinks import MemorySink
 
@@ -64,17 +63,6 @@ def test_16_threads_of_300_calls_against_a_cap_of_1000_admit_exactly_1000(clock:
     assert session.exhausted_by == "budget.max_calls"
 
 
-@pytest.mark.usefixtures("quick_switches")
-def test_a4_50_threads_at_50_cents_spend_a_dollar_and_no_more(clock: Any) -> None:
-    from guardrails import Tool
-
-    session = Policy([Budget(max_cost_usd=1.0)], tools=[Tool(name="t", cost_usd=0.5)]).session("s", clock=clock)
-    counter = Counter()
-    in_threads(50, lambda index: session.call("t", {"n": index}, counter))
-    assert counter.ran == 2
-    assert session.cost_usd == 1.0
-
-
 def test_50_tasks_admit_exactly_the_cap(clock: Any) -> None:
     session = Policy([Budget(max_calls=10)]).session("s", clock=clock)
     ran = 0
@@ -92,28 +80,6 @@ def test_50_tasks_admit_exactly_the_cap(clock: Any) -> None:
     assert ran == 10
     assert [e.status for e in envelopes].count("limit_reached") == 40
     assert sum(e.limit_message is not None for e in envelopes if e.ok) == 1
-
-
-def test_pool_threads_and_executors_are_guarded_without_any_context(clock: Any) -> None:
-    session = Policy([Budget(max_calls=3)]).session("s", clock=clock)
-    ran: list[int] = []
-    guarded = session.wrap(_recorder(ran))
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(guarded, range(20)))
-
-    async def main() -> None:
-        await asyncio.gather(*(asyncio.to_thread(guarded, n) for n in range(20, 30)))
-
-    asyncio.run(main())
-    assert len(ran) == 3
-
-
-def _recorder(ran: list[int]) -> Callable[[int], str]:
-    def search(n: int) -> str:
-        ran.append(n)
-        return "ok"
-
-    return search
 
 
 @pytest.mark.usefixtures("quick_switches")
@@ -137,57 +103,6 @@ def test_two_concurrent_calls_of_one_id_execute_once(clock: Any) -> None:
         in_threads(2, work)
         assert counter.ran == 1
         assert codes == ["duplicates.in_flight"]
-
-
-def test_an_identical_call_that_is_running_is_denied_at_once_and_its_result_comes_with_the_first(clock: Any) -> None:
-    session = Policy([Duplicates()]).session("s", clock=clock)
-
-    async def main() -> list[Envelope]:
-        started, go_on = asyncio.Event(), asyncio.Event()
-
-        async def slow(tool: str, arguments: Any) -> str:
-            started.set()
-            await go_on.wait()
-            return "the result"
-
-        first = asyncio.create_task(session.acall("read", {"path": "a"}, slow))
-        await started.wait()
-        second = await session.acall("read", {"path": "a"}, slow)
-        go_on.set()
-        return [await first, second]
-
-    first, second = asyncio.run(main())
-    assert first.value == "the result"
-    assert second.code == "duplicates.in_flight"
-
-
-@pytest.mark.usefixtures("quick_switches")
-def test_a_rate_is_exact_under_threads(clock: Any) -> None:
-    session = Policy([Rate(max_calls_per_second=7)]).session("s", clock=clock)
-    counter = Counter()
-    in_threads(12, lambda index: [session.call("t", {"i": index, "n": n}, counter) for n in range(5)])
-    assert counter.ran == 7
-
-
-@pytest.mark.usefixtures("quick_switches")
-def test_children_in_threads_never_use_more_than_their_parent_has(clock: Any) -> None:
-    from guardrails import SessionError
-
-    parent = Policy([Budget(max_calls=20)]).session("p", clock=clock)
-    counter, refused = Counter(), []
-
-    def work(index: int) -> None:
-        try:
-            with parent.child(f"c{index}", max_calls=3) as child:
-                for n in range(5):
-                    child.call("t", {"n": n}, counter)
-        except SessionError as error:
-            refused.append(error)
-        parent.call("t", {"own": index}, counter)
-
-    in_threads(12, work)
-    assert counter.ran <= 20
-    assert parent.progress["calls_used"] == counter.ran
 
 
 @pytest.mark.usefixtures("quick_switches")

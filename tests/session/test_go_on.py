@@ -100,15 +100,6 @@ def test_each_message_opens_as_many_turns_as_the_policy_says(clock: Any) -> None
     assert state == session._read(lambda live, _: live)
 
 
-def test_a_policy_file_says_what_a_message_opens(tmp_path: Any, clock: Any) -> None:
-    file = tmp_path / "policy.yaml"
-    file.write_text("version: 1\nbudget: {max_calls: 1, go_on: {max_calls: 2}}\n")
-    session = Policy.load(file).session("s", clock=clock)
-    assert turns(session, 3) == 1
-    assert session.go_on()
-    assert turns(session, 9) == 2
-
-
 @table("limit", ["max_cost_usd", "max_tokens", "max_elapsed"])
 def test_a_message_opens_no_money_tokens_or_time(limit: str) -> None:
     with pytest.raises(Exception, match=limit):

@@ -5,12 +5,11 @@ Stores that may wait, and the event loop that does not.
 import asyncio
 import random
 import sqlite3
-import threading
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -19,17 +18,14 @@ from guardrails import (
     Duplicates,
     Envelope,
     MemorySink,
-    MemoryStore,
     Policy,
     Session,
-    SessionState,
     SqliteStore,
     Tool,
 )
 from guardrails.core.records.replay import replay
 
 
-T = TypeVar("T")
 TICKS = 300
 """Turns of the event loop in which anything that does not wait is over."""
 
@@ -73,45 +69,6 @@ def test_the_loop_goes_on_while_another_process_holds_the_file_of_a_call(path: P
 
     assert asyncio.run(main()).value == "ok"
     assert session.progress["calls_used"] == 2
-
-
-def test_whatever_else_a_host_asks_of_a_session_is_asked_off_the_loop(path: Path) -> None:
-    session = Policy().session("s", store=SqliteStore(path, timeout=60))
-
-    async def main() -> None:
-        with another_process(path):
-            charge = asyncio.create_task(
-                session.off_loop(session.charge, model="m", usage={"input_tokens": 5, "output_tokens": 1})
-            )
-            turn = asyncio.create_task(session.off_loop(session.begin_turn, 2))
-            await tick()
-            assert not charge.done()
-            assert not turn.done()
-        await asyncio.gather(charge, turn)
-        assert await session.off_loop(lambda: session.exhausted) is False
-
-    asyncio.run(main())
-
-
-class Threads(MemoryStore):
-    """
-    A store that notes the threads in which it is asked, and waits if it is told to.
-    """
-
-    def __init__(self, *, blocks: bool) -> None:
-        self.blocks = blocks
-        self.names: list[str] = []
-        self.waits = threading.Event()
-        self.waits.set()
-        self.waiting = threading.Event()
-        super().__init__()
-
-    def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
-        self.names.append(threading.current_thread().name)
-        if not self.waits.is_set():
-            self.waiting.set()
-            self.waits.wait(60)
-        return super().update(keys, step)
 
 
 def held(session: Session) -> int:
@@ -159,30 +116,6 @@ def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, befo
     assert (held(session), session.progress["calls_used"]) == ((0, 0) if before is None else (1, 1))
     assert session.decide("t", {}, id="c1", claim=True).allowed
     assert session.progress["calls_used"] == 1
-
-
-def test_a_call_that_is_cancelled_while_it_is_settled_is_settled() -> None:
-    sink, store = MemorySink(), Threads(blocks=True)
-    session = Policy().session("s", store=store, records=sink)
-
-    async def made(tool: str, arguments: Any) -> str:
-        store.waits = threading.Event()
-        return "made"
-
-    async def main() -> None:
-        call = asyncio.create_task(session.acall("t", {}, made))
-        assert await asyncio.to_thread(store.waiting.wait, 60)
-        call.cancel()
-        await tick()
-        assert not call.done()
-        store.waits.set()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    asyncio.run(main())
-    session.close()
-    assert held(session) == 0
-    assert [line["status"] for line in sink.records if line["event"] == "settle"] == ["ok"]
 
 
 @pytest.mark.parametrize("seed", range(4))

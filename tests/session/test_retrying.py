@@ -3,14 +3,10 @@ Retries that the library makes itself.
 """
 
 import asyncio
-import signal
-import subprocess
-import sys
 import threading
 
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,14 +22,11 @@ from guardrails import (
     Rate,
     Retryable,
     SessionState,
-    SqliteStore,
     Streak,
     Tool,
 )
 from guardrails.core.engine.events.retries import JITTER
 from guardrails.core.records.replay import replay
-from guardrails.offline.judge.exact import replayed
-from guardrails.offline.readers.inputs import inputs
 from guardrails.sinks import MemorySink
 
 
@@ -93,11 +86,6 @@ def test_a_failure_that_passes_is_made_again_and_the_model_reads_one_envelope(cl
     assert (envelope.ok, envelope.value, envelope.attempts, tool.calls) == (True, "there", 3, 3)
     assert envelope.to_dict()["attempts"] == 3
     assert kept(session).calls == 3
-
-
-def test_what_works_at_once_says_nothing_of_attempts(clock: Any, make: Any) -> None:
-    envelope = make(opened(clock), "look", {}, Flaky(0))
-    assert (envelope.attempts, "attempts" in envelope.to_dict()) == (1, False)
 
 
 def test_it_is_off_unless_said(clock: Any, make: Any) -> None:
@@ -216,18 +204,6 @@ def test_every_attempt_is_recorded_and_the_records_replay_to_the_same_state(cloc
     assert state == kept(session)
 
 
-def test_a_wrapped_function_gets_its_value_or_the_last_error(clock: Any) -> None:
-    session, flaky = opened(clock), Flaky(2)
-
-    def look() -> str:
-        return flaky()
-
-    assert session.wrap(look, returns="value")() == "there"
-    flaky.left = 99
-    with pytest.raises(ConnectionResetError):
-        session.wrap(look, returns="value")()
-
-
 def test_a_session_that_is_closed_while_it_waits_makes_no_further_attempt(clock: Any) -> None:
     flaky = Flaky(1, Busy(19))
     session = Policy([AUTO], tools=[LOOK]).session("s", clock=clock)
@@ -257,62 +233,3 @@ def test_a_task_that_is_cancelled_while_it_waits_leaves_nothing_open(clock: Any)
 
     asyncio.run(run())
     assert (flaky.calls, kept(session).pending, session._waits) == (1, {}, set())
-
-
-def test_threads_that_retry_at_once_replay_exactly(clock: Any) -> None:
-    policy, sink = Policy([AUTO, Duplicates(), Loops(), Budget(max_calls=200)], tools=[LOOK]), MemorySink()
-    lock = threading.Lock()
-
-    def sleep(seconds: float) -> None:
-        with lock:
-            clock.advance(seconds)
-
-    session = policy.session("s", clock=clock, sleep=sleep, records=sink)
-    threads = [
-        threading.Thread(
-            target=lambda at=at: [session.call("look", {"at": at, "n": n}, Flaky(n % 3)) for n in range(6)]
-        )
-        for at in range(6)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    state = SessionState()
-    assert all(one.same for one in replay(policy.chain, sink.records, state))
-    assert state == kept(session)
-
-
-KILLED = """
-import os, signal, sys
-from guardrails import JsonLines, Policy, Retryable, SqliteStore, Tool
-
-def down(tool, arguments):
-    raise ConnectionResetError("reset")
-
-policy = Policy([Retryable(auto=True)], tools=[Tool(name="look", read_only=True)])
-session = policy.session(
-    "s",
-    store=SqliteStore(sys.argv[1] + "/s.db"),
-    records=JsonLines(sys.argv[1] + "/calls.jsonl", durable=True),
-    clock=lambda: 1_700_000_000.0,
-    sleep=lambda seconds: os.kill(os.getpid(), signal.SIGKILL),
-)
-session.call("look", {}, down)
-"""
-
-
-@pytest.mark.system
-def test_after_kill_9_in_the_wait_the_call_is_made_by_whoever_asks_and_replays_exactly(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, capture_output=True)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
-    policy = Policy([AUTO], tools=[LOOK])
-    path, store = tmp_path / "calls.jsonl", SqliteStore(str(tmp_path / "s.db"))
-    now = 1_700_000_000.5
-    with policy.session("s", store=store, records=str(path), clock=lambda: now) as session:
-        assert not kept(session).pending
-        assert session.call("look", {}, Flaky(0)).code == "retryable.wait"
-        now += 1
-        assert session.call("look", {}, Flaky(0)).ok
-    exact = replayed(policy, inputs([str(path)]))
-    assert (exact.same, exact.calls) == (True, 3)

@@ -77,30 +77,10 @@ def test_the_third_look_is_refused_only_while_the_first_two_speak(way: str, thir
     assert refused(WAYS[way], [(0, "same"), (min(max(third, 61), 120), "same"), (third, "same")])[2] is stopped
 
 
-@pytest.mark.parametrize("way", ["default", "duplicates", "undeclared"])
-@pytest.mark.parametrize("away", [121, 300, 9 * 3_600, DAY])
-def test_who_comes_back_later_may_look_twice_anew(way: str, away: float) -> None:
-    looks = [(0, "same"), (2, "same"), (away, "same"), (2, "same"), (2, "same")]
-    assert refused(WAYS[way], looks) == [False] * 4 + [True]
-    assert not any(refused(WAYS[way], [*looks[:2], *looks[2:4] * 6]))
-
-
 @pytest.mark.parametrize("pace", [0.1, 1, 5, 10, 20, 30, 60])
 @pytest.mark.parametrize("way", ["default", "duplicates", "undeclared"])
 def test_an_agent_that_is_stuck_is_stopped_at_its_third_look(way: str, pace: float) -> None:
     assert refused(WAYS[way], [(pace, "same")] * 3) == [False, False, True]
-
-
-@pytest.mark.parametrize("pace", [61, 90, 120, 300, 3_600, DAY])
-@pytest.mark.parametrize("way", ["default", "duplicates", "undeclared"])
-def test_a_source_that_is_looked_at_now_and_then_is_never_refused(way: str, pace: float) -> None:
-    assert not any(refused(WAYS[way], [(pace, "same")] * 15))
-
-
-def test_two_looks_at_once_do_not_speak_for_a_minute() -> None:
-    looks = [(0, "same"), (1, "same"), (BURST_MS / 1_000, "same")]
-    assert refused(WAYS["default"], looks)[2]
-    assert not refused(WAYS["default"], [*looks[:2], (60, "same")])[2]
 
 
 def test_an_agent_that_is_slow_is_told_to_wait(clock: Any) -> None:
@@ -142,22 +122,6 @@ def test_what_own_work_has_changed_is_no_source_that_moves(clock: Any) -> None:
         assert one.call(tool, {"at": "x"}, shows(shown)).ok
     clock.advance(5)
     assert not one.decide("look", {"at": "x"}).allowed
-
-
-def test_equal_calls_of_one_turn_that_differ_are_no_move(clock: Any) -> None:
-    one = WAYS["default"].session(f"s{next(NAMES)}", clock=clock)
-    one.begin_turn()
-    twins = [one.decide("look", {"at": "x"}, id="a")]
-    one.complete(twins[0], "a")
-    clock.advance(1)
-    one.complete(one.decide("look", {"at": "x"}, id="b"), "b")
-    for _ in range(2):
-        one.begin_turn()
-        clock.advance(5)
-        last = one.decide("look", {"at": "x"})
-        if last.allowed:
-            one.complete(last, "b")
-    assert not last.allowed
 
 
 def test_a_source_that_moved_is_remembered_beyond_the_window(clock: Any) -> None:
@@ -211,34 +175,6 @@ def test_how_long_results_speak_is_set_for_single_tools() -> None:
 
 def test_a_clock_that_goes_back_makes_no_look_late() -> None:
     assert refused(WAYS["default"], [(5, "same"), (5, "same"), (-3_600, "same")])[2]
-
-
-def test_a_computer_that_slept_looks_again() -> None:
-    assert not refused(WAYS["default"], [(5, "same"), (5, "same"), (9 * 3_600, "same")])[2]
-    assert not refused(WAYS["default"], [(5, "same"), (9 * 3_600, "same"), (300, "same")])[2]
-
-
-def test_a_clock_that_fails_changes_nothing() -> None:
-    def broken() -> float:
-        raise OSError("no clock")
-
-    one = Policy([Duplicates(rule="evidence"), Loops()], on_error="allow").session("s", clock=broken)
-    heard = []
-    for _ in range(4):
-        decision = one.decide("look", {"at": "x"})
-        heard.append(decision.allowed)
-        if decision.allowed:
-            one.complete(decision, "same")
-    assert heard == [True, True, False, False]
-
-
-def test_a_call_that_takes_long_is_looked_at_from_its_start(clock: Any) -> None:
-    one = WAYS["default"].session(f"s{next(NAMES)}", clock=clock)
-    for _ in range(5):
-        decision = one.decide("look", {"at": "x"})
-        assert decision.allowed
-        clock.advance(61)
-        one.complete(decision, "same")
 
 
 # Laws

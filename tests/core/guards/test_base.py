@@ -5,7 +5,7 @@ What a guard is.
 import dataclasses
 import inspect
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import pytest
 
@@ -142,24 +142,3 @@ def test_a_whole_policy_can_be_off_or_observe(mode: Any, clock: Any) -> None:
 def test_settings_are_checked_where_the_guard_is_used() -> None:
     with pytest.raises(PolicyError, match=r"my_two_cents\.limit: .*greater than or equal to 1"):
         Policy([MyTwoCents(limit=0)])
-
-
-def test_a_guard_may_be_made_from_another_and_keeps_what_it_does_not_replace(clock: Any) -> None:
-    @guard
-    class Patient(Duplicates):
-        name: ClassVar[str] = "patient"
-
-        def check(self, call: Any, state: Any, facts: Any) -> Any:
-            found = Duplicates.check(self, call, state, facts)
-            return found if found is not None and state.calls > 2 else None
-
-    @guard
-    class Grumpy(Duplicates):
-        name: ClassVar[str] = "grumpy"
-
-        def check(self, call: Any, state: Any, facts: Any) -> Any:
-            return Denial(code="grumpy.no", message="No.")
-
-    session = Policy([Patient()]).session("s", clock=clock)
-    assert [session.call("t", {}, ok).ok for _ in range(4)] == [True, True, True, False]
-    assert Policy([Grumpy()]).session("s", clock=clock).call("t", {}, ok).code == "grumpy.no"

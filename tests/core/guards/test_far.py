@@ -2,19 +2,16 @@
 Limits that are not within reach.
 """
 
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Growth, Policy, guard
-from guardrails.core.engine.chain import far_of
+from guardrails import Budget
 from guardrails.core.guards.base import Facts
 from guardrails.core.state.admissions import admit
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import touch
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.values.types import ToolCall
 from tests.tables import table
 
 
@@ -69,39 +66,3 @@ def test_the_last_call_is_not_far_from_its_limit(calls: int, expected: bool) -> 
     budget = Budget(max_calls=4)
     far = budget.far()
     assert far(SessionState(started_ms=0, calls=calls), 0, 0) is expected
-
-
-@guard
-class Fuse(Growth):
-    """
-    A guard of one's own that a call may blow.
-    """
-
-    def spent(self, state: SessionState, now_ms: int) -> Denial | None:
-        return None
-
-
-@table(
-    ("guards", "known"),
-    [
-        ([Budget(max_calls=3)], True),
-        ([Budget(max_calls=3), Growth(max_calls_per_second=5)], True),
-        ([Growth(max_calls_per_second=5)], False),
-        ([Budget(max_calls=3, mode="observe")], False),
-    ],
-)
-def test_only_the_limits_of_an_enforced_budget_are_known(guards: list[Any], known: bool) -> None:
-    assert (Policy(guards).chain.far is not None) is known
-
-
-def test_another_guard_that_may_end_a_session_is_asked_each_time() -> None:
-    assert far_of([Budget(max_calls=3), Fuse(max_calls_per_second=5)]) is None
-    assert far_of([]) is None
-
-
-def test_where_several_guards_may_end_a_session_the_limits_of_all_are_to_be_far() -> None:
-    far = far_of([Budget(max_calls=3), Budget(max_tokens=3)])
-    assert far is not None
-    assert far(SessionState(started_ms=0), 0, 0)
-    assert not far(SessionState(started_ms=0, calls=2), 0, 0)
-    assert not far(SessionState(started_ms=0, tokens=3), 0, 0)

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Duplicates, Envelope, MemorySink, MemoryStore, Policy, Retryable, RetryBudget, Tool
+from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
 from guardrails.core.guards.results.retryable import NEVER
@@ -70,18 +70,6 @@ def test_a10_the_envelope_says_what_the_model_expects(clock: Any) -> None:
     assert shown["next_action"] == "retry"
 
 
-def test_a9_after_three_rate_limits_in_a_row_the_fourth_says_false_whatever_is_learned(
-    tmp_path: Path, clock: Any
-) -> None:
-    busy = session(clock, model=always(tmp_path, 3.0))
-    seen = []
-    for number in range(4):
-        envelope = busy.call("search", {"q": number}, fails(Busy()))
-        seen.append((envelope.retryable, envelope.max_retries_remaining))
-        clock.advance(100)
-    assert seen == [(True, 3), (True, 2), (True, 1), (False, 0)]
-
-
 def test_a_wait_is_never_below_what_a_server_names_and_never_above_the_policys(clock: Any) -> None:
     for after in (3, 40):
         envelope = session(clock).call("search", {}, fails(Busy(after)))
@@ -125,14 +113,6 @@ def test_an_expensive_tool_is_retried_less(tmp_path: Path, clock: Any) -> None:
     for cost, retryable in ((0.1, True), (0.6, False)):
         tool = Tool(name="pay", cost_usd=cost)
         assert session(clock, tool=tool, model=model).call("pay", {}, fails(Busy())).retryable is retryable
-
-
-def test_a_wait_that_was_advised_is_held_to_and_the_retry_is_no_duplicate(clock: Any) -> None:
-    flaky = session(clock, Duplicates(window=5))
-    first = flaky.call("get", {}, fails(TimeoutError("slow")))
-    assert flaky.call("get", {}, lambda *_: 1).code == "retryable.wait"
-    clock.advance(first.retry_after_ms / 1_000)
-    assert flaky.call("get", {}, lambda *_: 1).ok
 
 
 def test_records_say_who_caused_a_retry_and_what_the_model_saw(clock: Any) -> None:
@@ -287,30 +267,3 @@ def test_a_models_terms_are_those_of_its_session(tmp_path: Path, clock: Any) -> 
     clock.advance(100)
     assert one.call("get", {"q": 1}, fails(Busy())).retryable is False
     assert one.call("get", {"q": 2}, fails(Busy())).retryable is True
-
-
-@table("explore", [0, 0.1])
-def test_what_a_model_advises_and_a_retry_budget_denies_is_recorded_and_replayed_to_the_same_state(
-    tmp_path: Path, clock: FakeClock, explore: float
-) -> None:
-    def works(tool: str, arguments: Any) -> str:
-        return "ok"
-
-    sink, budget = MemorySink(), RetryBudget(burst=1, ratio=0.1, refuse=True)
-    model = always(tmp_path, 3.0 if explore == 0 else -9.0)
-    tool, store = Tool(name="search", read_only=True), MemoryStore()
-    policy = Policy([budget, Duplicates(), Retryable(model=model, explore=explore, max_same_error=999)], tools=[tool])
-    live = policy.session("s", clock=clock, records=sink, store=store)
-    for number in range(120):
-        live.call("search", {"q": number % 60}, works if number % 9 == 0 else fails(Busy()))
-        clock.advance(0.7)
-    sink.close()
-    settled = [record for record in sink.records if record["event"] == "settle"]
-    unpaid = [record for record in settled if "no_retry" in record]
-    assert unpaid
-    assert not any(record["retryable"] for record in unpaid)
-    state = SessionState()
-    assert all(line.same for line in replay(policy.chain, sink.records, state))
-    kept = store.update(["s"], lambda states: states[0])
-    assert state.meters == kept.meters
-    assert [each.retries_left for each in state.window] == [each.retries_left for each in kept.window]

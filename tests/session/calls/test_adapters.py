@@ -2,13 +2,7 @@
 Calls that a host runs: decided, claimed, completed by id, released.
 """
 
-import subprocess
-import sys
-import threading
-
-from contextlib import suppress
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -106,38 +100,6 @@ def test_a_call_that_was_decided_is_claimed_later(clock: Any) -> None:
 # By id
 
 
-PROCESS = """
-import sys
-import threading
-from guardrails import Budget, Policy, SqliteStore, Tool
-
-store = SqliteStore(sys.argv[1])
-policy = Policy([Budget(max_calls=5, max_cost_usd=1.0)], tools=[Tool(name="pay", cost_usd=0.25)])
-session = policy.session("s", store=store)
-if sys.argv[2] == "decide":
-    print(session.decide("pay", {"usd": 1}, id="c1", claim=True).allowed)
-elif sys.argv[2] == "complete":
-    print(session.complete("c1", "paid").value)
-else:
-    session.release("c1")
-print(session.progress["calls_used"], session.cost_usd, session.progress["cost_left_usd"])
-"""
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(
-    ("then", "said"), [("complete", ["paid", "1 0.25 0.75"]), ("release", ["0 0.0 1.0"])], ids=["complete", "release"]
-)
-def test_another_process_says_what_became_of_it(then: str, said: list[str], tmp_path: Path) -> None:
-    def process(what: str) -> list[str]:
-        command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db"), what]
-        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-        return ran.stdout.splitlines()
-
-    assert process("decide") == ["True", "1 0.0 0.75"]
-    assert process(then) == said
-
-
 @pytest.mark.parametrize("how", ["complete", "release", "suspend"])
 def test_an_id_that_no_open_call_has_is_an_error_that_says_what_to_do(how: str, clock: Any) -> None:
     session = policy().session("s", clock=clock)
@@ -214,13 +176,6 @@ def test_a_result_is_kept_for_who_asks_again_if_the_arguments_are_told(clock: An
     assert '"previous_result":{"seen":1}' in session.call("look", {"n": 1}, never).to_json().replace(" ", "")
 
 
-def test_a_call_that_waits_for_a_person_is_not_settled_by_its_id(clock: Any) -> None:
-    session = policy(Approve(tools=("pay",))).session("s", clock=clock)
-    session.decide("pay", {"usd": 1}, id="c1")
-    assert session.complete("c1", "paid").code == "approve.pending"
-    assert len(session.pending()) == 1
-
-
 def test_a_call_that_its_host_has_stopped_is_made_again(clock: Any) -> None:
     store = MemoryStore()
     session = policy().session("s", clock=clock, store=store)
@@ -254,19 +209,6 @@ def test_a_released_call_was_never_made(by: str, claim: bool, clock: Any) -> Non
     state = SessionState()
     assert all(one.same for one in replay(made.chain, sink.records, state))
     assert state == state_of(store)
-
-
-def test_what_is_over_is_not_released(clock: Any) -> None:
-    store = MemoryStore()
-    session = policy().session("s", clock=clock, store=store)
-    done, denied = session.decide("pay", {"usd": 1}, id="c1"), session.decide("pay", {"usd": 1}, id="c2")
-    assert not denied.allowed
-    session.complete(done, "paid")
-    before = state_of(store)
-    for which in (done, denied):
-        session.release(which)
-        session.release(which)
-    assert state_of(store) == before
 
 
 def test_a_late_word_of_a_released_call_is_only_recorded(clock: Any) -> None:
@@ -327,15 +269,6 @@ def test_a_released_question_to_a_person_is_withdrawn(clock: Any) -> None:
     assert used(state_of(store)) == (0, 0, 0, 0, 0, 0, 0, 0)
     assert session.call("pay", {"usd": 1}, never, id="c1").code == "approve.pending"
     session.approve("c1")
-    session.release("c1")
-    assert used(state_of(store)) == (0, 0, 0, 0, 0, 0, 0, 0)
-    assert state_of(store).parked == 0
-
-
-def test_a_suspended_call_may_be_released(clock: Any) -> None:
-    store = MemoryStore()
-    session = policy().session("s", clock=clock, store=store)
-    session.suspend(session.decide("pay", {"usd": 1}, id="c1"))
     session.release("c1")
     assert used(state_of(store)) == (0, 0, 0, 0, 0, 0, 0, 0)
     assert state_of(store).parked == 0
@@ -436,55 +369,3 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
         assert (own.turns, own.cost, own.tokens, own.turn_admitted) == (0, 0, 0, 0)
         assert {key: value for key, value in own.meters.items() if value and ":" in key} == {}
     assert all(one.same for one in replay_together(made.chain, sink.records, scopes=made.scopes))
-
-
-class Interrupt(Exception):
-    pass
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_threads_that_claim_suspend_release_and_complete_count_nothing_twice(
-    kind: str, tmp_path: Path, quick_switches: None
-) -> None:
-    store: Any = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
-    limits = Budget(max_calls=10_000, max_cost_usd=9_000.0)
-    made = Policy([limits], tools=TOOLS, scopes={"user": [limits]})
-    session = made.session("s", store=store, scopes={"user": "ada"}).scoped({}, passes=(Interrupt,))
-
-    def work(seed: int) -> None:
-        rng = Random(seed)
-
-        def run(*_: Any) -> str:
-            if rng.random() < 0.5:
-                raise Interrupt
-            return "paid"
-
-        for _ in range(40):
-            number = rng.randrange(4)
-            with suppress(Interrupt, SessionError):
-                match rng.randrange(5):
-                    case 0:
-                        session.release(session.decide("pay", {"n": number}, id=f"c{number}", claim=True))
-                    case 1:
-                        session.suspend(session.decide("pay", {"n": number}, id=f"c{number}"))
-                    case 2:
-                        session.complete(f"c{number}", "paid")
-                    case _:
-                        session.call("pay", {"n": number}, run, id=rng.choice([None, f"c{number}"]))
-            session.charge(model="m", cost_usd=0.001, key=f"resp_{rng.randrange(20)}")
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    own, scope = state_of(store), state_of(store, SCOPE)
-    assert (own.turn, own.calls, own.cost, own.held_cost) == (20, scope.calls, scope.cost, scope.held_cost)
-    assert own.held_cost == 250_000 * len(own.pending)
-    for pending in own.pending.values():
-        session.release(pending.id)
-    own, scope = state_of(store), state_of(store, SCOPE)
-    assert (own.held_cost, scope.held_cost, own.parked, scope.parked, len(scope.pending)) == (0, 0, 0, 0, 0)
-    assert own.cost == scope.cost == 250_000 * own.calls + 20_000
-    if isinstance(store, SqliteStore):
-        store.close()

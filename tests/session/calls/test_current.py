@@ -53,22 +53,3 @@ def test_it_is_there_in_the_thread_of_a_tool_that_has_a_timeout() -> None:
     ]
     assert asyncio.run(session.acall("t", {"a": 1}, told)).value == "s"
     assert asyncio.run(session.acall("t", {"a": 2}, told_later)).value == "s"
-
-
-def test_tasks_at_once_have_each_their_own() -> None:
-    async def main() -> list[Any]:
-        sessions = [Policy().session(f"s{n}") for n in range(8)]
-        made = await asyncio.gather(*(session.acall("t", {}, told_later) for session in sessions))
-        assert current_session() is None
-        return [one.value for one in made]
-
-    assert asyncio.run(main()) == [f"s{n}" for n in range(8)]
-
-
-def test_a_function_that_is_wrapped_finds_its_session() -> None:
-    session = Policy().session("s")
-
-    def where() -> str | None:
-        return name()
-
-    assert session.wrap(where, returns="value")() == "s"

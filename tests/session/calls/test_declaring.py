@@ -2,8 +2,6 @@
 What a host says of its tools.
 """
 
-import threading
-
 from typing import Any
 
 import pytest
@@ -70,35 +68,8 @@ def test_it_is_of_this_session_and_its_children_and_of_no_other() -> None:
     assert policy.session("other").call("book", {}, ok).ok
 
 
-def test_a_session_scoped_to_some_tools_declares_for_itself() -> None:
-    session = checked().session("s")
-    scope = session.scoped({}, [Tool(name="a")])
-    scope.declare(Tool(name="b", read_only=True))
-    session.declare(Tool(name="b", read_only=True))
-    assert plan(scope, "b").read_only is plan(session, "b").read_only is True
-    assert scope._chain.known == frozenset({"a", "b"})
-    assert session._chain.known is None
-
-
 def test_a_tool_that_is_not_valid_is_refused_and_nothing_is_declared() -> None:
     session = checked().session("s")
     with pytest.raises(PolicyError):
         session.declare(Tool(name="good", read_only=True), Tool(name="bad", parameters={"type": "no such type"}))
     assert plan(session, "good").read_only is None
-
-
-def test_threads_that_declare_at_once_lose_nothing() -> None:
-    session = checked().session("s")
-    start = threading.Barrier(8)
-
-    def declare(n: int) -> None:
-        start.wait()
-        for m in range(20):
-            session.declare(Tool(name=f"t{n}_{m}", read_only=True))
-
-    threads = [threading.Thread(target=declare, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(plan(session, f"t{n}_{m}").read_only for n in range(8) for m in range(20))

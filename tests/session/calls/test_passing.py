@@ -3,12 +3,8 @@ Calls whose tools raise a host's control flow: raised on, held, made again, char
 """
 
 import asyncio
-import subprocess
-import sys
-import threading
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +15,6 @@ from guardrails import (
     MemorySink,
     MemoryStore,
     Policy,
-    SqliteStore,
     Success,
     Tool,
 )
@@ -184,83 +179,12 @@ def test_ctrl_c_and_cancellation_end_the_call_whatever_is_passed(stop: type[Base
     assert held(store) == (1, 250_000, 0, 0)
 
 
-def test_a_tool_that_takes_too_long_is_over_whatever_is_passed(clock: Any) -> None:
-    store, wait = MemoryStore(), threading.Event()
-    session = passing(
-        Policy([], tools=[Tool(name="slow", timeout=0.05)]).session("s", store=store, clock=clock), Exception
-    )
-    assert session.call("slow", {}, lambda *_: wait.wait(5), id="c1").error_type == "timeout"
-    wait.set()
-    assert held(store)[3] == 0
-
-
 def test_passes_add_up_and_are_a_childs_too(clock: Any) -> None:
     session = policy().session("s", clock=clock).scoped({}, passes=(Interrupt,)).scoped({}, passes=[Bubble])
     with session.child("kid") as kid:
         for error in (Interrupt(), Bubble()):
             with pytest.raises(type(error)):
                 kid.call("look", {"n": repr(error)}, Person(error))
-
-
-def test_of_two_takers_one_runs(clock: Any) -> None:
-    session = passing(policy().session("s", clock=clock))
-    with pytest.raises(Interrupt):
-        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
-    started, go, said = threading.Barrier(2), threading.Event(), []
-
-    def run(*_: Any) -> str:
-        started.wait(5)
-        go.wait(5)
-        return "ran"
-
-    thread = threading.Thread(target=lambda: said.append(session.call("ask", {"q": 1}, run, id="c1").value))
-    thread.start()
-    started.wait(5)
-    for again in ("c1", "c2", None):
-        assert session.call("ask", {"q": 1}, run, id=again).code == "duplicates.in_flight"
-    go.set()
-    thread.join()
-    assert said == ["ran"]
-
-
-PROCESS = """
-import sys
-from guardrails import Budget, Policy, SqliteStore, Tool
-
-class Interrupt(Exception):
-    pass
-
-store = SqliteStore(sys.argv[1])
-policy = Policy([Budget(max_calls=5, max_cost_usd=1.0)], tools=[Tool(name="ask", cost_usd=0.25)])
-session = policy.session("s", store=store, clock=lambda: float(sys.argv[2])).scoped({}, passes=(Interrupt,))
-
-def run(*_):
-    if sys.argv[3] == "interrupt":
-        raise Interrupt
-    return "done"
-
-try:
-    print(session.call("ask", {"q": 1}, run, id="c1").value, session.progress["calls_used"], session.cost_usd)
-except Interrupt:
-    print("interrupted")
-"""
-
-
-@pytest.mark.system
-def test_another_process_takes_it_up_an_hour_later(tmp_path: Path, clock: Any) -> None:
-    def process(how: str) -> str:
-        command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db"), str(clock.now), how]
-        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-        return ran.stdout.strip()
-
-    assert process("interrupt") == "interrupted"
-    clock.advance(3_600)
-    assert process("interrupt") == "interrupted"
-    clock.advance(3_600)
-    assert process("finish") == "done 1 0.25"
-    store = SqliteStore(tmp_path / "s.db")
-    assert policy().session("s", store=store, clock=clock).progress["calls_used"] == 1
-    store.close()
 
 
 def test_after_a_day_it_is_over_and_counts(clock: Any) -> None:

@@ -2,13 +2,7 @@
 Earlier results that can be given back.
 """
 
-import os
-import signal
-import threading
 import tracemalloc
-import warnings
-
-from typing import Any
 
 import orjson
 import pytest
@@ -59,23 +53,6 @@ def test_the_bytes_are_counted_exactly_and_never_pass_the_limit(story: list[tupl
     assert results.size == sum(len(kept.payload) + len(kept.arguments) + OVERHEAD for kept in found)
 
 
-def test_threads_share_one_cache_without_losing_count(quick_switches: None) -> None:
-    results = Results(max_bytes=5_000)
-
-    def work(session: str) -> None:
-        for number in range(300):
-            results.keep(session, number % 7, earlier(number))
-            results.find(session, (number + 3) % 7)
-
-    threads = [threading.Thread(target=work, args=(f"s{number}",)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    left = [results.find(f"s{number}", sig) for number in range(6) for sig in range(7)]
-    assert results.size == sum(len(kept.payload) + 2 + OVERHEAD for kept in left if kept) <= 5_000
-
-
 @pytest.mark.parametrize("size", [1, 500, 9_000])
 def test_the_memory_of_a_full_cache_is_what_was_set(size: int) -> None:
     """
@@ -95,36 +72,3 @@ def test_the_memory_of_a_full_cache_is_what_was_set(size: int) -> None:
         tracemalloc.stop()
     assert results.size > 0.99 * MAX_BYTES - 10_000
     assert used < 1.1 * MAX_BYTES
-
-
-@pytest.mark.system
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_process_can_keep_results_while_a_thread_of_its_parent_is_in_the_cache() -> None:
-    results = Results()
-    results.keep("s", 1, earlier(3))
-    inside, leave = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with results._lock:
-            inside.set()
-            leave.wait(10)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    inside.wait(10)
-    child = forked(results)
-    leave.set()
-    thread.join(10)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def forked(results: Results) -> Any:
-    with warnings.catch_warnings():
-        # Later Pythons warn of the very thing this is about.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        signal.alarm(5)
-        results.keep("s", 2, earlier(3))
-        os._exit(0 if results.find("s", 1) == earlier(3) and results.size == 2 * (5 + OVERHEAD) else 1)
-    return child

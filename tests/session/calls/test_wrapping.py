@@ -3,9 +3,6 @@ Python functions behind a session.
 """
 
 import asyncio
-import functools
-import inspect
-import json
 import threading
 
 from collections.abc import AsyncIterator, Iterator
@@ -30,15 +27,6 @@ class Hotels:
 class Flights:
     def search(self, city: str) -> Any:
         return ["flights", city]
-
-
-class Search:
-    """
-    An object that is called.
-    """
-
-    async def __call__(self, query: str) -> str:
-        return query
 
 
 def pay(amount: int) -> int:
@@ -114,40 +102,3 @@ def test_a_refusal_is_denied_and_what_does_not_fit_a_signature_is_a_type_error(c
 
 
 # Kinds of callables
-
-
-def test_an_object_with_an_async_call_is_wrapped_asynchronously(clock: Any) -> None:
-    session = make(clock)
-    wrapped = session.wrap(Search(), returns="value")
-    assert inspect.iscoroutinefunction(wrapped)
-    assert asyncio.run(wrapped("x")) == "x"
-    assert session.call("Search", {}, lambda *_: 1).status == "validation_error"
-
-
-def test_a_partial_has_the_name_of_its_function(clock: Any) -> None:
-    def search(city: str, limit: int) -> Any:
-        return [city, limit]
-
-    session = make(clock)
-    assert session.wrap(functools.partial(search, limit=2), returns="value")("Nara") == ["Nara", 2]
-    assert session.call("search", {}, lambda *_: 1).status == "validation_error"
-
-
-class Database:
-    rows = ("a", "b")
-
-
-@table("awaited", [False, True])
-def test_hidden_parameters_pass_by_the_chain(awaited: bool, clock: Any) -> None:
-    def search(query: str, *, database: Database) -> Any:
-        return [query, *database.rows]
-
-    async def asearch(query: str, *, database: Database) -> Any:
-        return [query, *database.rows]
-
-    told: list[Any] = []
-    session = Policy([Validation()]).session("s", clock=clock, on_decision=lambda d: told.append(d.call.arguments))
-    wrapped: Any = session.wrap(asearch if awaited else search, hidden=["database"])
-    said = asyncio.run(wrapped("x", database=Database())) if awaited else wrapped("x", database=Database())
-    assert json.loads(said)["results"] == ["x", "a", "b"]
-    assert told == [{"query": "x"}]

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, FinalAnswer, MemorySink, Policy, Session
+from guardrails import Budget, MemorySink, Policy, Session
 from guardrails.session.turns.final_answer import SILENT_CODE
 from tests.tables import table
 
@@ -21,16 +21,6 @@ def session(max_calls: int | None = None, **options: Any) -> Session:
 
 def spend(guarded: Session) -> None:
     guarded.call("look", {}, lambda tool, arguments: "seen")
-
-
-def test_calls_run_until_the_model_answers() -> None:
-    final = session().final_answer()
-    assert isinstance(final, FinalAnswer)
-    assert (final.forced, final.first) == (False, True)
-    assert final.take("let me look", CALLS) == "run"
-    assert (final.forced, final.first, final.answer) == (False, False, None)
-    assert final.take("done", []) == "answered"
-    assert (final.ended, final.answer, final.code) == ("answered", "done", None)
 
 
 def test_tools_are_off_once_the_session_is_exhausted_and_the_answer_was_forced() -> None:

@@ -2,11 +2,6 @@
 Responses that are told again by their key, and change nothing.
 """
 
-import subprocess
-import sys
-import threading
-
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, SessionError
-from guardrails.core.records.replay import replay, replay_together
+from guardrails.core.records.replay import replay
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.turns import KEYS
@@ -59,15 +54,6 @@ def test_a_response_that_is_told_again_by_its_key_changes_nothing(clock: Any) ->
     assert state == state_of(store)
 
 
-def test_without_a_key_each_is_another(clock: Any) -> None:
-    store = MemoryStore()
-    session = policy().session("s", store=store, clock=clock)
-    for _ in range(2):
-        charge(session)
-        session.begin_turn(1)
-    assert (state_of(store).turn, state_of(store).tokens, state_of(store).told) == (4, 200, b"")
-
-
 def test_a_turn_that_was_begun_by_the_key_is_charged_once(clock: Any) -> None:
     """
     As after a process that was killed between the two.
@@ -81,28 +67,6 @@ def test_a_turn_that_was_begun_by_the_key_is_charged_once(clock: Any) -> None:
         charge(session, "resp_1")
     assert (state_of(store).turn, state_of(store).tokens) == (1, 100)
     assert [record["event"] for record in sink.records] == ["turn", "charge"]
-
-
-def test_so_it_is_in_scopes_and_not_in_another_session(clock: Any) -> None:
-    store, sink = MemoryStore(), MemorySink()
-    made = policy(scopes={"user": [Budget(max_cost_usd=1.0)]})
-    for name in ("a", "a", "b"):
-        charge(made.session(name, store=store, clock=clock, scopes={"user": "ada"}, records=sink), "resp_1")
-        clock.advance(60)
-    assert [state_of(store, name).cost for name in ("a", "b")] == [10_000, 10_000]
-    session = made.session("c", store=store, clock=clock, scopes={"user": "ada"})
-    assert session.progress["cost_left_usd"] == 0.98
-    assert list(replay_together(made.chain, sink.records, scopes=made.scopes)) == []
-
-
-def test_a_request_that_was_held_is_freed_by_the_first_charge_only(clock: Any) -> None:
-    store = MemoryStore()
-    session = policy().session("s", store=store, clock=clock)
-    session.request(tokens=500)
-    charge(session, "resp_1")
-    session.request(tokens=600)
-    charge(session, "resp_1")
-    assert state_of(store).held_tokens == 600
 
 
 @pytest.mark.parametrize("key", ["", 7, b"resp", ["resp"]])
@@ -129,41 +93,6 @@ def test_a_bounded_number_of_keys_is_kept_in_little_room(clock: Any) -> None:
     charge(session, "one more \ud800")
     charge(session, "first")
     assert state_of(store).turn == KEYS + 2
-
-
-def test_threads_that_tell_the_same_response_charge_it_once(quick_switches: None) -> None:
-    store = MemoryStore()
-    session = policy().session("s", store=store)
-    start = threading.Barrier(8)
-
-    def tell() -> None:
-        start.wait()
-        charge(session, "resp_1")
-
-    threads = [threading.Thread(target=tell) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (state_of(store).turn, state_of(store).tokens) == (1, 100)
-
-
-PROCESS = """
-import sys
-from guardrails import Budget, Policy, SqliteStore
-
-session = Policy([Budget(max_turns=9)]).session("s", store=SqliteStore(sys.argv[1]))
-session.charge(model="m", usage={"prompt_tokens": 90, "completion_tokens": 10}, cost_usd=0.01, calls=1, key="resp_1")
-print(session.cost_usd)
-"""
-
-
-@pytest.mark.system
-def test_another_process_charges_it_no_second_time(tmp_path: Path) -> None:
-    for _ in range(2):
-        command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db")]
-        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-        assert ran.stdout.strip() == "0.01"
 
 
 keys = st.lists(st.tuples(st.sampled_from(["turn", "charge"]), st.sampled_from("abc")), max_size=20)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.values.errors import LoopLimitExceeded, SessionError
+from guardrails.core.values.errors import SessionError
 from guardrails.session.turns.loop import LIMIT_CODE, Ask, End, Loop, Refuse, RequestedCall, Run, Turn
 from tests.tables import table
 
@@ -74,44 +74,9 @@ def test_d1_text_blocks_are_joined() -> None:
     assert loop.end == End("answered", "I found two errors", None)
 
 
-def test_a5_an_exhausted_session_forces_the_final_answer() -> None:
-    loop = Loop()
-    said = play(loop, [CALLS, TEXT], exhausted_after=1)
-    assert said[2] == Ask(first=False, forced=True)
-    assert loop.end == End("forced", "done", "budget.max_calls")
-
-
-@table(
-    ("turns", "end"),
-    [
-        ([CALLS, TEXT], End("forced", "done", "budget.max_calls")),
-        ([CALLS, CALLS], End("digest", None, "budget.max_calls")),
-        ([CALLS, NOTHING], End("digest", None, "budget.max_calls")),
-        ([CHATTY, CHATTY], End("digest", None, "budget.max_calls")),
-        ([NOTHING, TEXT], End("forced", "done", "budget.max_calls")),
-        ([NOTHING, NOTHING], End("digest", None, "budget.max_calls")),
-        ([BLANK, CALLS], End("digest", None, "budget.max_calls")),
-    ],
-)
-def test_a_model_that_does_not_answer_when_forced_is_asked_once_more(turns: list[Turn], end: End) -> None:
-    loop = Loop()
-    said = play(loop, [CALLS, *turns, TEXT], exhausted_after=1)
-    assert loop.end == end
-    assert loop.requests == 3
-    assert not any(isinstance(step, Run) for step in said[2:])
-
-
 def test_calls_made_against_none_are_refused_with_the_code() -> None:
     said = play(Loop(), [CALLS, CALLS], exhausted_after=1)
     assert said[3] == Refuse((CALL,), "budget.max_calls")
-
-
-def test_d1_the_default_limit_is_twenty_iterations() -> None:
-    loop = Loop()
-    said = play(loop, [CALLS] * 20 + [TEXT])
-    assert [ask.forced for ask in said[::2]] == [False] * 20 + [True]
-    assert loop.end == End("forced", "done", LIMIT_CODE)
-    assert loop.iterations == 20
 
 
 def test_d1_a_model_that_calls_beyond_the_limit_runs_nothing_more() -> None:
@@ -119,13 +84,6 @@ def test_d1_a_model_that_calls_beyond_the_limit_runs_nothing_more() -> None:
     said = play(loop, [CALLS, CALLS, CALLS])
     assert said[3] == Refuse((CALL,), LIMIT_CODE)
     assert loop.end == End("digest", None, LIMIT_CODE)
-
-
-def test_d1_on_request_the_limit_raises() -> None:
-    loop = Loop(on_limit="raise")
-    with pytest.raises(LoopLimitExceeded, match=r"^max tool iterations \(20\) exceeded$"):
-        play(loop, [CALLS] * 21)
-    assert (loop.iterations, loop.requests) == (20, 20)
 
 
 @table("limit", [0, -1])

@@ -55,12 +55,6 @@ def test_an_unknown_tool_is_told_the_name_it_was_meant_to_be_or_those_there_are(
     assert (near.status, near.error_type, near.retryable) == ("denied", "tool_missing", False)
 
 
-def test_of_equally_near_names_it_is_always_the_same_one(clock: Any) -> None:
-    tools = [Tool(name=f"read_{letter}") for letter in "abcdefgh"]
-    session = Policy([ToolFilter()], tools=tools).session("s", clock=clock)
-    assert session.call("read_x", {}, ok).next_action_hint == "Did you mean `read_h`?"
-
-
 def test_a_name_of_any_length_is_refused_briefly(clock: Any) -> None:
     session = Policy([ToolFilter()], tools=[Tool(name=f"t{n}") for n in range(500)]).session("s", clock=clock)
     refused = session.call("x" * 1_000_000, {}, ok)

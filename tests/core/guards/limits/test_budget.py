@@ -23,12 +23,6 @@ def admitted(session: Any, tries: int, execute: Any = ok, tool: str = "t") -> in
     return sum(bool(session.call(tool, {"n": number}, execute).ok) for number in range(tries))
 
 
-def test_a4_a_call_budget_admits_exactly_its_number(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=3))
-    assert admitted(session, 10) == 3
-    assert session.exhausted_by == "budget.max_calls"
-
-
 def test_a5_the_call_that_uses_up_the_limit_says_so_and_the_next_is_refused(clock: Any) -> None:
     session = make(clock, Budget(max_calls=2))
     first, last, over = (session.call("t", {"n": n}, ok) for n in range(3))
@@ -175,17 +169,6 @@ def test_a_limit_under_two_of_its_names_is_refused() -> None:
         settings: Any = twice
         with pytest.raises(TypeError, match="given twice"):
             Budget(**settings)
-
-
-@table("mode", ["observe", "off"])
-def test_a_budget_that_is_not_enforced_refuses_and_ends_nothing(mode: Any, clock: Any) -> None:
-    seen: list[Any] = []
-    policy = Policy([Budget(max_calls=1, mode=mode)])
-    session = policy.session("s", clock=clock, on_decision=seen.append)
-    assert admitted(session, 3) == 3
-    assert not session.exhausted
-    observed = [[denial.code for denial in decision.observed] for decision in seen]
-    assert observed == ([[], ["budget.max_calls"], ["budget.max_calls"]] if mode == "observe" else [[], [], []])
 
 
 @table(

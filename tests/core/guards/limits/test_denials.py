@@ -2,8 +2,6 @@
 Models that repeat refused calls.
 """
 
-import asyncio
-
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -60,13 +58,6 @@ def test_a4_three_turns_that_only_repeat_a_refused_call_end_the_session(clock: A
     assert turn(session, ("t", {}))[0].code == CAP
 
 
-def test_a_first_refusal_of_a_call_is_no_strike(clock: Any) -> None:
-    session = make(clock, Denials())
-    for number in range(9):
-        turn(session, refused(number))
-        assert not session.exhausted
-
-
 def test_ten_turns_of_nothing_but_refusals_end_a_session_whatever_they_ask_for(clock: Any) -> None:
     session = make(clock, Denials())
     seen = [(turn(session, refused(number)), session.exhausted)[1] for number in range(10)]
@@ -74,25 +65,10 @@ def test_ten_turns_of_nothing_but_refusals_end_a_session_whatever_they_ask_for(c
     assert session.limit_message == "Every tool call of 10 turns in a row was refused. Stopping tool loop."
 
 
-def test_ten_turns_of_calls_that_are_not_valid_end_a_session_too(clock: Any) -> None:
-    session = make(clock, Denials(), Validation())
-    seen = [(turn(session, ("t", f"{{{number}")), session.exhausted)[1] for number in range(10)]
-    assert seen == [False] * 9 + [True]
-
-
 def test_calls_that_cannot_be_signed_are_no_repeats_and_ten_turns_of_them_end_a_session(clock: Any) -> None:
     session = make(clock, Denials())
     seen = [(turn(session, ("no", {"a": object()})), session.exhausted)[1] for _ in range(10)]
     assert seen == [False] * 9 + [True]
-
-
-def test_whoever_allows_more_repeats_than_ten_has_as_many_turns(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=12))
-    for number in range(11):
-        turn(session, refused(number))
-    assert not session.exhausted
-    turn(session, refused(11))
-    assert session.exhausted
 
 
 def test_refusals_with_work_in_between_do_not_pile_up(clock: Any) -> None:
@@ -118,15 +94,6 @@ def test_equal_calls_of_one_turn_do_not_know_of_each_others_refusal(clock: Any) 
     assert not session.exhausted
     turn(session, *[REFUSED] * 5)
     assert session.exhausted
-
-
-def test_one_admitted_call_starts_the_count_again(clock: Any) -> None:
-    session = make(clock, Denials())
-    for _ in range(5):
-        turn(session, REFUSED)
-        turn(session, REFUSED)
-        turn(session, REFUSED, ("t", {}))
-    assert not session.exhausted
 
 
 def test_turns_without_calls_neither_count_nor_reset(clock: Any) -> None:
@@ -163,22 +130,6 @@ def test_the_last_refusal_of_the_last_turn_tells_the_limit(clock: Any) -> None:
     first, last = turn(session, REFUSED, REFUSED)
     assert (first.limit_message, last.code) == (None, "tool_filter.deny")
     assert last.limit_message == "Every tool call of 2 turns in a row was refused. Stopping tool loop."
-
-
-def test_one_turn_of_refusals_is_said_in_the_singular(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=1))
-    turn(session, REFUSED)
-    turn(session, REFUSED)
-    assert session.limit_message == "Every tool call of 1 turn was refused. Stopping tool loop."
-
-
-def test_a_call_that_may_still_be_admitted_keeps_the_turn_open(clock: Any) -> None:
-    session = make(clock, Denials(max_turns_in_a_row=1))
-    turn(session, REFUSED)
-    session.begin_turn()
-    session.call("no", {}, ok)
-    assert session.call("t", {}, ok).ok
-    assert not session.exhausted
 
 
 @table("guard", [Denials(max_turns_in_a_row=None), Denials(mode="off"), Denials(mode="observe")])
@@ -234,15 +185,6 @@ def test_where_no_turns_are_told_a_session_of_repeated_refusals_has_an_end_too(s
     assert seen == [*["tool_filter.deny"] * 4, CAP]
 
 
-def test_where_no_turns_are_told_ten_refusals_in_a_row_end_a_session_too(clock: Any) -> None:
-    session = make(clock, Denials())
-    seen = []
-    for number in range(11):
-        seen.append(session.call("no", {"n": number}, ok).code)
-        clock.advance(2)
-    assert seen == [*["tool_filter.deny"] * 10, CAP]
-
-
 def test_refusals_of_calls_that_were_made_together_are_one_turn(clock: Any) -> None:
     session = make(clock, Denials(max_turns_in_a_row=1))
     for number in range(30):
@@ -291,32 +233,6 @@ def test_a_fan_out_by_threads_is_refused_nothing_for_what_its_siblings_brought(w
     assert {end.error_type for end in ends} == {"not_found"}
 
 
-def test_neither_is_one_by_tasks(clock: Any) -> None:
-    session = Policy(GUARDS).session("s", clock=clock)
-
-    async def fetch(page: int) -> str:
-        await asyncio.sleep(0)
-        clock.advance(0.3)
-        raise FileNotFoundError("404: no such page")
-
-    guarded = session.wrap(fetch, returns="envelope")
-
-    async def all_of_them() -> Any:
-        return await asyncio.gather(*[guarded(page=page) for page in range(30)])
-
-    assert [end.code for end in asyncio.run(all_of_them())] == [None] * 30
-
-
-@table("apart", [0, 0.001, 0.003, 0.009])
-def test_neither_is_one_in_a_row(apart: float, clock: Any) -> None:
-    session = Policy(GUARDS).session("s", clock=clock)
-    seen = []
-    for page in range(30):
-        seen.append(session.call("fetch", {"page": page}, missing).code)
-        clock.advance(apart)
-    assert seen == [None] * 30
-
-
 def test_the_next_fan_out_is_told_what_the_one_before_brought(clock: Any) -> None:
     session = Policy(GUARDS).session("s", clock=clock)
     seen = []
@@ -337,42 +253,6 @@ def test_calls_that_a_model_made_one_by_one_are_turns_of_their_own(apart: float,
         seen.append(session.call("fetch", {"page": page}, missing).code)
         clock.advance(apart)
     assert seen == [None] * 6 + ["loops.same_error"]
-
-
-def test_an_equal_call_after_its_twin_was_answered_is_a_new_turn_however_soon(clock: Any) -> None:
-    session = Policy(GUARDS).session("s", clock=clock)
-    seen = [session.call("list", {"of": "a"}, lambda *_: ["b"]).code for _ in range(4)]
-    assert seen[:2] == [None, None]
-    assert None not in seen[2:]
-
-
-def test_a_loop_that_is_faster_than_any_model_ends_too(clock: Any) -> None:
-    session = Policy(GUARDS).session("s", clock=clock)
-    number = 0
-    while session.call("fetch", {"page": number}, missing).code is None:
-        number += 1
-        clock.advance(0.002)
-        assert number < 510
-
-
-def test_what_runs_for_long_does_not_hide_a_loop_beside_it(clock: Any) -> None:
-    session = Policy(GUARDS).session("s", clock=clock)
-    session.decide("watch", {}, id="never ends")
-    number = 0
-    while session.call("fetch", {"page": number}, missing).code is None:
-        number += 1
-        clock.advance(5)
-        assert number < 20
-
-
-def test_a_budget_of_turns_still_goes_by_those_that_are_told(clock: Any) -> None:
-    from guardrails import Budget
-
-    session = make(clock, Budget(max_turns=1), Denials())
-    for number in range(5):
-        assert session.call("t", {"n": number}, ok).ok
-        clock.advance(60)
-    assert session.progress["turns_left"] == 0
 
 
 calls_made = st.tuples(

@@ -2,8 +2,6 @@
 Estimates that are held: of calls, of model requests, in families and scopes, for threads, tasks and processes.
 """
 
-import asyncio
-import json
 import subprocess
 import sys
 import threading
@@ -85,14 +83,6 @@ def test_a_request_that_fails_gives_back_what_it_holds(end: str, clock: Any) -> 
     assert session.progress["tokens_left"] == 1_000
 
 
-def test_what_was_charged_is_not_given_back_on_leaving(clock: Any) -> None:
-    session = make(clock, Budget(max_tokens=1_000))
-    with session.request(tokens=900) as asked:
-        used(session, 400, request=asked)
-    asked.release()
-    assert session.progress["tokens_left"] == 600
-
-
 def test_a_request_that_nobody_settles_stays_charged_after_its_time_and_is_corrected_by_its_charge(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=1_000))
     lost = session.request(tokens=900)
@@ -112,16 +102,6 @@ def test_a_request_may_say_how_long_it_takes(clock: Any) -> None:
     clock.advance(3_000)
     session.request()
     assert live(session).held_tokens == 900
-
-
-def test_a_charge_that_does_not_say_its_request_leaves_enough_held_for_the_others(clock: Any) -> None:
-    session = make(clock, Budget(max_tokens=1_100))
-    session.request(tokens=100)
-    session.request(tokens=900)
-    used(session, 90)
-    assert (live(session).tokens, live(session).held_tokens) == (90, 900)
-    used(session, 900)
-    assert (live(session).tokens, live(session).held_tokens) == (990, 0)
 
 
 def test_a_charge_settles_the_request_of_the_block_it_is_in_and_of_no_other_s(clock: Any) -> None:
@@ -178,12 +158,6 @@ def test_a_turn_that_is_not_charged_ends_the_request_that_was_guessed(clock: Any
     assert live(session).holds == {}
 
 
-def test_an_exhausted_session_asks_for_no_request(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=1))
-    session.call("t", {}, ok)
-    assert (session.request().allowed, session.request().code) == (False, "budget.max_calls")
-
-
 @pytest.mark.parametrize(
     "said", [{"tokens": -1}, {"tokens": 1.5}, {"tokens": True}, {"cost_usd": "much"}, {"timeout": float("nan")}]
 )
@@ -236,13 +210,6 @@ def test_calls_one_after_the_other_are_refused_by_no_guess(clock: Any) -> None:
     assert (admitted, session.exhausted_by) == (4, "budget.max_tokens")
 
 
-def test_the_rules_of_a_policy_declare_tokens(tmp_path: Path, clock: Any) -> None:
-    file = tmp_path / "policy.yaml"
-    file.write_text("version: 1\nbudget: {max_tokens: 1000}\ntools:\n  - {match: 't*', tokens: 600}\n")
-    session = Policy.load(file).session("s", clock=clock)
-    assert [session.decide("tea", {"n": n}, id=str(n)).allowed for n in range(2)] == [True, False]
-
-
 # Children
 
 
@@ -260,13 +227,6 @@ def test_of_children_there_are_no_more_and_no_deeper_than_the_budget_says(clock:
     child.child("e", max_calls=1)
     with pytest.raises(SessionError, match="4 sub-agents already"):
         session.child("f", max_calls=1)
-
-
-def test_a_child_that_is_taken_up_again_is_counted_once(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=9, max_children=1))
-    for _ in range(3):
-        session.child("a", max_calls=1)
-    assert live(session).reserved == {"s/a": {"max_calls": 1}}
 
 
 LIMITS = [(3, 2), (5, 4), (9, 8)]
@@ -297,33 +257,6 @@ def test_parallel_children_in_threads_admit_exactly_the_limit(limit: int, childr
     assert (live(parent).calls, live(parent).tokens, live(parent).held_tokens) == (limit, limit * 10, 0)
 
 
-@pytest.mark.parametrize(("limit", "children"), LIMITS)
-def test_parallel_children_in_tasks_admit_exactly_the_limit(limit: int, children: int, clock: Any) -> None:
-    parent = make(clock, Budget(max_calls=limit))
-    ran: list[int] = []
-
-    async def tool(*_: Any) -> str:
-        ran.append(1)
-        await asyncio.sleep(0)
-        return "ok"
-
-    async def work(name: int) -> None:
-        for number in range(20):
-            try:
-                async with parent.child(f"{name}-{number}", max_calls=1) as child:
-                    await asyncio.gather(*(child.acall("t", {"n": n}, tool) for n in range(3)))
-            except SessionError:
-                if parent.exhausted:
-                    return
-                await asyncio.sleep(0)
-
-    async def main() -> None:
-        await asyncio.gather(*map(work, range(children)))
-
-    asyncio.run(main())
-    assert len(ran) == limit
-
-
 PROCESS = """
 import os, sys, time
 from guardrails import Budget, Policy, SessionError, SqliteStore, Tool
@@ -345,15 +278,6 @@ while not parent.exhausted:
                 child.call("t", {"n": n}, tool)
     except SessionError:
         pass
-"""
-ASKING = """
-import sys
-from guardrails import Budget, Policy, SqliteStore
-
-session = Policy([Budget(max_tokens=1_000)]).session("s", store=SqliteStore(sys.argv[1], timeout=60))
-print("ready", flush=True)
-sys.stdin.readline()
-print(sum(session.request(tokens=300).allowed for _ in range(5)))
 """
 
 
@@ -378,14 +302,6 @@ def test_parallel_children_in_processes_admit_exactly_the_limit(limit: int, chil
     SqliteStore(path).close()
     processes(PROCESS, *([path, str(n), str(limit), str(log)] for n in range(children)))
     assert log.stat().st_size == limit
-
-
-@pytest.mark.system
-def test_requests_of_processes_share_a_cap(tmp_path: Path) -> None:
-    path = str(tmp_path / "state.db")
-    SqliteStore(path).close()
-    allowed = processes(ASKING, *([path] for _ in range(3)))
-    assert sum(map(json.loads, allowed)) == 3
 
 
 # Laws

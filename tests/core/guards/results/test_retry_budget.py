@@ -15,22 +15,15 @@ from hypothesis import strategies as st
 from guardrails import (
     Duplicates,
     Envelope,
-    Facts,
     Guard,
     MemorySink,
     Policy,
     Retryable,
     RetryBudget,
-    Rule,
-    SessionState,
-    SqliteStore,
-    guard,
 )
 from guardrails.core.guards.results.retry_budget import TOKEN
 from guardrails.core.records.replay import replay_together
 from guardrails.core.state.packing import pack, unpack
-from guardrails.core.tools.tool import Tool
-from tests.tables import table
 
 
 Session = Any
@@ -158,18 +151,6 @@ def test_the_same_tests_run_again_are_no_retry(tenant: Any) -> None:
         session.call("edit", {"file": "a.py"}, ok)
 
 
-@table("settings", [{"mode": "observe"}, {"mode": "off"}])
-def test_a_budget_that_is_not_enforced_changes_no_envelope(tenant: Any, settings: Any) -> None:
-    assert all(one.call("search", {"q": 1}, down).retryable for one in tenant(5, burst=1, **settings))
-
-
-def test_without_a_guard_that_judges_failures_an_empty_budget_is_told_all_the_same(clock: Any) -> None:
-    session = Policy([RetryBudget(burst=1, min_per_minute=0)]).session("s", clock=clock)
-    assert session.call("search", {"q": 1}, down).retryable is None
-    assert session.call("search", {"q": 1}, down).code == "retry_budget.empty"
-    assert session.call("search", {"q": 2}, down).retryable is False
-
-
 def test_a_tool_that_claims_its_own_retry_takes_a_token_or_is_told_no(clock: Any) -> None:
     def busy(*_: Any) -> Envelope:
         return Envelope.error(
@@ -183,24 +164,6 @@ def test_a_tool_that_claims_its_own_retry_takes_a_token_or_is_told_no(clock: Any
     assert "Try again in 5 s." not in (second.next_action_hint or "")
 
 
-def test_a_guard_of_ones_own_cannot_advise_what_the_budget_has_not(clock: Any) -> None:
-    @guard
-    class Hopeful(Guard):
-        def shape_failure(self, envelope: Envelope, *_: Any) -> Envelope:
-            envelope.retryable = True
-            return envelope
-
-    session = Policy([RetryBudget(burst=1, min_per_minute=0), Retryable(), Hopeful()]).session("s", clock=clock)
-    assert [session.call("search", {"q": number}, down).retryable for number in range(3)] == [True, False, False]
-
-
-def test_a_rule_gives_a_tool_a_bucket_of_another_size(clock: Any) -> None:
-    rules = [Rule(match=("search",), guards={"retry_budget": {"burst": 2}})]
-    session = Policy([RetryBudget(burst=1), Retryable()], rules=rules).session("s", clock=clock)
-    assert [session.call("search", {"q": n}, down).retryable for n in range(3)] == [True, True, False]
-    assert [session.call("weather", {"q": n}, down).retryable for n in range(2)] == [True, False]
-
-
 def test_a_family_shares_the_bucket_of_its_root(clock: Any) -> None:
     root = Policy([RetryBudget(burst=1, min_per_minute=0), Retryable()]).session("s", clock=clock)
     child = root.child("a")
@@ -212,17 +175,6 @@ def test_more_tools_than_there_is_room_for_share_a_bucket(clock: Any) -> None:
     session = Policy([RetryBudget(burst=1, min_per_minute=0), Retryable(max_same_error=9)]).session("s", clock=clock)
     said = [session.call(f"t{number}", {}, down).retryable for number in range(40)]
     assert said == [True] * 33 + [False] * 7
-
-
-def test_a_policy_words_it_in_its_own_way(clock: Any) -> None:
-    policy = Policy(
-        [Retryable()],
-        scopes={"tenant": [RetryBudget(burst=1)]},
-        messages={"tenant.retry_budget.empty": {"message": "$tool is down.", "hint": "Ask Ann."}},
-    )
-    session = policy.session("s", clock=clock, scopes={"tenant": "acme"})
-    session.call("search", {"q": 1}, down)
-    assert session.call("search", {"q": 2}, down).next_action_hint == "search is down. Ask Ann."
 
 
 def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, clock: Any) -> None:
@@ -241,14 +193,6 @@ def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, cl
     live = [record["code"] for record in sink.records if record["event"] == "call"]
     assert [line.decision.code for line in again] == live
     assert "tenant.retry_budget.empty" in live
-
-
-def test_the_bucket_is_kept_with_the_scope(clock: Any, tmp_path: Any) -> None:
-    policy = Policy([Retryable()], scopes={"tenant": [RetryBudget(burst=1, min_per_minute=0)]})
-    for name, said in (("a", True), ("b", False)):
-        with SqliteStore(tmp_path / "state.db") as store:
-            session = policy.session(name, clock=clock, store=store, scopes={"tenant": "acme"})
-            assert session.call("search", {"q": 1}, down).retryable is said
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["fail", "ok", "wait", "again"]), st.integers(0, 3)), max_size=60)
@@ -282,30 +226,7 @@ def test_a_bucket_is_never_below_0_nor_above_its_size_and_retries_are_paid_for(
     assert advised <= budget.burst + successes * budget.ratio + minutes * budget.min_per_minute + 1e-9
 
 
-@given(st.lists(st.booleans(), max_size=12).flatmap(lambda one: st.tuples(st.just(one), st.permutations(one))))
-def test_where_the_bucket_is_neither_full_nor_empty_the_order_of_what_is_settled_does_not_matter(
-    orders: tuple[list[bool], list[bool]],
-) -> None:
-    budget = RetryBudget(burst=40, min_per_minute=0)
-    facts, ends = Facts(0, Tool(name="t")), []
-    for order in orders:
-        state = SessionState(meters={"retry_budget:t": 20 * TOKEN})
-        for success in order:
-            if success:
-                state.meters |= budget.settle(call(), outcome(), state, facts)
-            else:
-                state.meters |= budget.taken("t", state, 0)
-        ends.append(budget.owed("t", state, 0))
-    assert ends[0] == ends[1] == 20 * TOKEN + sum(-TOKEN // 10 if one else TOKEN for one in orders[0])
-
-
 def call() -> Any:
     from guardrails import ToolCall
 
     return ToolCall("t", {}, "1", None, None)
-
-
-def outcome() -> Any:
-    from guardrails import Outcome
-
-    return Outcome("ok")

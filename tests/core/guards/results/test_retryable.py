@@ -36,15 +36,6 @@ def said(envelope: Envelope) -> tuple[Any, ...]:
     return envelope.retryable, envelope.retry_after_ms, envelope.max_retries_remaining, envelope.next_action
 
 
-def test_a9_after_three_rate_limits_in_a_row_in_a_session_the_fourth_says_false(clock: Any) -> None:
-    busy = session(clock)
-    seen = []
-    for number in range(4):
-        seen.append(busy.call("search", {"q": number}, fails(Busy())).retryable)
-        clock.advance(100)
-    assert seen == [True, True, True, False]
-
-
 def test_a9_a_success_or_another_error_in_between_starts_the_count_again(clock: Any) -> None:
     for other in (lambda *_: 1, fails(ConnectionResetError("reset"))):
         busy = session(clock)
@@ -52,14 +43,6 @@ def test_a9_a_success_or_another_error_in_between_starts_the_count_again(clock: 
             busy.call("search", {"q": number}, fails(Busy()))
         busy.call("search", {"q": "x"}, other)
         assert busy.call("search", {"q": "y"}, fails(Busy())).retryable is True
-
-
-def test_a_server_that_asks_for_the_longest_wait_is_waited_for_and_for_more_is_not(clock: Any) -> None:
-    named = [
-        said(session(clock, max_wait=60).call("search", {}, fails(Busy(**{"retry-after": seconds}))))
-        for seconds in ("60", "61")
-    ]
-    assert [(each[0], each[1]) for each in named] == [(True, 60_000), (False, 61_000)]
 
 
 def test_the_last_retry_is_waited_for_like_those_before(clock: Any) -> None:
@@ -129,17 +112,6 @@ def test_a_wait_is_told_in_tenths_that_are_never_too_short(gone: float, shown: s
     assert refused.retry_after_ms == 20_000 - round(gone * 1000)
 
 
-def test_waits_that_are_refused_are_no_strikes(clock: Any) -> None:
-    from guardrails import Denials
-
-    flaky = session(clock, Denials(max_turns_in_a_row=2))
-    flaky.call("get", {}, fails(Busy(**{"retry-after": "50"})))
-    for _ in range(5):
-        flaky.begin_turn()
-        assert flaky.call("get", {}, lambda *_: 1).code == "retryable.wait"
-    assert not flaky.exhausted
-
-
 @table(
     ("kind", "declared"),
     [(kind, said) for kind in ERROR_TYPES for said in (None, True, False) if (kind, said) != ("other", None)],
@@ -156,20 +128,6 @@ def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
         expected = NEXT[kind][0] if kind in NEXT else "give_up"
         assert envelope.next_action == expected
         assert bool(envelope.retryable_after_correction) is (expected in ("fix_arguments", "fix_precondition"))
-
-
-@table(
-    "error",
-    [
-        PermissionError("no"),
-        FileNotFoundError("gone"),
-        Envelope.error("auth", "401"),
-        Envelope.error("validation", "v"),
-    ],
-)
-def test_a3_auth_permission_and_input_errors_are_never_retryable_whatever_is_declared(error: Any, clock: Any) -> None:
-    tool = Tool(name="t", retryable=True)
-    assert session(clock, tool=tool).call("t", {}, fails(error)).retryable is False
 
 
 def test_a_call_that_may_have_taken_effect_is_not_repeated_where_that_would_do_it_twice(clock: Any) -> None:
@@ -221,13 +179,6 @@ def test_a_lasting_failure_is_no_retry_and_so_a_duplicate(clock: Any) -> None:
     assert flaky.call("get", {}, lambda *_: 1).code == "duplicates.window"
 
 
-def test_a_success_is_left_as_it_is(clock: Any) -> None:
-    assert (
-        session(clock).call("t", {}, lambda *_: 1).to_json()
-        == '{"status":"success","result":1,"progress":{"calls_used":1}}'
-    )
-
-
 @table("shared", [False, True])
 @table("merged", [False, True])
 def test_no_repeat_is_advised_after_the_call_that_used_up_a_limit(clock: Any, *, shared: bool, merged: bool) -> None:
@@ -242,10 +193,3 @@ def test_no_repeat_is_advised_after_the_call_that_used_up_a_limit(clock: Any, *,
     assert (last.retryable, last.next_action, last.retry_after_ms) == (False, "give_up", None)
     assert last.next_action_hint == "Write the final answer from what you have."
     assert (last.max_retries_remaining, last.error_type) == (0, "connection")
-
-
-def test_what_corrects_a_call_is_still_told_after_the_last_one(clock: Any) -> None:
-    session = Policy([Retryable(), Budget(max_calls=1)]).session("s", clock=clock)
-    last = session.call("t", {}, fails(ValueError("no such city")))
-    assert (last.next_action, last.retryable_after_correction) == ("fix_arguments", True)
-    assert last.limit_message is not None

@@ -6,8 +6,6 @@ import json
 
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,38 +19,9 @@ def shown(value: Any, *guards: Any, **settings: Any) -> dict[str, Any]:
     return read
 
 
-def test_d3_text_gets_a_suffix() -> None:
-    read = shown("x" * 100_000, Truncate())
-    assert len(json.dumps(read["result"])) <= 65_536
-    assert read["result"].endswith("of 100,000 characters shown]")
-    assert read["is_complete"] is False
-
-
-def test_d3_a_list_keeps_leading_elements_and_a_sentinel() -> None:
-    read = shown([{"id": n} for n in range(50_000)], Truncate())
-    *kept, sentinel = read["results"]
-    assert kept == [{"id": n} for n in range(len(kept))]
-    assert sentinel == {"_truncated": True, "omitted": 50_000 - len(kept)}
-
-
-def test_d3_an_object_goes_into_an_envelope_of_its_leading_json() -> None:
-    value = {f"key_{n}": "x" * 50 for n in range(5_000)}
-    read = shown(value, Truncate())
-    assert json.dumps(value, separators=(",", ":")).startswith(read["result"]["_truncated_json"])
-    assert read["result"]["original_bytes"] == pytest.approx(len(json.dumps(value, separators=(",", ":"))), rel=0.05)
-
-
 def test_a_result_of_exactly_the_limit_is_whole() -> None:
     assert "is_complete" not in shown("x" * (65_536 - 2), Truncate())
     assert shown("x" * (65_536 - 1), Truncate())["is_complete"] is False
-
-
-def test_the_hint_says_how_much_is_there_and_what_to_ask_for() -> None:
-    hint = shown("x" * 100_000, Truncate())["next_action_hint"]
-    assert (
-        hint
-        == "The result was cut to 65,535 of about 100,002 bytes. Ask for a smaller part: a range, a filter or a page."
-    )
 
 
 @table("form", ["nested", "merged"])
@@ -77,15 +46,6 @@ def test_what_own_guards_put_into_a_result_is_bounded_too() -> None:
 def test_each_tool_may_have_its_own_limit() -> None:
     rules = [Rule(match=("t",), declared={}, guards={"truncate": {"max_bytes": 300}})]
     assert len(shown("x" * 1_000, Truncate(), rules=rules)["result"]) <= 300
-
-
-@table("mode", ["observe", "off"])
-def test_where_it_is_not_enforced_a_result_is_whole(mode: Any) -> None:
-    assert shown("x" * 100_000, Truncate(mode=mode)) == {
-        "status": "success",
-        "result": "x" * 100_000,
-        "progress": {"calls_used": 1},
-    }
 
 
 def test_a_failing_tools_output_is_bounded_too() -> None:

@@ -2,15 +2,11 @@
 A call of which nobody knows whether it happened is not called worth repeating, unless repeating it does no harm.
 """
 
-import asyncio
-import time
-
 from typing import Any
 
 from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
 from guardrails.core.guards.results.retryable import AMBIGUOUS
 from guardrails.core.records.replay import replay
-from guardrails.core.repetition.tool_names import once
 from guardrails.core.values.types import Outcome
 from tests.tables import table
 
@@ -93,14 +89,6 @@ def test_what_a_person_has_to_approve_acts_whatever_its_name() -> None:
     assert Policy([Retryable()]).session("s").call("launch", {}, late).retryable is True
 
 
-@table("name", ["search_and_filter", "get_next_page", "list_or_page"])
-def test_a_rule_that_only_doubts_a_look_leaves_it_one(name: str) -> None:
-    policy = Policy.load("default")
-    session = policy.session("s")
-    assert policy.chain.plan(name).tool.read_only is False
-    assert session.complete(session.decide(name, {}), TimeoutError("late")).retryable is True
-
-
 @table("kind", sorted(AMBIGUOUS))
 def test_every_kind_of_unknown_outcome_is_told(kind: Any) -> None:
     from guardrails import Outcome
@@ -109,21 +97,6 @@ def test_every_kind_of_unknown_outcome_is_told(kind: Any) -> None:
     envelope = session.complete(session.decide("send_email", {}), Outcome(error_type=kind, error_message="no"))
     assert envelope.retryable is False
     assert "may have happened" in (envelope.next_action_hint or "")
-
-
-def test_a_tool_out_of_time_is_told_so_in_both_worlds() -> None:
-    policy = Policy([Retryable()], tools=[Tool(name="send_email", timeout=0.01), Tool(name="search", timeout=0.01)])
-
-    async def slow(tool: str, arguments: Any) -> None:
-        await asyncio.sleep(5)
-
-    def blocked(tool: str, arguments: Any) -> None:
-        time.sleep(0.1)
-
-    for tool, retryable in (("send_email", False), ("search", True)):
-        session = policy.session(tool)
-        assert session.call(tool, {}, blocked).retryable is retryable
-        assert asyncio.run(session.acall(tool, {"n": 2}, slow)).retryable is retryable
 
 
 @table(
@@ -174,24 +147,3 @@ def test_a_call_that_nobody_ended_is_told_when_it_is_made_again(tool: str) -> No
     # Nobody approved it, so it never ran.
     assert "happened" not in again("pay_rent") + again("pay_rent")
     assert all(one.same for one in replay(policy.chain, sink.records))
-
-
-def test_the_names_of_real_readers_do_not_act() -> None:
-    names = [
-        "order_status",
-        "Read",
-        "Grep",
-        "post_comments",
-        "updates",
-        "settings",
-        "address_lookup",
-        "payments",
-        "order_list",
-        "place_details",
-        "charge_history",
-        "request_status",
-        "make_report",
-        "issue_search",
-        "sender_info",
-    ]
-    assert [name for name in names if once(Tool(name=name))] == []
