@@ -81,17 +81,6 @@ def test_each_style_gives_the_same_descriptions(docstring: str, as_written: Call
     }
 
 
-@table(
-    "docstring",
-    [
-        "Args:\n        x: A.\n\n    Returns:\n        y: B.\n",
-        "Parameters\n    ---\n    x: int\n        A.\n    y: int\n",
-    ],
-)
-def test_a_docstring_may_begin_with_its_parameters(docstring: str) -> None:
-    assert parameter_descriptions(docstring) == {"x": "A."}
-
-
 @given(st.text("Args:\n -*()param:xParameters", max_size=80))
 def test_no_docstring_makes_it_raise(docstring: str) -> None:
     assert all(parameter_descriptions(docstring).values())

@@ -189,15 +189,6 @@ def with_context(context: "Context", city: str, flag: bool = False) -> "Context"
     return (context, city, flag)
 
 
-def test_what_the_host_passes_is_hidden() -> None:
-    arguments = FunctionArguments(with_context, hidden=["context"])
-
-    assert list(arguments.schema()["properties"]) == ["city", "flag"]
-    assert arguments.check({"city": "x"}) == ({"city": "x", "flag": False}, ())
-    assert [p.kind for p in arguments.check({"city": "x", "context": 1})[1]] == ["unknown"]
-    assert arguments.bind({"city": "x", "flag": True}) == ((), {"city": "x", "flag": True})
-
-
 class Foreign:
     pass
 
@@ -230,16 +221,3 @@ def test_the_function_gets_names_where_the_model_sees_aliases() -> None:
     assert arguments.check({"from": "a", "max": True})[1] == (
         Problem("max", "must be a number, not a boolean", "type"),
     )
-
-
-@table(
-    ("args", "kwargs", "named"),
-    [
-        ((), {"first": 1}, {"first": 1}),
-        ((1, "y"), {"last": True}, {"first": 1, "second": "y", "last": True}),
-        ((1, "y", 2.0, 3, 4), {"a": 5}, {"first": 1, "second": "y", "third": 2.0, "rest": [3, 4], "a": 5}),
-        ((1,), {"unknown": 1}, {"first": 1, "unknown": 1}),
-    ],
-)
-def test_a_call_from_python_is_named(args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]) -> None:
-    assert FunctionArguments(positional).named(args, kwargs) == named

@@ -2,7 +2,7 @@
 The words for what is wrong, and the advice that follows.
 """
 
-from guardrails.core.arguments.problems import advice, of_union, unknown
+from guardrails.core.arguments.problems import advice, unknown
 from guardrails.core.values.types import NextAction, Problem
 from tests.tables import table
 
@@ -16,7 +16,6 @@ WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
     ("problems", "ask_user", "action", "hint"),
     [
         ([LATE], {"check_out"}, "ask_user", "Confirm `check_out` with the user before retrying."),
-        ([LATE], set(), "fix_arguments", "Correct `check_out` and call again; the user need not be asked."),
         (
             [MISSING],
             set(),
@@ -32,7 +31,6 @@ WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
                 "Ask the user for `check_in` unless the conversation already says it; do not guess. Also correct `rooms`."
             ),
         ),
-        ([WRONG_TYPE], {"rooms"}, "fix_arguments", "Correct `rooms` and call again; the user need not be asked."),
         (
             [Problem("", "the arguments are not valid JSON", "json")],
             {"check_out"},
@@ -44,12 +42,6 @@ WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
             {"check_in"},
             "ask_user",
             "Confirm `check_in` with the user before retrying.",
-        ),
-        (
-            [Problem("", "a stay is too long", "value")],
-            {"check_in"},
-            "fix_arguments",
-            "Correct the arguments and call again; the user need not be asked.",
         ),
         (
             [Problem("hotels.0.check_out", "is in the past", "value")],
@@ -78,44 +70,3 @@ def test_a7_a_misspelt_name_is_no_question_to_the_user() -> None:
             "Also correct `hotels.0.checkIn` and `hotels.0.check_in`."
         ),
     )
-
-
-@table(
-    ("known", "message"),
-    [
-        (["check_in", "check_out"], "is unknown; did you mean `check_out`?"),
-        (["city", "limit"], "is unknown; known: `city`, `limit`"),
-        ([], "is unknown; nothing is expected here"),
-        ([f"n{n}" for n in range(12)], "is unknown; known: " + ", ".join(f"`n{n}`" for n in range(10)) + " and 2 more"),
-    ],
-)
-def test_an_unknown_name_comes_with_the_known_ones(known: list[str], message: str) -> None:
-    assert unknown(("checkout",), known) == Problem("checkout", message, "unknown")
-
-
-@table(
-    ("branches", "expected"),
-    [
-        ([[Problem("a", "must be an integer, not an array", "type")]], [("a", "must be an integer, not an array")]),
-        (
-            [
-                [Problem("a", "must be an integer, not an array", "type")],
-                [Problem("a", "must be a string, not an array", "type")],
-            ],
-            [("a", "must be an integer or a string, not an array")],
-        ),
-        (
-            [[Problem("a.x", "is required", "missing")], [Problem("a", "must be null, not an object", "type")]],
-            [("a.x", "is required")],
-        ),
-        (
-            [
-                [Problem("a.kind", "must be `cat`", "type")],
-                [Problem("a.bark", "is required", "missing"), Problem("a.size", "is required", "missing")],
-            ],
-            [("a.bark", "is required"), ("a.size", "is required")],
-        ),
-    ],
-)
-def test_of_alternatives_the_likeliest_speaks(branches: list[list[Problem]], expected: list[tuple[str, str]]) -> None:
-    assert [(p.field, p.message) for p in of_union("a", branches)] == expected

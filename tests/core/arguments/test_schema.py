@@ -4,7 +4,7 @@ Reading JSON Schemas.
 
 from typing import Any
 
-from guardrails.core.arguments.schema import for_model, names_at
+from guardrails.core.arguments.schema import for_model
 from tests.tables import table
 
 
@@ -39,33 +39,3 @@ def test_a_union_at_the_root_becomes_one_object(schema: dict[str, Any], expected
 
     assert made == expected
     assert list(made) == list(expected)
-
-
-@table(
-    ("path", "names"),
-    [
-        ((), ["list", "pair", "map", "ref", "maybe"]),
-        (("list", 3), ["a"]),
-        (("pair", 0), ["a"]),
-        (("pair", 1), ["b"]),
-        (("map", "any"), ["b"]),
-        (("ref",), ["a"]),
-        (("maybe",), ["b"]),
-        (("nowhere", 1, "x"), []),
-    ],
-)
-def test_the_names_at_a_path_are_found_through_references_and_unions(
-    path: tuple[str | int, ...], names: list[str]
-) -> None:
-    schema = {
-        "properties": {
-            "list": {"items": A},
-            "pair": {"prefixItems": [A], "items": B},
-            "map": {"additionalProperties": B},
-            "ref": {"$ref": "#/$defs/A"},
-            "maybe": {"anyOf": [B, {"type": "null"}]},
-        },
-        "$defs": DEFS,
-    }
-
-    assert names_at(schema, path) == names

@@ -125,22 +125,3 @@ def test_a_rule_may_let_calls_through_where_a_guard_fails(clock: Any) -> None:
 )
 def test_what_is_not_known_to_change_nothing_counts_as_changing(tool: Tool, changes: bool) -> None:
     assert Chain([], tools=[tool]).plan("t").changes is changes
-
-
-def test_timeouts_and_prices_of_a_plan_are_in_the_units_of_the_state() -> None:
-    plan = Chain([], tools=[Tool(name="t", timeout=1.001, cost_usd=0.1)]).plan("t")
-    assert (plan.timeout_ms, plan.cost) == (1_001, 100_000)
-
-
-def test_a_session_may_know_more_tools_and_the_policy_stays_as_it_is(clock: Any) -> None:
-    policy = Policy([Validation(), ToolFilter()], tools=[Tool(name="a")])
-    session = policy.session("s", tools=[Tool(name="b", cost_usd=1.0)], clock=clock)
-    assert [session.call(tool, {}, ok).ok for tool in ("a", "b", "c")] == [True, True, False]
-    assert policy.chain.known == frozenset({"a"})
-
-
-def test_only_the_guards_that_are_enforced_can_end_a_session(clock: Any) -> None:
-    guards = [Budget(max_calls=1, mode="observe"), Denials(mode="off"), Growth(max_calls_per_second=9, mode="observe")]
-    chain = Policy(guards).chain
-    assert (chain.spenders, chain.turn_spenders, chain.budget) == ((), (), None)
-    assert len(chain.requests) == len(chain.usages) == 1

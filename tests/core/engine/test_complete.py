@@ -14,7 +14,6 @@ from guardrails import (
     MemoryStore,
     Policy,
     Retryable,
-    SessionState,
     Streak,
     Success,
     Summary,
@@ -22,7 +21,6 @@ from guardrails import (
     Truncate,
     guard,
 )
-from guardrails.core.engine.events.retries import DUE
 from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table
 
@@ -68,15 +66,6 @@ def test_a_tools_own_error_is_an_error_of_the_session_too(clock: Any) -> None:
     assert session.call("t", {}, gives(1)).ok
 
 
-def test_an_envelope_of_a_persons_own_class_is_copied_without_its_constructor(clock: Any) -> None:
-    class Found(Envelope):
-        def __init__(self, rows: list[int]) -> None:
-            super().__init__("success", rows)
-
-    session = Policy([Summary()]).session("s", clock=clock)
-    assert read(session.call("t", {}, gives(Found([7]))))["results"] == [7]
-
-
 @table(
     "claims",
     [
@@ -103,26 +92,6 @@ def test_claims_of_a_tool_in_no_known_form_neither_break_the_call_nor_its_state(
 
 
 # Times that tools name
-
-
-def test_of_sixteen_tools_the_time_they_named_is_kept_and_moved_and_of_more_it_is_not(clock: Any) -> None:
-    """
-    A model that makes up tools does not fill the state.
-    """
-    session = Policy([]).session("s", clock=clock)
-
-    def asks(tool: str, seconds: int) -> None:
-        session.call(
-            tool, {"at": clock.now}, gives(Envelope.error("rate_limit", "slow", retry_after_ms=seconds * 1000))
-        )
-
-    for number in range(17):
-        asks(f"t{number}", 10)
-    clock.advance(5)
-    asks("t0", 60)
-    state: SessionState = session._read(lambda state, now: state)
-    due = {key: at - state.now_ms for key, at in state.meters.items() if key.startswith(DUE)}
-    assert due == {f"{DUE}t{number}": 5_000 if number else 60_000 for number in range(16)}
 
 
 # Late and repeated outcomes
@@ -161,22 +130,6 @@ def test_an_id_that_is_used_again_settles_its_own_call(clock: Any) -> None:
     session.complete(first, Success(1, cost_usd=5))
     session.complete(again, Success(1, cost_usd=2))
     assert (session.cost_usd, session.progress["calls_used"]) == (3.0, 2)
-
-
-def test_the_outcome_of_a_refused_call_is_its_refusal(clock: Any) -> None:
-    session = Policy([Budget(max_calls=0)]).session("s", clock=clock)
-    decision = session.decide("t", {}, id="call_1")
-    assert session.complete(decision, "ran all the same").status == "limit_reached"
-
-
-def test_a_late_outcome_is_not_given_back_in_place_of_a_later_one(clock: Any) -> None:
-    tool = Tool(name="t", timeout=5)
-    session = Policy([Duplicates()], tools=[tool]).session("s", clock=clock)
-    slow = session.decide("t", {}, id="call_1")
-    clock.advance(6)
-    assert session.call("t", {}, gives("new")).ok
-    session.complete(slow, "old")
-    assert read(session.call("t", {}, gives(1)))["previous_result"] == "new"
 
 
 # What is given back

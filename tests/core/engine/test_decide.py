@@ -7,7 +7,6 @@ from typing import Any
 from guardrails import (
     Budget,
     Denial,
-    Denials,
     Duplicates,
     Guard,
     MemorySink,
@@ -78,12 +77,6 @@ def test_an_admission_is_run_once_and_a_second_claim_is_in_flight(clock: Any) ->
     assert ran[0].status == "duplicate_call_blocked"
     assert session.progress["calls_used"] == 1
     assert session.complete(decision, "late").value == "late"
-
-
-def test_after_it_is_settled_the_same_id_is_a_new_call(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=9))
-    assert [session.call("t", {"n": 1}, ok, id="call_0").ok for _ in range(3)] == [True] * 3
-    assert session.progress["calls_used"] == 3
 
 
 def test_one_id_with_other_arguments_is_another_call(clock: Any) -> None:
@@ -173,15 +166,6 @@ def test_a_guard_that_fails_denies_unless_the_policy_says_otherwise(what: str, c
     assert make(clock, Says(what=what, mode="observe")).call("t", {}, ok).ok
 
 
-def test_errors_of_guards_are_no_strikes_and_are_told(clock: Any) -> None:
-    session = make(clock, Says(what="raises"), Denials(max_turns_in_a_row=1))
-    for _ in range(5):
-        session.begin_turn()
-        decision = session.decide("t", {})
-    assert decision.errors == (("says", "RuntimeError: broken"),)
-    assert not session.exhausted
-
-
 def test_a_guard_whose_counter_fails_charges_nothing(clock: Any) -> None:
     @guard
     class Counts(Guard):
@@ -231,33 +215,6 @@ def test_a_policys_own_words_hold_for_every_refusal_of_a_cause(clock: Any) -> No
     last, *refused = (session.call("t", {"n": n}, ok) for n in range(3))
     assert last.limit_message == "Stop at 1."
     assert [(e.limit_message, e.next_action_hint) for e in refused] == [("Stop at 1.", "Say goodbye.")] * 2
-
-
-@table(
-    ("code", "guards", "calls"),
-    [
-        ("duplicates.window", [Duplicates()], [("t", 1), ("t", 1)]),
-        ("tool_filter.deny", [ToolFilter(deny=("t",))], [("t", 1)]),
-        ("says.error", [Says(what="raises")], [("t", 1)]),
-        ("streak.max_same", [Streak(max_same=1)], [("t", 1), ("t", 2)]),
-    ],
-)
-def test_every_code_takes_a_policys_own_words(code: str, guards: Any, calls: Any, clock: Any) -> None:
-    words = "Mine $limit." if code == "streak.max_same" else "Mine 1."
-    session = make(clock, *guards, messages={code: {"message": words, "hint": "Go on."}})
-    envelope = [session.call(tool, {"n": n}, ok) for tool, n in calls][-1]
-    assert (envelope.code, envelope.next_action_hint) == (code, "Go on.")
-    assert envelope.message == "Mine 1."
-
-
-def test_words_give_way_to_the_librarys_own_where_their_numbers_are_not_there(clock: Any) -> None:
-    messages = {"budget.max_cost_usd": {"message": "Over $limit.", "hint": "Stop at $limit."}}
-    tools = [Tool(name="dear", cost_usd=0.9), Tool(name="t", cost_usd=0.5)]
-    session = make(clock, Budget(max_cost_usd=0.5), messages=messages, tools=tools)
-    assert session.call("dear", {}, ok).limit_message == "This call is estimated at $0.90, $0.50 is left."
-    last, refused = session.call("t", {}, ok), session.call("t", {"n": 1}, ok)
-    assert (last.limit_message, refused.limit_message) == ("Over $0.50.", "Over $0.50.")
-    assert refused.next_action_hint == "Write the final answer from what you have."
 
 
 def test_the_hint_of_a_nudge_can_be_worded_too(clock: Any) -> None:

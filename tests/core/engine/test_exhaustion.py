@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Denials, MemorySink, Policy, Rule, Success, Tool
-from guardrails.core.engine.exhaustion import least
+from guardrails import Budget, Denials, MemorySink, Policy, Success, Tool
 from guardrails.core.records.replay import replay
 from tests.tables import table
 
@@ -90,13 +89,6 @@ def test_the_cheapest_turn_so_far_is_what_the_next_is_taken_for(clock: Any) -> N
     assert session.exhausted_by == CODE
 
 
-def test_at_nothing_left_nothing_fits_though_it_be_free(clock: Any) -> None:
-    session = make(clock, Tool(name="free"))
-    session.charge(model="m", cost_usd=1)
-    assert session.exhausted_by == CODE
-    assert session.call("free", {}, ok).code == CODE
-
-
 def test_what_is_held_back_for_the_final_answer_is_not_left(clock: Any) -> None:
     session, other = make(clock, DEAR, reserve=0.1), make(clock, DEAR)
     for each in (session, other):
@@ -161,32 +153,6 @@ def test_more_money_lets_it_go_on(clock: Any) -> None:
     assert session.exhausted
     session.extend(max_cost_usd=0.5)
     assert session.call("dear", {"n": 1}, ok).ok
-
-
-@table("mode", ["observe", "off"])
-def test_a_budget_that_is_not_enforced_ends_nothing(mode: Any, clock: Any) -> None:
-    policy = Policy([Budget(max_cost_usd=1.0, mode=mode)], tools=[DEAR])
-    session = policy.session("s", clock=clock)
-    assert turns(session, 0.3) == 21
-
-
-def test_the_tools_of_a_session_are_those_that_are_listed(clock: Any) -> None:
-    rules = [Rule(match="d*", declared={"cost_usd": 0.4}), Rule(match="read", declared={"read_only": True})]
-    policy = Policy([Budget(max_cost_usd=1.0)], rules=rules)
-    chain = policy.chain
-    assert least(chain) == 0
-    assert least(chain.with_tools([Tool(name="dig"), Tool(name="dear", cost_usd=0.6)])) == 400_000
-    assert least(chain.with_tools([Tool(name="dig"), Tool(name="read")])) == 0
-    assert least(Policy([Budget(max_calls=1)], tools=[DEAR]).chain) == 0
-    offered = policy.session("s", tools=[DEAR, Tool(name="free")], clock=clock).scoped({}, [CHEAP, DEAR])
-    assert least(offered._chain) == 100_000
-
-
-def test_a_policys_own_words_are_said(clock: Any) -> None:
-    session = make(clock, DEAR, messages={CODE: {"message": "Only $left of $limit."}})
-    session.charge(model="m", cost_usd=0.3)
-    session.call("dear", {}, ok)
-    assert session.limit_message == "Only $0.10 of $1.00."
 
 
 events = st.lists(

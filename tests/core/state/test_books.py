@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -212,41 +210,3 @@ def test_the_books_of_a_tenant_are_those_of_its_sessions_together(story: list[tu
         host.agrees()
     total = sum((books(host.store, name) for name in "ab"), Counter[str]())
     assert books(host.store, scope_key("tenant", "t")) == total
-
-
-def test_what_a_child_leaves_open_when_it_closes_is_its_parents_use(clock: Any) -> None:
-    parent = policy().session("s", clock=clock, scopes={"tenant": "t"})
-    child = parent.child("c", max_calls=5, max_cost_usd=1, max_tokens=1_000)
-    child.call("look", {}, lambda *_: Success("ok", cost_usd=0.01, tokens=1))
-    child.decide("work", {"n": 1})
-    child.request(cost_usd=0.07, tokens=70)
-    child.close()
-    assert parent._read(lambda state, _: (state.calls, state.cost, state.tokens)) == (2, 110_000, 101)
-
-
-@table("extra", [0, 1])
-def test_a_child_gets_exactly_what_is_left_and_no_more(extra: int, clock: Any) -> None:
-    from guardrails import SessionError
-
-    parent = Policy([Budget(max_calls=5, max_tokens=100)]).session("s", clock=clock)
-    parent.call("look", {}, lambda *_: Success("ok", tokens=10))
-    if extra:
-        with pytest.raises(SessionError, match="asks for"):
-            parent.child("c", max_calls=4, max_tokens=90 + extra)
-        return
-    child = parent.child("c", max_calls=2, max_tokens=50)
-    child.extend(max_calls=2, max_tokens=40)
-    assert child.progress == {"calls_used": 0, "calls_left": 4, "tokens_left": 90}
-    with pytest.raises(SessionError, match="asks for"):
-        child.extend(max_calls=1)
-    child.close()
-    assert parent.child("all", max_calls=4, max_tokens=90).progress["calls_left"] == 4
-
-
-@table("used", [0, 3, 5])
-def test_a_session_that_is_extended_may_do_that_much_more_than_its_limit(used: int, clock: Any) -> None:
-    session = Policy([Budget(max_calls=5)]).session("s", clock=clock)
-    for number in range(used):
-        session.call("look", {"n": number}, lambda *_: "ok")
-    session.extend(max_calls=4)
-    assert session.progress == {"calls_used": used, "calls_left": 9 - used}

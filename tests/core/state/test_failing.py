@@ -14,20 +14,15 @@ from guardrails.core.records.replay import replay
 from guardrails.core.state.failing import (
     BITS,
     MOST_TOOLS,
-    RESULT,
     SPARED_AFTER,
     Failing,
-    Told,
     brings_new,
     note_ended,
-    packed_failing,
     told,
-    unpacked_failing,
 )
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_call import tool_call
-from guardrails.core.values.types import ToolCall
 from guardrails.sinks import MemorySink
 from tests.tables import table
 
@@ -95,65 +90,20 @@ REPAIRS: dict[str, list[Call]] = {
         ("get_user", {"name": "Bo"}, {"orders": ["#W71", "#W72"]}),
         ("get_order", {"id": "#W71"}, {"total": 7}),
     ],
-    "an id of one digit": [
-        *[("get_item", {"id": n}, LookupError("no such item")) for n in (41, 42, 43)],
-        ("list_items", {}, [{"id": 7}]),
-        ("get_item", {"id": 7}, "a lamp"),
-    ],
     "a path of known words": [
         *PATHS,
         ("list_files", {"under": "src"}, ["src/app/main.py"]),
         ("open_it", {"path": "src/app/main.py"}, "import core"),
-    ],
-    "a name in another case": [
-        *[("open_it", {"path": name}, gone(name)) for name in ("readme", "Readme", "readMe")],
-        ("list_files", {}, "README\nsetup"),
-        ("open_it", {"path": "README"}, "# A"),
-    ],
-    "a limit that the error names": [
-        *LARGE[:2],
-        ("load", {"file": "log.txt", "lines": 77}, RuntimeError("file too large to read at once: at most 50 lines")),
-        ("load", {"file": "log.txt", "lines": 50}, "..."),
-    ],
-    "a token that a login gives": [
-        *[("crm_get", {"key": key}, RuntimeError("HTTP 401: invalid api key")) for key in ("aa", "bb", "cc")],
-        ("ask_user", {"for": "the key"}, "k-9f3a"),
-        ("crm_get", {"key": "k-9f3a"}, {"deals": 3}),
-    ],
-    "a skill that the list shows": [
-        *[("skill", {"run": name}, RuntimeError(f"Unknown skill: {name}")) for name in ("pdf", "print")],
-        ("list_skills", {}, ["make-report"]),
-        ("skill", {"run": "make-report"}, "made"),
-    ],
-    "words in another alphabet": [
-        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("北京", "上海", "广州")],
-        ("list_shops", {}, ["深圳"]),
-        ("find_shop", {"name": "深圳"}, {"open": True}),
     ],
     "a name within a sentence without spaces": [
         *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("北京店", "上海店", "广州店")],
         ("read_page", {}, "我们在深圳、成都有新店。"),
         ("find_shop", {"name": "成都"}, {"open": True}),
     ],
-    "a name between marks that are not ASCII": [
-        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("north", "south", "west")],
-        ("read_page", {}, "12\u2192\u201ceast\u201d\u2014open"),
-        ("find_shop", {"name": "east"}, {"open": True}),
-    ],
-    "a name that JSON in a result writes by numbers": [
-        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("Z\u00fcri", "zurich", "Zuri")],
-        ("list_shops", {}, json.dumps({"shops": ["Z\u00fcrich", "\U0001d538"]})),
-        ("find_shop", {"name": "Z\u00fcrich"}, {"open": True}),
-    ],
     "a name that JSON within JSON writes by numbers": [
         *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("北京", "上海", "广州")],
         ("list_shops", {}, {"text": json.dumps(json.dumps({"shops": ["深圳"]}))}),
         ("find_shop", {"name": "深圳"}, {"open": True}),
-    ],
-    "a line of a text, escaped": [
-        *[("goto", {"label": name}, LookupError("no such label")) for name in ("one", "two", "three")],
-        ("read_text", {}, 'first:\n\t"start_here"\n'),
-        ("goto", {"label": "start_here"}, "there"),
     ],
 }
 
@@ -184,33 +134,11 @@ def test_guesses_are_hinted_at_from_the_fourth_on_and_refused_from_the_seventh(n
     assert said(session(clock), *NOTHING_NEW[name]) == [None] * 3 + ["same_error"] * 3 + ["SAME_ERROR"]
 
 
-def test_what_was_shown_before_the_first_failure_is_not_new(clock: Any) -> None:
-    one = session(clock)
-    shown: Call = ("list_files", {}, [f"file{n}" for n in range(9)])
-    calls = [("open_it", {"path": f"file{n}"}, PermissionError("permission denied")) for n in range(7)]
-    assert said(one, shown, *calls) == [None] * 4 + ["same_error"] * 3 + ["SAME_ERROR"]
-
-
-def test_a_value_is_new_once(clock: Any) -> None:
-    one = session(clock)
-    said(one, *GUESSES, ("describe_table", {"of": "people"}, ["full_name"]))
-    tries = [("run_sql", {"show": "full_name", "of": at}, column("full_name")) for at in ("people", "persons")]
-    assert said(one, *tries) == [None, "same_error"]
-
-
 def test_a_success_ends_what_was_tried_and_shown(clock: Any) -> None:
     one = session(clock)
     said(one, *GUESSES[:2], ("run_sql", {"show": "1"}, 1))
     assert one._read(lambda state, now: state.failing) == {}
     assert said(one, *GUESSES) == [None] * 3 + ["same_error"]
-
-
-def test_a_success_of_the_present_turn_breaks_the_row(clock: Any) -> None:
-    one = session(clock)
-    said(one, *GUESSES[:3])
-    one.begin_turn()
-    one.complete(one.decide("run_sql", {"show": "1"}), 1)
-    assert one.decide("run_sql", {"show": "nothing"}).nudges == ()
 
 
 def test_after_four_refusals_one_call_with_arguments_of_its_own_is_let_through(clock: Any) -> None:
@@ -220,29 +148,8 @@ def test_after_four_refusals_one_call_with_arguments_of_its_own_is_let_through(c
     assert heard == [*["SAME_ERROR"] * SPARED_AFTER, "same_error"] * 2
 
 
-def test_who_repeats_what_was_refused_is_not_let_through(clock: Any) -> None:
-    one = session(clock)
-    said(one, *guessed(*"abcdef"))
-    assert said(one, *guessed("g") * 9) == ["SAME_ERROR"] * 9
-    assert said(one, *guessed("h")) == ["same_error"]
-
-
-def test_a_call_that_is_let_through_and_works_ends_the_refusals(clock: Any) -> None:
-    one = session(clock)
-    said(one, *guessed(*"abcdef"), *guessed(*"ghij"))
-    assert said(one, ("run_sql", {"show": "1"}, 1), *guessed("k", "l", "m")) == ["same_error", None, None, None]
-
-
 def siblings(kind: Exception, *ids: Any) -> list[Call]:
     return [(("shop__get_order", "shop__cancel_order")[n % 2], {"id": one}, kind) for n, one in enumerate(ids)]
-
-
-def test_several_tools_that_fail_alike_may_go_on_with_what_was_shown(clock: Any) -> None:
-    one = session(clock)
-    assert said(one, *siblings(LookupError("no such order"), "x1", "x2", "x3", "x4"))[-1] == "sibling_errors"
-    assert said(one, ("shop__get_user", {"name": "Bo"}, {"orders": ["W71"]})) == [None]
-    said(one, *siblings(LookupError("no such order"), "x5", "x6", "x7", "x8"))
-    assert said(one, ("shop__get_order", {"id": "W71"}, {"total": 7})) == [None]
 
 
 @table("several", [2, 3, 5])
@@ -272,13 +179,6 @@ def test_a_tool_that_was_not_called_is_refused_only_for_what_its_server_may_have
     assert said(one, ("shop__find_user", {"name": "Bo"}, {"orders": ["W71"]})) == [heard]
 
 
-def test_tools_whose_names_begin_with_the_same_verb_are_no_siblings(clock: Any) -> None:
-    one = session(clock)
-    down = RuntimeError("HTTP 401: invalid token")
-    said(one, *[(f"get_{name}", {"id": n}, down) for n, name in enumerate(("deal", "user", "task") * 2)])
-    assert said(one, ("get_weather", {"city": "Oslo"}, "grey"), ("get_deal", {"id": 9}, down)) == [None, None]
-
-
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans(), st.integers(0, 30)), max_size=40))
 def test_what_is_kept_is_bounded_and_survives_packing(story: list[tuple[str, bool, int]]) -> None:
     state = SessionState()
@@ -291,28 +191,6 @@ def test_what_is_kept_is_bounded_and_survives_packing(story: list[tuple[str, boo
     for tool, one in state.failing.items():
         assert (again[tool].seq, again[tool].tried, again[tool].shown) == (one.seq, one.tried, one.shown)
     assert len(pack(state)) < 600 + MOST_TOOLS * 2 * (BITS // 8) * 5 // 4
-
-
-def test_nothing_is_kept_while_no_tool_fails_and_of_what_failed_long_ago() -> None:
-    failing: dict[str, Failing] = {}
-    note_ended(failing, "a", 1, failed=False, what=Told(7, 7), oldest=1)
-    assert failing == {}
-    note_ended(failing, "a", 2, failed=True, what=Told(7, 7), oldest=1)
-    note_ended(failing, "b", 3, failed=False, what=Told(7, 7), oldest=2)
-    assert list(failing) == ["a"]
-    note_ended(failing, "b", 23, failed=False, what=Told(7, 7), oldest=4)
-    assert failing == {}
-
-
-def test_refusals_are_packed() -> None:
-    failing = {"a": Failing(3, 5, (1 << BITS) - 1, [7, None])}
-    (one,) = unpacked_failing(packed_failing(failing)).values()
-    assert (one.seq, one.tried, one.shown, one.refused) == (3, 5, (1 << BITS) - 1, [7, None])
-
-
-def test_of_a_long_result_the_head_is_looked_at() -> None:
-    call = tool_call("a", {}, "1", None)
-    assert told(call, b"x1 " * RESULT + b"last", failed=True) == told(call, b"x1 " * RESULT, failed=True)
 
 
 @given(st.lists(st.text(min_size=2, max_size=20), min_size=1, max_size=20), st.data())
@@ -332,22 +210,6 @@ def test_what_was_shown_and_not_tried_is_found_again(shown: list[str], data: st.
         failing, "b", 2, failed=False, what=told(tool_call("b", {}, "2", None), result.payload, failed=False), oldest=1
     )
     assert brings_new(tool_call("a", {"q": value}, "3", None), failing.values())
-
-
-def test_a_character_is_a_value_only_where_it_is_all_of_an_argument() -> None:
-    """
-    Within a longer text it would stand in any result by chance.
-    """
-    failing: dict[str, Failing] = {}
-    tried, look = tool_call("a", {"q": "row 4"}, "1", None), tool_call("b", {}, "2", None)
-    note_ended(failing, "a", 1, failed=True, what=told(tried, b"", failed=True), oldest=1)
-    note_ended(failing, "b", 2, failed=False, what=told(look, b'["row", 7]', failed=False), oldest=1)
-    assert not brings_new(tool_call("a", {"q": "row 7"}, "3", None), failing.values())
-    assert brings_new(tool_call("a", {"q": 7}, "3", None), failing.values())
-
-
-def test_arguments_that_are_not_known_bring_nothing_new() -> None:
-    assert not brings_new(ToolCall("a", None, "1", None, 7), [Failing(1, 0, (1 << BITS) - 1)])
 
 
 @table("name", [*REPAIRS, "refused"])

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Duplicates, Envelope, MemorySink, MemoryStore, Policy, Session
+from guardrails import Duplicates, Envelope, MemorySink, Policy, Session
 from guardrails.core.records.replay import replay_together
-from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.state import SessionState
 from guardrails.stores.sqlite import SqliteStore
 from tests.conftest import FakeClock
 from tests.tables import table
@@ -150,21 +148,6 @@ def test_a_family_without_work_frees_no_look(story: Story, clock: Any) -> None:
 @pytest.mark.parametrize("story", [*FREED, *REFUSED])
 def test_a_family_in_a_file_hears_of_the_same_work(story: Story, clock: Any, tmp_path: Any) -> None:
     assert told(story, clock, store=SqliteStore(tmp_path / "store.db")).code == told(story, clock).code
-
-
-def test_a_state_that_is_packed_knows_the_work_of_its_family() -> None:
-    state = unpack(pack(SessionState(work=7, working={"p/a": 1_800_000_000_000})))
-    assert (state.work, state.working) == (7, {"p/a": 1_800_000_000_000})
-
-
-def test_a_look_that_outlives_the_window_is_no_work_after_it_was_packed(clock: Any) -> None:
-    store = MemoryStore()
-    session = Policy.load("default").session("s", clock=clock, store=store)
-    session.decide("read_note", {"id": 2})
-    for number in range(300):
-        session.call("read_note", {"page": number}, lambda *_, number=number: number)
-    state = store.update([session.id], lambda states: states[0])
-    assert [pending.entry.changes for pending in unpack(pack(state)).pending.values()] == [False]
 
 
 def test_an_earlier_result_is_told_to_be_old_once_a_child_has_worked(clock: Any) -> None:

@@ -17,8 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.state.admissions import admit, deny, expire, settle
-from guardrails.core.state.entries import Hold
-from guardrails.core.state.holds import hold, note_used
 from guardrails.core.state.packing import VERSION, Memo, pack, unpack
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import charge, extend, release, reserve, set_meters, touch
@@ -116,32 +114,6 @@ def test_what_is_packed_after_each_step_with_what_was_kept_of_the_last_is_the_sa
         assert unpack(pack(state)) == state
 
 
-def test_a_call_that_still_runs_is_no_like_of_one_that_is_over() -> None:
-    state, memo = SessionState(), Memo()
-    first, second = admitted(state, call("t", 1, "a")), admitted(state, call("t", 1, "b"))
-    settle(state, first, Outcome(1), 1)
-    pack(state, memo)
-    settle(state, second, Outcome(None, "timeout"), 1)
-    assert unpack(pack(state, memo)).trail == state.trail
-
-
-def test_an_open_admission_is_still_the_one_of_its_window_entry_after_unpacking() -> None:
-    state = SessionState()
-    admitted(state, call("search", 1))
-    again = unpack(pack(state))
-    (pending,) = again.pending.values()
-    settle(again, pending, Outcome("found"), 5)
-    assert again.window[0].status == "ok"
-
-
-def test_an_admission_that_outlived_the_window_is_kept() -> None:
-    state = SessionState()
-    admitted(state, call("slow", 2, "call_slow"))
-    for number in range(3):
-        admitted(state, call("quick", number), window=2)
-    assert unpack(pack(state)).pending == state.pending
-
-
 def test_an_idle_session_with_a_full_window_packs_into_1600_bytes() -> None:
     state = SessionState()
     touch(state, NOW)
@@ -159,15 +131,6 @@ def test_an_idle_session_with_a_full_window_packs_into_1600_bytes() -> None:
     set_meters(state, {"growth.requests": NOW * 20})
     set_meters(state, {"growth.calls": NOW * 50})
     assert len(pack(state)) <= 1_600, len(pack(state))
-
-
-def test_counters_above_64_bits_are_kept_exactly() -> None:
-    """
-    The token cap of the default policy counts in units that pass 2**64.
-    """
-    state = SessionState()
-    set_meters(state, {"growth.tokens": NOW * 20_000_000 + 1})
-    assert unpack(pack(state)).meters == {"growth.tokens": NOW * 20_000_000 + 1}
 
 
 @table("name", ["\ud800", "x" * 100_000, "", "\x00\n", "😀" * 100])
@@ -280,15 +243,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return value.hex() if isinstance(value, bytes) else value
-
-
-def test_what_changes_by_itself_is_packed() -> None:
-    assert unpack(pack(SessionState(moving=[7, 4_294_967_295]))).moving == [7, 4_294_967_295]
-
-
-def test_what_is_held_and_the_averages_are_packed() -> None:
-    state = SessionState(started_ms=5, now_ms=9)
-    hold(state, "7", Hold(600_000, 5, 900, said=True))
-    hold(state, "c8", Hold(600_000, 0, 30, said=False))
-    note_used(state, "", 5, 900)
-    assert unpack(pack(state)) == state

@@ -4,7 +4,6 @@ Iterators and bytes made into bounded values.
 
 import asyncio
 import base64
-import itertools
 import tracemalloc
 
 from collections.abc import AsyncIterator, Iterator
@@ -74,13 +73,6 @@ def test_an_iterator_that_ends_in_time_is_whole(is_async: bool) -> None:
     assert source.closed
 
 
-@table("is_async", [False, True])
-def test_a_collection_is_about_as_large_as_its_limit(is_async: bool) -> None:
-    items, _ = collected(Source("x" * 97), 10_000, is_async=is_async)
-
-    assert len(items) == 100
-
-
 def test_a2_what_an_iterator_raises_is_not_swallowed() -> None:
     def failing() -> Iterator[int]:
         yield 1
@@ -88,27 +80,6 @@ def test_a2_what_an_iterator_raises_is_not_swallowed() -> None:
 
     with pytest.raises(ConnectionError, match="gone"):
         collect(failing())
-
-
-def test_a_generator_runs_its_finally_block_when_it_is_cut() -> None:
-    told = []
-
-    def endless() -> Iterator[int]:
-        try:
-            yield from itertools.count()
-        finally:
-            told.append("closed")
-
-    collect(endless(), 100)
-
-    assert told == ["closed"]
-
-
-def test_bytes_inside_an_iterator_become_text() -> None:
-    assert collect(iter([b"a", bytearray(b"b"), memoryview(b"c"), b"\xff"])) == (
-        ["a", "b", "c", {"base64": "/w==", "bytes": 1}],
-        True,
-    )
 
 
 @table("kind", [bytes, bytearray, memoryview])

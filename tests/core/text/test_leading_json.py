@@ -97,13 +97,6 @@ def test_what_orjson_does_not_write_has_its_form(value: object, expected: str) -
     assert leading_json(value, UNBOUNDED) == (expected.encode(), True)
 
 
-def test_an_object_inside_itself_is_said_to_be() -> None:
-    looped: dict[str, Any] = {"a": 1}
-    looped["self"] = [looped]
-
-    assert leading_json(looped, UNBOUNDED) == (b'{"a":1,"self":["[circular reference]"]}', True)
-
-
 @given(st.lists(VALUES, max_size=20), st.sampled_from([1, 4, 20]), st.sampled_from([0, 1, 5, 6, 7, 50, 300, 10_000]))
 def test_leading_elements_are_all_that_fit(few: list[object], times: int, room: int) -> None:
     items = few * times

@@ -9,7 +9,7 @@ import ipaddress
 import json
 import re
 
-from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import InitVar, dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -35,10 +35,6 @@ from tests.tables import table
 class Color(enum.Enum):
     RED = "red"
     ONE = 1
-
-
-class Size(enum.Enum):
-    RED = "red"
 
 
 class Word(enum.StrEnum):
@@ -143,7 +139,6 @@ DISTINCT: list[Any] = [
     10**700,
     10**5_000,
     str(2**64),
-    hex(10**700),
     float("inf"),
     "inf",
     "\ud800",
@@ -153,13 +148,10 @@ DISTINCT: list[Any] = [
     "😀",
     Color.RED,
     Color.ONE,
-    Size.RED,
     Word.RED,
     Level.ONE,
     Bits.A,
-    Bits.A | Bits.B,
     Str("red"),
-    Int(1),
     Float(1.5),
     1.5,
     Point(1),
@@ -169,14 +161,10 @@ DISTINCT: list[Any] = [
     {"x": 1, "y": 0},
     Query(text="a"),
     {"text": "a", "limit": 10, "inner": None},
-    Query(text="a", limit=11),
     Query(text="a", more=1),  # type: ignore[call-arg]
-    Query(text="a", inner=Query(text="b")),
     Numbers([1]),
     Decimal("1.5"),
     Decimal(1),
-    Decimal("NaN"),
-    Decimal("1E+1000000"),
     Fraction(1, 3),
     1j,
     range(3),
@@ -189,7 +177,6 @@ DISTINCT: list[Any] = [
     time(9, 30),
     timedelta(days=1),
     UUID(int=1),
-    str(UUID(int=1)),
     PurePosixPath("src/**/*.py"),
     "src/**/*.py",
     re.compile("a"),
@@ -220,28 +207,20 @@ def test_different_things_have_different_forms() -> None:
     ("value", "other"),
     [
         ((1, (2,)), [1, [2]]),
-        (Pair(1, 2.0), [1, 2]),
         (Other(1, 2), Pair(1, 2)),
         (OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
         (defaultdict(int, a=1), {"a": 1}),
         (MappingProxyType({"a": 1}), {"a": 1}),
-        (UserDict(a=1), {"a": 1}),
-        (ChainMap({"a": 1}, {"a": 2, "b": 3}), {"a": 1, "b": 3}),
         ({1, 2.0}, frozenset({2, 1.0})),
         ({1.0: "a", None: 2}, {None: 2.0, 1: "a"}),
         ({"e\u0301"}, {"é"}),
         ({("e\u0301", 1): 1}, {("é", 1.0): 1.0}),
-        (b"ab", bytearray(b"ab")),
         (2**64, float(2**64)),
         ([2**64, "e\u0301", -0.0, float("nan")], (2.0**64, "é", 0, None)),
         ({"\ud800": 1, "a": 1.0}, {"a": 1, "\ud800": 1.0}),
-        (Point(1, 2), Point(1.0, 2.0)),
         (Point(x=Color.RED, y={1}), Point(x=Color.RED, y={1.0})),
         (Query(text="é", limit=1), Query(text="e\u0301", limit=1.0)),
         (Decimal("1.50"), Decimal("1.5")),
-        (Decimal("-0"), Decimal("0.00")),
-        (Decimal(10), Decimal("1E+1")),
-        (Float(1.0), Float(1)),
     ],
 )
 def test_equal_things_have_one_form(value: Any, other: Any) -> None:
@@ -292,11 +271,6 @@ class EndlessRepr:
         return repr(self)
 
 
-class ReprOfAnotherType:
-    def __repr__(self) -> Any:
-        return 1
-
-
 class HostileMapping(Mapping[str, int]):
     __getitem__ = fail
     __iter__ = fail
@@ -313,10 +287,6 @@ class EndlessMapping(Mapping[str, int]):
         return 1
 
 
-class Pretender:
-    __pydantic_fields__ = 7
-
-
 # Factories, since pytest itself trips over some of these.
 UNSIGNABLE: dict[str, Any] = {
     "a metaclass": OfHostileMeta,
@@ -325,24 +295,14 @@ UNSIGNABLE: dict[str, Any] = {
     "class": HostileClass,
     "isoformat": HostileIsoformat,
     "endless repr": EndlessRepr,
-    "repr of another type": ReprOfAnotherType,
     "mapping": HostileMapping,
     "endless mapping": EndlessMapping,
-    "fields that are none": Pretender,
     "a mock": MagicMock,
-    "a mock of a dict": lambda: MagicMock(spec=dict),
     "object": object,
     "a description": lambda: Odd("<Odd>"),
-    "an address": lambda: Odd("Odd(at 0x7f0011223344)"),
     "a shortened repr": lambda: Odd("Odd([1, 2, ...])"),
     "a secret": lambda: SecretStr("a"),
-    "a secret in a model": lambda: Query(text="a", secret=SecretStr("a")),  # type: ignore[call-arg]
     "a function": lambda: fail,
-    "a builtin": lambda: print,
-    "a class": lambda: int,
-    "an enum": lambda: Color,
-    "a module": lambda: json,
-    "an iterator": lambda: iter([1]),
     "a generator": endless,
     "JSON that is not looked at": lambda: orjson.Fragment(b"1"),
     "a buffer of pointers": lambda: (ctypes.c_void_p * 1)(1),

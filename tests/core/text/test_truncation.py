@@ -3,7 +3,6 @@ Results in a bounded number of bytes (MISSION D3).
 """
 
 import json
-import threading
 
 from typing import Any, NoReturn
 
@@ -177,22 +176,3 @@ def test_a_value_inside_itself_ends() -> None:
     assert read(render(row))[0] == 1
     assert render(row).complete
     assert render(row, 1 << 62).complete
-
-
-def test_a_result_that_another_thread_changes_is_rendered() -> None:
-    value: dict[str, Any] = {str(n): {"n": n} for n in range(500)}
-    stop = threading.Event()
-
-    def change() -> None:
-        while not stop.is_set():
-            value["extra"] = 1
-            del value["extra"]
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    try:
-        for limit in (300, LIMIT) * 20:
-            read(render(value, limit))
-    finally:
-        stop.set()
-        thread.join()

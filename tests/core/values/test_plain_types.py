@@ -5,7 +5,6 @@ What is told of a value without pydantic: the same as with it, or nothing.
 import dataclasses
 import json
 
-from collections import OrderedDict
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -20,9 +19,9 @@ from guardrails.core.guards.base import Guard, guard
 from guardrails.core.guards.repeats.loops import Grades, Loops, Waits
 from guardrails.core.guards.settings import Map
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.bounds import Ge, MaxLen, MinLen
+from guardrails.core.values.bounds import MaxLen, MinLen
 from guardrails.core.values.plain_types import Checked, UnsureError, fitted, hints
-from guardrails.core.values.units import ByteSize, Duration
+from guardrails.core.values.units import Duration
 from guardrails.core.values.usage import Price
 from guardrails.policy.check import _checked_by_pydantic, _plainly_right
 from guardrails.policy.file import names, read
@@ -191,28 +190,6 @@ def positive(value: int) -> int:
     if value <= 0:
         raise ValueError("no")
     return -value
-
-
-@table(
-    ("kind", "value", "made"),
-    [
-        (Any, {"a": 1}, {"a": 1}),
-        (float, 3, 3.0),
-        (Duration, "1.5s", 1.5),
-        (ByteSize, "1KiB", 1024),
-        (Literal["a", "b"], "b", "b"),
-        (tuple[str, ...], ["ü"], ("ü",)),
-        (Annotated[list[int], MinLen(1), MaxLen(2)], [1], [1]),
-        (dict[str, int | None], {"a": None}, {"a": None}),
-        (Half, {"text": "a", "number": 1}, {"number": 1, "text": "a"}),
-        (Half, OrderedDict(text="a", number=1), {"number": 1, "text": "a"}),
-        (Grades, {"deny": 3}, Map(deny=3)),
-        (Annotated[int, Ge(1), Checked(positive)], 2, -2),
-        (int | list[int], [1], [1]),
-    ],
-)
-def test_what_is_plainly_right_is_told(kind: Any, value: Any, made: Any) -> None:
-    assert same(fitted(kind, value, written=True), made)
 
 
 @table(

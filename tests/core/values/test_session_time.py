@@ -22,22 +22,13 @@ YEAR = 365.25 * DAY
 NOW = 1_800_000_000.0
 ABSURD = {
     "1e18": 1e18,
-    "far beyond": 1e300,
     "negative": -5.0,
-    "far below": -1e18,
     "not a number": float("nan"),
-    "infinite": float("inf"),
-    "minus infinite": float("-inf"),
     "no number": None,
-    "text": "now",
     "milliseconds": NOW * 1_000,
     "1970": 0.0,
-    "1980": 10 * YEAR,
-    "2126": NOW + 99 * YEAR,
-    "the year 9999": 253_402_300_000.0,
     "two years ahead": NOW + 2 * YEAR,
     "two years behind": NOW - 2 * YEAR,
-    "a month behind": NOW - 30 * DAY,
     "two hours behind": NOW - 7_200,
 }
 GUARDS = (

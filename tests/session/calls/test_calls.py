@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, SessionError
+from guardrails import Budget, Guard, Policy, SessionError, guard
+from tests.tables import table
 
 
 def test_a_clock_that_fails_after_the_tool_ran_loses_no_result() -> None:
@@ -25,3 +26,24 @@ def test_a_decision_is_completed_in_its_own_session_only(clock: Any) -> None:
     with pytest.raises(SessionError, match="the decision is of the session `two`, not of `one`"):
         one.complete(asked[1], "foreign")
     assert [one.complete(asked[0], "a").value, two.complete(asked[1], "b").value] == ["a", "b"]
+
+
+@guard
+class Odd(Guard):
+    """
+    Counts what is no number.
+    """
+
+    counts: Any = None
+
+    def charge(self, *_: Any) -> Any:
+        return {"fine": 1, **self.counts}
+
+
+@table("counts", [{"odd": "text"}, {"odd": 1.5}, {"odd": True}, {"odd": None}, {7: 1}])
+def test_a_counter_that_is_no_int_is_its_guards_error(counts: Any, clock: Any) -> None:
+    policy = Policy([Odd(counts=counts), Budget(max_calls=5)])
+    session = policy.session("s", clock=clock)
+    refused = session.call("t", {}, lambda *_: "ran")
+    assert refused.code == "odd.error"
+    assert session._read(lambda state, _: (state.meters, state.calls)) == ({}, 0)

@@ -13,27 +13,19 @@ from tests.tables import table
 
 READERS = [
     "search_hotels",
-    "get_page",
-    "fetch",
     "book_details",
     "transfer_status",
-    "web_search",
     "geocode",
     "mcp__a__list_x",
 ]
 ACTORS = [
     "send_email",
-    "pay_invoice",
     "create_issue",
     "mcp__linear__create_issue",
-    "upload_file",
     "bookFlight",
     "place_order",
-    "makePayment",
     "bank__issue_refund",
     "charge_card",
-    "notify_user",
-    "fs/add_row",
 ]
 
 
