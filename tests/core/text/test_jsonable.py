@@ -9,6 +9,7 @@ from collections import ChainMap, deque
 from collections.abc import Iterator
 from decimal import Decimal
 from enum import Enum
+from itertools import count
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
