@@ -11,15 +11,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from pydantic import (
-    AliasChoices,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    RootModel,
-    field_validator,
-)
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, RootModel, field_validator
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.values.errors import PolicyError

@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from guardrails import Loops, Policy, Retryable
 from guardrails.core.records.replay import replay
-from guardrails.core.state.failing import (
-    BITS,
-    MOST_TOOLS,
-    SPARED_AFTER,
-    Failing,
-    brings_new,
-    note_ended,
-    told,
-)
+from guardrails.core.state.failing import BITS, MOST_TOOLS, SPARED_AFTER, Failing, brings_new, note_ended, told
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_call import tool_call

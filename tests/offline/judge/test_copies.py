@@ -70,15 +70,6 @@ def checkpoints(folder: Path) -> list[Path]:
     return [write(folder / f"{n:03d}.jsonl", lines(60)[: 2 * n - 1]) for n in (10, 25, 40, 61)]
 
 
-def test_checkpoints_are_the_session_that_the_last_of_them_is(checkpoints: list[Path], folder: Path) -> None:
-    alone, all_of_them = judged(checkpoints[-1]), judged(folder)
-    assert figures(all_of_them) == figures(alone)
-    assert all_of_them.notices[0].startswith(
-        "75 copies of calls are left out: a call that stands in more than one file"
-    )
-    assert not any("copies" in notice for notice in alone.notices)
-
-
 @table("many", [3, 20])
 def test_a_copy_in_any_form_and_number_counts_once(folder: Path, many: int) -> None:
     alone = figures(judged(write(folder / "a.jsonl", lines(60))))
@@ -87,13 +78,6 @@ def test_a_copy_in_any_form_and_number_counts_once(folder: Path, many: int) -> N
     (folder / "z.jsonl.gz").write_bytes(gzip.compress((folder / "a.jsonl").read_bytes()))
     assert figures(judged(folder)) == alone
     assert figures(judged(folder / "z.jsonl.gz", folder)) == alone
-
-
-def test_the_calls_of_a_fork_are_its_own_and_what_it_took_over_is_not(folder: Path) -> None:
-    write(folder / "a.jsonl", lines(30))
-    write(folder / "b.jsonl", [*lines(20, "fork"), *(line.replace("toolu_", "b") for line in lines(40, "fork", 30))])
-    judgement = judged(folder)
-    assert (judgement.total.calls, judgement.total.sessions) == (40, 2)
 
 
 def test_a_report_counts_each_call_once(checkpoints: list[Path], folder: Path) -> None:

@@ -2,9 +2,7 @@
 How one decision adds to the figures.
 """
 
-from guardrails.core.engine.decision import Decision
-from guardrails.core.values.types import Nudge, ToolCall
-from guardrails.offline.judge.counting import ALLOWED, count_denied, count_denied_without_cap, count_observed, said_of
+from guardrails.offline.judge.counting import count_denied, count_denied_without_cap
 from guardrails.offline.judge.evidence import Worth
 from guardrails.offline.judge.result import Tally
 from tests.tables import table
@@ -52,26 +50,3 @@ def test_with_the_cap_off_wrong_denials_are_counted_apart() -> None:
         {},
         {},
     )
-
-
-def test_a_call_that_two_guards_only_observe_is_one_call_of_each() -> None:
-    tally = Tally("data")
-    count_observed(tally, ["budget.max_calls", "duplicates.window"], "new")
-    count_observed(tally, ["duplicates.window"], "later")
-    assert tally.observed == {"budget.max_calls": 1, "duplicates.window": 2}
-    assert (tally.wrong_observed, tally.observed_later) == ({"duplicates.window": 1}, 1)
-
-
-def test_what_a_guard_in_observe_mode_would_only_have_hinted_is_no_denial() -> None:
-    tally = Tally("s")
-    hint = Nudge(code="loops.empty", hint="look elsewhere")
-    decision = Decision(ToolCall("t", {}, "1", None, 1), 1, 0, 0, observed=(hint,))
-    assert said_of(decision, tally, "new") == ALLOWED._replace(hinted=("loops.empty",))
-    assert not tally.observed
-
-
-def test_a_call_that_two_guards_take_for_a_repeat_is_wrong_once() -> None:
-    tally = Tally("data")
-    count_observed(tally, ["duplicates.evidence", "loops.identical"], "new")
-    assert tally.observed == {"duplicates.evidence": 1, "loops.identical": 1}
-    assert tally.wrong_observed == {"duplicates.evidence": 1}

@@ -2,8 +2,6 @@
 Own records of sessions that share something, decided again.
 """
 
-import json
-
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 from guardrails import Budget, JsonLines, Policy, Rate, Rule
 from guardrails.offline.judge.exact import Exactness, replayed
 from guardrails.offline.readers.inputs import inputs
-from tests.tables import table
 
 
 def policy(calls: int = 3) -> Policy:
@@ -67,18 +64,3 @@ def test_a_policy_with_another_limit_for_the_scope_decides_otherwise(files: list
     assert {(each.session_id, each.recorded, each.replayed) for each in found.first} >= {
         ("b", "allow", "deny (user.budget.max_calls)"),
     }
-
-
-def test_a_policy_without_the_scope_is_told(files: list[Path]) -> None:
-    found = exact(files, Policy([Budget(max_calls=9)]))
-    assert found.differing == 3
-    assert "is in a scope `user`, which the policy does not have" in found.first[0].recorded
-
-
-@table("wrong", [5, [1], {"user": 5}, {"user": ["u1", [], 1, 2]}, {"user": ["u1", "", "x", 2]}])
-def test_a_mark_that_is_no_good_is_told_and_nothing_breaks(files: list[Path], wrong: Any) -> None:
-    lines = files[0].read_text().splitlines()
-    record = json.loads(lines[0])
-    record["scopes"] = wrong
-    files[0].write_text("\n".join([json.dumps(record), *lines[1:]]) + "\n")
-    assert not exact(files).same

@@ -22,11 +22,10 @@ from guardrails import (
     Validation,
 )
 from guardrails.core.guards.base import Guard
-from guardrails.core.tools.failure_rules import ResultClassifier
 from guardrails.core.values.types import Nudge
 from guardrails.core.values.usage import Price
 from guardrails.offline.judge.counting import Said
-from guardrails.offline.judge.judgement import MOST, Judge
+from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.judge.result import Tally
 from guardrails.offline.readers import RecordedCall
 from tests.offline.judging import judged as told
@@ -92,12 +91,6 @@ def test_calls_go_by_their_recorded_times(calls: Calls) -> None:
     assert codes(Retryable(backoff=1.0), made) == [None, "retryable.wait", None]
 
 
-def test_without_times_every_wait_is_over(calls: Calls) -> None:
-    made = calls("a!timeout", {"call": "a=1"}, timed=False)
-    made[0].retry_after_ms = 3_600_000
-    assert codes(Retryable(max_wait=86_400.0), made) == [None, None]
-
-
 def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls) -> None:
     policy = Policy([Budget(max_elapsed=1.0), Growth(max_calls_per_second=1), Rate(max_calls_per_minute=1)])
     judge = Judge(policy)
@@ -122,11 +115,6 @@ def test_with_times_they_are(calls: Calls) -> None:
     assert codes(Growth(max_calls_per_second=2), calls(*together))[2] == "growth.max_calls_per_second"
 
 
-def test_a_time_that_goes_back_is_held_still(calls: Calls) -> None:
-    made = calls("a=1", {"call": "b=1", "ts_ms": 5}, "c=1")
-    assert codes(Budget(max_elapsed=2.0), made) == [None, None, "budget.max_elapsed"]
-
-
 def test_a_call_without_a_time_among_others_comes_when_what_ran_before_is_over(calls: Calls) -> None:
     made = calls({"call": "a=1", "duration_ms": 5_000}, {"call": "a=1", "ts_ms": None}, {"call": "b=1", "ts_ms": None})
     assert codes(Policy([EVIDENCE, Budget(max_elapsed=5.0)]), made) == [
@@ -148,11 +136,6 @@ def test_results_come_in_the_order_of_their_ends_and_not_of_their_calls(calls: C
     assert codes(Streak(max_failures=2), made) == [None, None, "streak.max_failures"]
     made[0].duration_ms = 5_000
     assert codes(Streak(max_failures=2), made) == [None, None, None]
-
-
-def test_a_call_that_runs_longer_than_its_admission_is_given_up(calls: Calls) -> None:
-    hour = {"call": "a=1", "duration_ms": 3_600_000}
-    assert codes(EVIDENCE, calls(hour, {"call": "a=1", "ts_ms": 1_800_000_700_000})) == [None, None]
 
 
 def test_the_first_call_that_an_exhausted_session_refuses_is_a_limit_stop_and_the_others_come_after(
@@ -191,19 +174,6 @@ def test_with_the_cap_on_refused_turns_off_the_session_goes_on_beside(calls: Cal
     assert (total.stopped_second, total.stopped_second_without_cap) == (2, 2)
 
 
-def test_the_cap_that_is_off_is_off_for_what_comes_back_late_too(calls: Calls) -> None:
-    made = repeats(calls, "a=1", "a=1", "a=1", "b!x", "c=1", "c=2")
-    made[0].duration_ms = 2_500
-    _, total = judged(Policy([Denials(max_turns_in_a_row=2), ALWAYS]), made)
-    assert total.denied_without_cap == {"duplicates.in_flight": 2, "duplicates.window": 1}
-    assert total.wrong_without_cap == {"duplicates.window": 1}
-
-
-def test_a_cap_that_does_not_strike_changes_nothing(calls: Calls) -> None:
-    _, total = judged(Policy([Denials(), ALWAYS]), repeats(calls, "a=1", "a=1", "b=1", "b=1"))
-    assert total.denied_without_cap == total.denied
-
-
 def test_only_responses_all_of_whose_calls_are_stopped_are_saved(calls: Calls) -> None:
     made = calls(
         {"call": "a=1", "turn": 1, "tokens_in": 10, "tokens_out": 1, "cost_usd": 0.25},
@@ -233,11 +203,6 @@ def test_responses_are_charged_what_they_cost_or_what_the_policy_says(calls: Cal
     assert judge.judgement().not_judged == {"budget.max_cost_usd": "no costs, nor prices in the policy, in data"}
 
 
-def test_tokens_without_turns_are_charged_all_the_same(calls: Calls) -> None:
-    made = calls({"call": "a=1", "tokens_in": 60}, {"call": "b=1", "tokens_out": 60}, "c=1")
-    assert codes(Budget(max_tokens=100), made) == [None, "budget.max_tokens", "budget.max_tokens"]
-
-
 def test_sessions_are_told_apart_by_source_and_id_and_may_be_interleaved(calls: Calls) -> None:
     one, two = calls("a=1", "a=1"), calls("a=1", "a=1", session_id="../../etc/passwd\x00\ud800")
     other = calls("a=1", source="elsewhere")
@@ -261,21 +226,6 @@ def test_arguments_are_checked_against_what_the_policy_declares(calls: Calls) ->
     assert codes(policy, calls({"call": "a=1", "arguments": {"n": 1}}, "a=1")) == [None, "validation.arguments"]
 
 
-def test_arguments_that_are_no_json_are_refused(calls: Calls) -> None:
-    judge = Judge(Policy([Validation()]))
-    said = [
-        each.code
-        for each in told(judge, calls({"call": "a=1", "arguments": '{"n": '}, {"call": "a=1", "arguments": "x"}))
-    ]
-    assert said == ["validation.arguments", None]
-
-
-def test_a_failure_that_hides_in_a_result_is_found_by_what_the_policy_declares(calls: Calls) -> None:
-    classifier = ResultClassifier(text_matches=("^Oops",))
-    policy = Policy([Streak(max_failures=1)], tools=[Tool(name="a", result=classifier)])
-    assert codes(policy, calls("a=fine", "a=Oops 1", "a=fine")) == [None, None, "streak.max_failures"]
-
-
 def test_what_guards_in_observe_mode_would_have_denied_is_counted_and_changes_nothing(calls: Calls) -> None:
     watching = Policy([Duplicates(window=5), Budget(max_calls=2)], mode="observe")
     said, total = judged(watching, calls("a=1", "a=1", "a=2"))
@@ -291,17 +241,6 @@ def test_nudges_are_counted_and_wrong_where_the_call_brought_something(calls: Ca
     said, total = judged(nudging, calls("a=1", "a=1", "a=2"))
     assert [each.decision for each in said] == ["nudge"] * 3
     assert (total.nudged, total.wrong_nudges) == ({"loops.test": 3}, {"loops.test": 2})
-
-
-def test_stops_say_which_call_was_stopped_and_whether_it_was_pointless(calls: Calls) -> None:
-    judge = Judge(Policy([ALWAYS]))
-    told(judge, calls("a=1", "a=1", "b=1", "b=2", "c=1", "c?"))
-    judgement = judge.judgement()
-    assert [(stop.call_index, stop.decision, stop.pointless) for stop in judgement.stops] == [
-        (1, "deny", True),
-        (3, "deny", False),
-        (5, "deny", None),
-    ]
 
 
 def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
@@ -336,19 +275,3 @@ def test_tools_that_nobody_lists_are_not_judged(calls: Calls) -> None:
         "duplicates.stable",
         "growth.max_requests_per_second",
     }
-
-
-def test_numbers_that_no_state_has_room_for_are_bounded(calls: Calls) -> None:
-    big = 2**70
-    odd = {
-        "ts_ms": big,
-        "duration_ms": big,
-        "tokens_in": big,
-        "cost_usd": 1e300,
-        "plain_hash": big,
-        "sig": -big,
-    }
-    made = calls({"call": "a=1", "turn": 1}, {"call": "a=1", **odd}, {"call": "a!x", **odd, "masked_hash": -big}, "a=1")
-    whole = Judge(Policy([EVIDENCE, Denials()]))
-    told(whole, made)
-    assert whole.judgement().total.tokens == 2 * MOST

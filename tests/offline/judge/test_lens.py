@@ -5,7 +5,7 @@ What of a chain a transcript can judge.
 from guardrails import Budget, Denials, Duplicates, Growth, Loops, Policy, Rate, Retryable, Summary, Truncate
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
-from guardrails.offline.judge.lens import MAX_PLANS, lens
+from guardrails.offline.judge.lens import lens
 from tests.tables import table
 
 
@@ -71,11 +71,6 @@ def test_what_rules_say_of_it_is_taken_out_too() -> None:
     assert not {guard.name for guard in timed.guards} & {"truncate", "summary"}
 
 
-def test_a_cap_that_only_observes_strikes_nobody() -> None:
-    watching = Policy([Denials()], mode="observe").chain
-    assert lens(watching, timed=True, turned=True).cap is None
-
-
 def test_what_the_policy_declares_stands_above_what_was_declared_where_the_tool_ran() -> None:
     policy = Policy(rules=[Rule(match=("a",), declared={"read_only": False}, guards={})])
     seen = lens(policy.chain, timed=True, turned=True)
@@ -83,13 +78,6 @@ def test_what_the_policy_declares_stands_above_what_was_declared_where_the_tool_
     assert not seen.plan("b", True, False).changes
     assert seen.plan("b", None, True).tool.polling
     assert seen.plan("b", None, False) is seen.engine.chain.plan("b")
-
-
-def test_made_up_tools_do_not_fill_the_memory() -> None:
-    seen = lens(Policy().chain, timed=True, turned=True)
-    for n in range(MAX_PLANS + 10):
-        seen.plan(f"t{n}", True if n % 2 else None, False)
-    assert len(seen.declared) <= MAX_PLANS
 
 
 def test_without_times_every_repeat_counts_as_soon() -> None:

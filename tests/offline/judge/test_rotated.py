@@ -83,17 +83,6 @@ def test_a_session_whose_records_were_rotated_is_judged_and_counted_as_one(tmp_p
     assert figures(away) == figures(whole)
 
 
-def test_what_only_has_the_name_of_a_rotated_file_is_a_file_of_its_own(tmp_path: Path) -> None:
-    call = '{"source": "lab", "session_id": "s", "tool": "search", "arguments": {}, "result": "none"}\n'
-    for name in ("calls.jsonl", "calls.000001.jsonl"):
-        (tmp_path / name).write_text(call)
-    assert [each.paths for each in inputs([tmp_path])] == [
-        [tmp_path / "calls.000001.jsonl"],
-        [tmp_path / "calls.jsonl"],
-    ]
-    assert [each.paths for each in inputs([tmp_path / "calls.jsonl"])] == [[tmp_path / "calls.jsonl"]]
-
-
 def test_training_on_a_file_reads_what_it_was_before_it_was_rotated(tmp_path: Path) -> None:
     path = written(tmp_path / "parts", 1_500)
     named = [each.path for each in sources([path])]

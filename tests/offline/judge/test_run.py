@@ -2,7 +2,6 @@
 Judging files, from the first to the last.
 """
 
-import gzip
 import json
 import sys
 
@@ -60,12 +59,6 @@ def test_each_file_is_a_source(files: list[str]) -> None:
     ]
 
 
-def test_two_policies_are_judged_in_one_reading(files: list[str]) -> None:
-    both = judged(*files, policies=(EVIDENCE, ALWAYS))
-    assert both == [*judged(*files), *judged(*files, policies=(ALWAYS,))]
-    assert both[0].total.denied != both[1].total.denied
-
-
 def test_progress_tells_of_reading_and_of_judging(files: list[str]) -> None:
     lines: list[str] = []
     judged(*files, tell=lines.append)
@@ -90,15 +83,6 @@ def test_a_transcript_that_is_cut_off_in_a_line_is_judged_as_far_as_it_goes(tmp_
     (judgement,) = judged(path)
     assert (judgement.total.calls, judgement.broken_lines) == (2, 2)
     assert f"`{path}`: broken lines 2, 4" in judgement.notices
-
-
-def test_gzip_is_read_and_damage_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl.gz"
-    packed = gzip.compress("".join(line("s", f"t{n}", "1" * 400) for n in range(2_000)).encode())
-    path.write_bytes(packed[: len(packed) // 2])
-    (judgement,) = judged(path)
-    assert 0 < judgement.total.calls < 2_000
-    assert any("cut off or damaged" in notice for notice in judgement.notices)
 
 
 def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, files: list[str]) -> None:

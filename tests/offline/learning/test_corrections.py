@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from guardrails.core.retries.labels import NO_ACTION
-from guardrails.core.retries.shrinkage import ANY
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.candidate import candidate, cold_model, grafted
-from guardrails.offline.learning.corrections import as_labels, corrections_of, judged
+from guardrails.offline.learning.corrections import corrections_of
 from guardrails.offline.learning.learn import learn
 from guardrails.offline.learning.rows.cells import FOLDS, UNDATED, Cell, decayed
 from tests.offline.learning.conftest import DAY, SPEC, world
@@ -105,16 +101,6 @@ def test_newest_days_that_are_bad_together_do_not_get_in(newest: int, calls: int
     assert not made.better or (made.new.model.correction("pay", "not_found") or 1) < 0.3
 
 
-def test_rates_that_are_worse_than_one_for_all_are_not_served() -> None:
-    cells = as_labels(days())
-    wrong = corrections_of(SPEC, decayed(as_labels(flipped(days(), 99)), DAY))
-    split = [one for one in cells if one.day == DAY]
-    said = judged(SPEC, wrong, cold_model(SPEC).model, split, fitted=cells, trusted=[])
-    assert said is not None
-    assert (said.serves, said.better) == (False, False)
-    assert "worse than the base rate" in said.reason
-
-
 def test_what_is_never_served_has_no_say_in_what_is() -> None:
     # Outages pass in one night: what came after them says nothing of names that are not there.
     outages = [
@@ -136,17 +122,6 @@ def test_calls_that_are_never_served_teach_nothing() -> None:
         learn(SPEC, days({("read", "timeout"): 0.5}))
 
 
-def test_too_few_calls_are_no_reason_by_themselves() -> None:
-    few = days({("book", "not_found"): 0.9}, last=3, calls=1)
-    made = learn(SPEC, [one for one in few if one.fold < 3])
-    assert not made.better
-
-
-def test_records_of_neither_retries_nor_corrections_teach_nothing() -> None:
-    with pytest.raises(TrainingError, match="no failed call was ever repeated"):
-        learn(SPEC, [cell("book", "not_found", 0, 0, unlabelled=5.0)])
-
-
 def test_a_tool_that_was_never_retried_keeps_its_corrections_beside_others_that_were() -> None:
     made = candidate(SPEC, decayed([*world(), *days()], DAY)).model
     assert made.corrections.seen("pay", "not_found") > 100
@@ -165,21 +140,3 @@ def test_a_failure_after_failures_of_its_kind_is_corrected_less() -> None:
     assert said == sorted(said, reverse=True)
     assert said[0] > 0.7
     assert said[2] < 0.15
-
-
-@given(order=st.randoms(use_true_random=False))
-def test_the_order_in_which_cells_were_counted_says_nothing(order: Any) -> None:
-    cells = [*days(last=2), cell("book", "not_found", 0.3, 0.1, context=SPEC.by_name["err_run"].stride)]
-    shuffled = cells[:]
-    order.shuffle(shuffled)
-    assert corrections_of(SPEC, shuffled) == corrections_of(SPEC, cells)
-
-
-@given(poisoned=st.integers(0, 20))
-def test_few_poisoned_calls_of_a_tool_leave_it_near_all_others(poisoned: int) -> None:
-    honest = [cell(f"t{number}", "not_found", 50, 40) for number in range(20)]
-    made = corrections_of(SPEC, [*honest, cell("new", "not_found", poisoned, 0)])
-    said, everyone = made.rate("new", "not_found"), made.rate(ANY + "unseen", "not_found")
-    assert said is not None
-    assert everyone is not None
-    assert everyone - said <= poisoned / (poisoned + 10)

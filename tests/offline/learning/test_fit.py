@@ -3,7 +3,6 @@ An exact regression on cells.
 """
 
 import math
-import time
 
 from collections.abc import Sequence
 
@@ -15,13 +14,11 @@ from hypothesis import strategies as st
 
 from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import action_levels, levels_of
-from guardrails.core.retries.prior import prior_cells
 from guardrails.core.retries.scoring import Scorer, probability
 from guardrails.core.values.errors import TrainingError
-from guardrails.offline.learning.candidate import candidate
 from guardrails.offline.learning.design import columns_of, design, logits
 from guardrails.offline.learning.fit import MAX_TOOLS, RICH, SEED_TERMS, SPREADS, TERMS, fit, known_tools
-from guardrails.offline.learning.rows.cells import UNDATED, Cell, decayed, merged
+from guardrails.offline.learning.rows.cells import Cell, decayed, merged
 from tests.offline.learning.conftest import SPEC, world
 from tests.tables import table
 
@@ -145,19 +142,6 @@ def test_tools_beyond_the_most_used_are_scored_like_new_ones() -> None:
     assert (columns.levels["tool"] < 0).sum() == 500
 
 
-def test_a_tool_whose_name_no_file_can_hold_is_scored_like_a_new_one() -> None:
-    counted = [Cell(0, 0, name, "timeout", 0, 43, "agent", 4, 2, 0, 0, 0, 0, 0) for name in ("a", "\ud800")]
-    assert known_tools(counted) == {"a"}
-    assert candidate(SPEC, counted).model.probability("\ud800", "timeout", 0, 43) > 0
-
-
-def test_beliefs_have_no_tool_and_no_source() -> None:
-    columns = columns_of(SPEC, world(retries=50), beliefs=prior_cells(SPEC))
-    fitted = fit(columns, TERMS)
-    keys = {key for term in fitted.terms if "source" in term.on for key in term.weights}
-    assert all(key.split("|")[-1] == "agent" for key in keys)
-
-
 def test_newer_days_weigh_more() -> None:
     old = [cell._replace(s=0) for cell in world(range(100, 101))]
     new = [cell._replace(day=110, s=cell.n) for cell in world(range(100, 101), seed=2)]
@@ -167,13 +151,3 @@ def test_newer_days_weigh_more() -> None:
     ]
     assert rate[0] > 0.9
     assert rate[1] == pytest.approx(0.5, abs=0.01)
-
-
-@pytest.mark.system
-def test_50_000_labelled_cells_are_fitted_in_five_cpu_seconds() -> None:
-    cells = world(range(100, 101), retries=50_000, newest=UNDATED)
-    wide = merged([cell._replace(tool=f"{cell.tool}{i}") for i in range(20) for cell in cells])
-    began = time.process_time()
-    fitted = fit(columns_of(SPEC, wide, beliefs=prior_cells(SPEC)), (*TERMS, *SEED_TERMS, *RICH))
-    assert time.process_time() - began < 5
-    assert fitted.coefficients > 1_000

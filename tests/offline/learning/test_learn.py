@@ -4,7 +4,7 @@ From daily cells to a judged model: promotion, terms, drift.
 
 import math
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +21,6 @@ from guardrails.offline.learning.fit import RICH, SEED_TERMS, TERMS
 from guardrails.offline.learning.gate import Mean, compare, held_out, judge, quality
 from guardrails.offline.learning.learn import Learned, learn
 from guardrails.offline.learning.rows.cells import UNDATED, Cell, apart_from, decayed, merged
-from guardrails.offline.learning.rows.split import split_of
 from guardrails.policy.feature_file import shipped_spec
 from guardrails.policy.model_files import cold_model as shipped_model
 from tests.offline.learning.conftest import DAY, SPEC, TRUTH, world
@@ -133,47 +132,6 @@ def test_bad_days_stay_out_after_a_pause_and_after_few_good_ones(
     assert learn(SPEC, [*known, *newest]).better
     bad = flipped(flipped(newest, days[0]), days[1])
     assert not learn(SPEC, [*known, *bad]).better
-
-
-@table("a_day, days", [(14, 58), (40, 12), (6, 60)])
-def test_days_of_few_retries_judge_together(a_day: int, days: int) -> None:
-    cells = world(range(DAY, DAY + days), retries=a_day)
-    made = learn(SPEC, cells)
-    assert made.better
-    assert made.verdict is not None
-    held, fitted = made.verdict.new.retries, a_day * days - made.verdict.new.retries
-    assert 50 <= held <= fitted
-    assert made.first_day < made.day == DAY + days - 1
-    assert "judged by" in made.notes[0]
-    assert not split_of(cells).fitted[-1].day >= made.first_day
-
-
-@table("sessions", [1, 3])
-def test_days_of_many_retries_by_few_sessions_judge_together(sessions: int) -> None:
-    cells = merged(
-        cell._replace(fold=cell.fold % sessions if cell.fold >= 0 else UNDATED)
-        for cell in world(range(DAY, DAY + 20), retries=210)
-    )
-    split = split_of(cells)
-    assert len({cell.fold for cell in split.held}) >= 5
-    assert sum(cell.n for cell in split.held) <= sum(cell.n for cell in split.fitted)
-    assert learn(SPEC, cells).better
-
-
-@table("folds", [(3, 6, 7, 8, 10, 11, 12, 14, 15), range(1, 16), range(5, 16)])
-def test_one_day_is_judged_by_the_sessions_that_there_are(folds: Sequence[int]) -> None:
-    cells = merged(cell._replace(fold=folds[cell.fold % len(folds)]) for cell in world(range(DAY, DAY + 1), 1_000))
-    split = split_of(cells)
-    assert len({cell.fold for cell in split.held}) >= 5
-    assert sum(cell.n for cell in split.held) <= sum(cell.n for cell in split.fitted)
-    assert learn(SPEC, cells).better
-
-
-def test_a_day_of_one_session_is_not_judged_by_it() -> None:
-    made = learn(SPEC, merged(cell._replace(fold=3) for cell in world(range(DAY, DAY + 1))))
-    assert made.verdict is None
-    assert not made.better
-    assert "too few sessions" in made.notes[0]
 
 
 @table("bad_days", [2, 3])
@@ -350,26 +308,6 @@ def test_a_handful_of_retries_replaces_nothing() -> None:
 def test_what_teaches_nothing_says_so(change: Any, said: str) -> None:
     with pytest.raises(TrainingError, match=said):
         learn(SPEC, change(world(retries=20)))
-
-
-def test_a_split_never_shares_a_cell() -> None:
-    for days in (1, 4):
-        made = split_of(world(range(DAY, DAY + days)))
-        assert not set(made.fitted) & set(made.held)
-        assert made.fitted
-        assert made.held
-
-
-@pytest.mark.system
-def test_ten_thousand_tools_make_a_file_that_can_be_read() -> None:
-    many = [
-        cell._replace(tool=f"tool {number} \"'\n|", s=min(cell.s, cell.n))
-        for number in range(2_500)
-        for cell in world(range(DAY, DAY + 1), retries=4, seed=number)
-    ]
-    made = candidate(SPEC, decayed(many, DAY), TERMS)
-    assert len(made.text) < 4_000_000
-    assert made.model.probability("tool 0 \"'\n|", "timeout", 0, 0) > 0
 
 
 def test_a_longer_wait_than_any_advised_is_not_free() -> None:

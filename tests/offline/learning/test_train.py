@@ -2,10 +2,8 @@
 From records of the library to envelopes that say something else.
 """
 
-import signal
 import subprocess
 import sys
-import time
 
 from pathlib import Path
 from typing import Any
@@ -89,16 +87,6 @@ def test_a11_profiles_are_those_of_the_tools(model: Path) -> None:
     assert 0.5 < profiles["search_hotels"]["wait_rate"] < 0.95
 
 
-def test_the_same_records_again_change_nothing(log: Path, model: Path, tmp_path: Path) -> None:
-    path = tmp_path / "retry.json"
-    first = train([log], path)
-    again = train([log], path)
-    assert (first.files, again.files) == (1, 1)
-    assert again.learned.unchanged
-    assert not again.written
-    assert path.read_bytes() == model.read_bytes()
-
-
 def test_a_dry_run_compares_and_writes_nothing(log: Path, tmp_path: Path) -> None:
     path = tmp_path / "retry.json"
     made = train([log], path, dry_run=True)
@@ -126,14 +114,6 @@ def test_force_writes_a_model_that_nothing_could_judge(log: Path, tmp_path: Path
     assert read_model(path).evidence
 
 
-def test_a_corrupt_model_is_told_of_and_replaced(log: Path, tmp_path: Path) -> None:
-    path = tmp_path / "retry.json"
-    path.write_bytes(b"{}")
-    made = train([log], path)
-    assert made.written
-    assert any("cannot be used: no retry model" in note for note in made.notes)
-
-
 def test_serving_and_training_saw_the_same_features(log: Path, model: Path, tmp_path: Path) -> None:
     served = tmp_path / "served.jsonl"
     play(served, days=2, sessions=20, model=str(model))
@@ -149,23 +129,4 @@ def test_an_empty_log_leaves_the_old_model(lines: str, model: Path, tmp_path: Pa
     empty.write_text(lines)
     with pytest.raises(TrainingError, match=r"nothing to learn|no records"):
         train([empty], path)
-    assert path.read_bytes() == model.read_bytes()
-
-
-@pytest.mark.system
-def test_a_training_that_is_killed_leaves_the_old_model_and_another_goes_on(
-    log: Path, model: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "retry.json"
-    path.write_bytes(b"the old model")
-    code = "import sys; from pathlib import Path; from guardrails.offline.learning.train import train; train([sys.argv[1]], Path(sys.argv[2]))"
-    for wait in (0.3, 0.6, 0.9, 1.2):
-        process = subprocess.Popen([sys.executable, "-c", code, str(log), str(path)])
-        time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        content = path.read_bytes()
-        assert content in (b"the old model", model.read_bytes())
-    made = train([log], path)
-    assert made.learned.labelled > 0
     assert path.read_bytes() == model.read_bytes()

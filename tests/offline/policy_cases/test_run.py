@@ -2,34 +2,14 @@
 Living through a case.
 """
 
-import json
-
 from typing import Any
 
-import pytest
-
-from guardrails import Budget, Denial, Duplicates, Envelope, Nudge, Policy, Success
-from guardrails.core.engine.decision import Decision
+from guardrails import Budget, Denial, Duplicates, Nudge, Policy
 from guardrails.core.engine.plan import Rule
-from guardrails.core.envelope.content import More
 from guardrails.core.guards.base import Guard, guard
-from guardrails.core.state.turns import part_turn
-from guardrails.offline.policy_cases import Case, Result, find_cases, load_cases, read_cases, run_case
-from guardrails.offline.policy_cases.case import (
-    Call,
-    Charge,
-    Exhausted,
-    Extend,
-    Ran,
-    Repeat,
-    Request,
-    Settle,
-    Step,
-    Turn,
-    Wait,
-)
-from guardrails.offline.policy_cases.run import START_MS, filled
-from guardrails.offline.policy_cases.verdict import decision_differs, differing
+from guardrails.offline.policy_cases import Case, Result, read_cases, run_case
+from guardrails.offline.policy_cases.run import filled
+from guardrails.offline.policy_cases.verdict import differing
 from tests.tables import table
 
 
@@ -147,11 +127,6 @@ def test_a_time_before_the_step_before_is_a_failure_and_does_not_turn_the_clock_
     ]
 
 
-def test_the_first_step_starts_the_clock_whenever_it_comes() -> None:
-    policy = Policy([Budget(max_elapsed=10)])
-    assert told(policy, "  - {call: a, at: 60s}\n  - {call: b, at: 69s}") == []
-
-
 def test_a_call_that_takes_its_tools_timeout_fails_at_that_moment() -> None:
     tools = "[{name: a, timeout: 5s}]"
     steps = """\
@@ -183,15 +158,6 @@ def test_a_settled_call_is_held_to_its_envelope_and_an_unknown_one_is_told() -> 
         "7: settle `one`: expected status error; decided status success",
         "8: settle `one`: expected a pending call; decided no call of that id is pending",
     ]
-
-
-def test_a_pending_call_may_be_asked_for_again_and_taken_up_by_its_id() -> None:
-    steps = """\
-  - {call: a, id: one, pending: true}
-  - {call: a, id: one, at: +1m, pending: true}
-  - {call: a, id: one, at: +1m, result: [7], envelope: {progress: {calls_used: 1, calls_left: 1}}}
-"""
-    assert told(EVERY, steps) == []
 
 
 def test_an_admission_that_nobody_settles_expires() -> None:
@@ -261,24 +227,6 @@ def test_the_number_of_the_repetition_is_filled_in(value: Any, shown: Any) -> No
     assert filled(value, 7) == shown
 
 
-def test_outside_of_a_repetition_nothing_is_filled_in_and_inside_the_innermost_counts() -> None:
-    steps = """\
-  - {call: a, arguments: {q: $n}, result: [$n], envelope: {results: [$n]}}
-  - repeat: 2
-    steps:
-    - repeat: 3
-      steps:
-      - {call: a, id: "c$n", arguments: {q: $n}, pending: true}
-    - repeat: 3
-      steps:
-      - {settle: "c$n", result: [$n], envelope: {results: [$n]}}
-    - {call: b, result: [$n], envelope: {results: [$n]}}
-"""
-    with pytest.raises(Exception, match="no call above has `id: c"):
-        case(steps.replace('"c$n", arguments', '"d$n", arguments'))
-    assert told(NOTHING, steps) == []
-
-
 @table(
     "wanted, got, paths",
     [
@@ -297,108 +245,6 @@ def test_outside_of_a_repetition_nothing_is_filled_in_and_inside_the_innermost_c
 )
 def test_an_envelope_is_compared_by_what_is_named(wanted: Any, got: Any, paths: list[str]) -> None:
     assert [path for path, _, _ in differing(wanted, got, "x")] == paths
-
-
-def test_the_merged_form_of_an_envelope_is_compared_by_the_same_fields() -> None:
-    policy = Policy([Budget(max_calls=1)], envelope="merged")
-    steps = "  - {call: a, result: {output: x}, status: success, envelope: {result: {output: x}, limit_reached: true}}"
-    assert told(policy, steps) == []
-
-
-def test_a_case_is_decided_alike_each_time() -> None:
-    file = load_cases(find_cases("default"))
-    chain = Policy.load("default").chain
-    first = [run_case(chain, case) for case in file.cases]
-    assert first == [run_case(chain, case) for case in file.cases]
-
-
-class Live:
-    """
-    The same case through a session, as a host has it.
-    """
-
-    def __init__(self, policy: Policy, case: Case, clock: Any, name: str) -> None:
-        self.clock = clock
-        clock.now = START_MS / 1000
-        self.start = clock.now
-        self.decided: list[Decision] = []
-        self.session = policy.session(name, tools=case.tools, clock=clock, on_decision=self.decided.append)
-        self.pending: dict[str, Decision] = {}
-        self.differences: list[str] = []
-
-    def steps(self, steps: tuple[Step, ...], n: int | None = None) -> None:
-        for step in steps:
-            if isinstance(step, Repeat):
-                for again in range(1, step.times + 1):
-                    self.steps(step.steps, again)
-                continue
-            if step.at_ms is not None:
-                self.clock.now = (self.clock.now if step.relative else self.start) + step.at_ms / 1000
-            self.step(step, n)
-
-    def fill(self, value: Any, n: int | None) -> Any:
-        return value if n is None else filled(value, n)
-
-    def outcome(self, ran: Ran, n: int | None) -> Any:
-        self.clock.now += ran.takes_ms / 1000
-        failed = ran.failed
-        if failed is not None:
-            message = failed.message or f"the call failed: {failed.type}"
-            fields: More = {"http_status": failed.http_status, "retry_after_ms": failed.retry_after_ms}
-            return Envelope.error(failed.type, message, **fields)
-        value = self.fill(ran.result, n) if ran.result_bytes is None else "x" * (ran.result_bytes - 2)
-        return Success(value, ran.cost_usd, ran.tokens)
-
-    def step(self, step: Step, n: int | None) -> None:
-        session = self.session
-        match step:
-            case Call():
-                arguments = self.fill(step.arguments, n)
-                if step.at_ms is None:
-                    # Steps come one after another: a host would take longer from one to the next.
-                    session._store.update((session.id,), lambda states: part_turn(states[0]))
-                if step.ran is None:
-                    decision = session.decide(step.tool, arguments, id=step.id)
-                    self.pending[step.id or ""] = decision
-                    envelope = decision.envelope
-                else:
-                    ran = step.ran
-                    envelope = session.call(step.tool, arguments, lambda *_: self.outcome(ran, n), id=step.id)
-                difference = decision_differs(step.expected, self.decided[-1])
-                self.differences += difference.expected
-                self.compare(step, envelope, n)
-            case Settle():
-                self.compare(step, session.complete(self.pending[step.id], self.outcome(step.ran, n)), n)
-            case Charge():
-                usage = {"prompt_tokens": step.tokens, "completion_tokens": 0}
-                session.charge(model="m", usage=usage, cost_usd=step.cost_usd, calls=step.calls)
-            case Turn():
-                session.begin_turn(step.calls)
-            case Request():
-                for _ in range(step.times):
-                    session.request()
-            case Wait():
-                self.clock.advance(step.ms / 1000)
-            case Extend():
-                session.extend(**step.amounts)
-            case Exhausted():
-                self.differences += [] if session.exhausted_by == step.code else [f"exhausted by {step.code}"]
-
-    def compare(self, step: Call | Settle, envelope: Envelope | None, n: int | None) -> None:
-        if envelope is None:
-            return
-        read = json.loads(envelope.to_json())
-        wanted = {"status": step.expected.status or read["status"], **(step.expected.envelope or {})}
-        self.differences += [f"{step.line}: {found}" for found in differing(self.fill(wanted, n), read, "envelope")]
-
-
-@table("name", ["default", "strict", "observe"])
-def test_a_session_lives_through_the_shipped_cases_alike(name: str, clock: Any) -> None:
-    policy = Policy.load(name)
-    for n, case in enumerate(load_cases(find_cases(name)).cases):
-        live = Live(policy, case, clock, f"case-{n}")
-        live.steps(case.steps)
-        assert live.differences == [], case.name
 
 
 def test_a_step_is_decided_by_the_guards_of_a_person_too() -> None:

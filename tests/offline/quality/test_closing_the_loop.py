@@ -201,16 +201,6 @@ def test_what_has_been_taken_over_is_not_suggested_again(name: str, tmp_path: Pa
     assert not found
 
 
-@table("sessions", [1, 2])
-@table("name", CASES)
-def test_a_few_sessions_support_nothing(name: str, sessions: int, tmp_path: Path, clock: Any) -> None:
-    case = CASES[name]
-    records, overrides = tmp_path / "calls.jsonl", tmp_path / "overrides.yaml"
-    played(case.traffic()[:sessions], records, clock)
-    asked("report", records, "--policy", case.base, "--suggest", "-o", overrides, "-q")
-    assert "Nothing is suggested" in overrides.read_text()
-
-
 @table("mode, seen", [("observe", True), ("enforce", False)])
 def test_a_policy_that_refuses_hides_what_one_that_watches_shows(
     mode: str, seen: bool, tmp_path: Path, clock: Any

@@ -11,11 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Tool
-from guardrails.offline.quality.counting import (
-    MAX_COST_USD,
-    Quality,
-)
-from guardrails.offline.quality.tally import MAX_DURATION_MS, Odds
+from guardrails.offline.quality.counting import Quality
+from guardrails.offline.quality.tally import Odds
 from guardrails.offline.readers import RecordedCall
 from tests.tables import table
 
@@ -128,67 +125,6 @@ def _call(text: str, session: str) -> RecordedCall:
     return call
 
 
-@table("duration", [-1, MAX_DURATION_MS, None])
-def test_durations_that_no_clock_gives_are_left_out(calls: Calls, counted: Counted, duration: int | None) -> None:
-    assert counted(calls("a=1", duration_ms=duration)).tallies["a"].durations.n == 0
-
-
-@table("cost", [-1.0, float("nan"), float("inf"), MAX_COST_USD])
-def test_costs_that_cannot_be_are_left_out(calls: Calls, counted: Counted, cost: float) -> None:
-    quality = counted(calls("a=1", tool_cost_usd=cost, cost_usd=cost))
-    assert (quality.model_cost, quality.tallies["a"].cost) == (0, 0)
-
-
 def test_costs_add_up_in_micro_dollars(calls: Calls, counted: Counted) -> None:
     quality = counted(calls("a=1", "a=1", "b=1", tool_cost_usd=0.1, cost_usd=0.25))
     assert (quality.model_cost, quality.tallies["a"].cost) == (750_000, 200_000)
-
-
-def test_only_own_records_say_how_long_a_tool_took_itself(calls: Calls, counted: Counted) -> None:
-    others = counted(calls("a=1", "a!timeout", duration_ms=5)).tallies["a"]
-    own = counted(calls("a=1", "a!timeout", duration_ms=5, decision="allow")).tallies["a"]
-    assert (others.durations.n, others.worked_ms.n, others.failed_ms.n) == (2, 0, 0)
-    assert (own.durations.n, own.worked_ms.n, own.failed_ms.n) == (2, 1, 1)
-
-
-@table(
-    "told, runs, sessions",
-    [
-        (["a=wait", "a=wait", "a=done"], Odds(1, 1), 1),
-        (["a=wait"] * 9 + ["a=done"], Odds(1, 1), 1),
-        (["a=wait", "a=wait"], Odds(1, 0), 0),
-        (["a=wait", "a=done", "a=gone"], Odds(0, 0), 0),
-        (["a=1", "a=1", "a=2", "a=2", "a=3"], Odds(2, 2), 1),
-        (["a=1", "a=1", "edit=ok", "a=2"], Odds(1, 0), 0),
-        (["a!timeout", "a!timeout", "a=1"], Odds(0, 0), 0),
-        (["a=1", "a=1", "a!timeout", "a=2"], Odds(0, 0), 0),
-        (["a=1", "edit=ok", "a=1", "a=1", "a=2"], Odds(1, 1), 1),
-        (["a=1", "a=1", denied("duplicates.evidence"), "a=2"], Odds(0, 0), 0),
-    ],
-)
-def test_a_run_of_equal_results_that_ends_in_another_is_polling(
-    calls: Calls, counted: Counted, told: list[Any], runs: Odds, sessions: int
-) -> None:
-    tally = counted(calls(*told)).tallies["a"]
-    assert (tally.polls, tally.poll_sessions) == (runs, sessions)
-
-
-READS = Policy([], tools=[Tool(name="look", read_only=True)])
-
-
-@table(
-    "told, odds",
-    [
-        (["a=1", "b=1", "a=1"], Odds(1, 1)),
-        (["a=1", "b=1", "a=2"], Odds(1, 0)),
-        (["a=1", "b=1", "look=1", "a=1"], Odds(1, 1)),
-        (["a=1", "b=1", "c=1", "a=1"], Odds()),
-        (["b=1", "b=1"], Odds()),
-        (["a!timeout", "b=1", "a=1"], Odds()),
-        (["a=1", {"call": "b=1", "read_only": True}, "a=1"], Odds(1, 1)),
-    ],
-)
-def test_a_tool_is_harmless_where_others_give_the_same_after_it_alone(
-    calls: Calls, counted: Counted, told: list[Any], odds: Odds
-) -> None:
-    assert counted(calls(*told), READS).tallies["b"].harmless == odds

@@ -2,23 +2,8 @@
 What a tool's name says of it.
 """
 
-from guardrails.offline.quality.names import named_to_read, waits_for_a_person, words
+from guardrails.offline.quality.names import named_to_read, waits_for_a_person
 from tests.tables import table
-
-
-@table(
-    "name, expected",
-    [
-        ("fs__readFile", ["read", "file"]),
-        ("github/list_open-issues", ["list", "open", "issues"]),
-        ("AskUserQuestion", ["ask", "user", "question"]),
-        ("LSP", ["lsp"]),
-        ("", []),
-        ("___", []),
-    ],
-)
-def test_a_name_has_words(name: str, expected: list[str]) -> None:
-    assert words(name) == expected
 
 
 @table(

@@ -48,19 +48,6 @@ def test_what_the_rule_evidence_refuses_is_what_a_judgement_of_it_finds(told: li
     assert sum(odds.n - odds.s for odds in counted) == found.wrong["duplicates.evidence"]
 
 
-@given(st.lists(st.sampled_from(["a=1", "a=2", "b=1", "look=1", "look=2", "a!not_found"]), max_size=40))
-def test_the_first_call_that_always_would_refuse_is_the_first_that_is_counted(told: list[str]) -> None:
-    judge = Judge(Policy([Duplicates(rule="always", window=20)], tools=TOOLS))
-    quality = Quality(lambda name: EVIDENCE.chain.plan(name).tool)
-    decided = judge.judge([call_of(text) for text in told]) if told else []
-    for text, said in zip(told, decided, strict=True):
-        quality.count(call_of(text))
-        counted = sum(odds.n for tally in quality.tallies.values() for odds in tally.always.values())
-        assert counted == (said.code == "duplicates.window")
-        if counted:
-            break
-
-
 @table(
     "told, always, stable",
     [

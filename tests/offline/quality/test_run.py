@@ -63,20 +63,6 @@ def test_progress_is_told(tmp_path: Path, policy: Policy) -> None:
     assert told == [f"{path}: 256 calls read", f"{path}: 512 calls read"]
 
 
-def test_a_file_that_vanished_from_a_folder_is_told_and_one_that_was_named_is_an_error(
-    tmp_path: Path, policy: Policy
-) -> None:
-    folder = tmp_path / "records"
-    folder.mkdir()
-    path = written(folder / "calls.jsonl", 2)
-    of_folder, named = inputs([str(folder)]), inputs([str(path)])
-    path.unlink()
-    found = count_files(policy, of_folder)
-    assert "cannot be read" in found.notices[0]
-    with pytest.raises(OSError, match="No such file"):
-        count_files(policy, named)
-
-
 def test_the_memory_does_not_grow_with_the_calls(policy: Policy, calls: Any) -> None:
     import tracemalloc
 

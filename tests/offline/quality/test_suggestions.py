@@ -40,25 +40,6 @@ def test_a_name_that_no_file_should_hold_gets_no_rule(name: str) -> None:
     assert suggestion(tally, plan) is None
 
 
-@table(
-    "runs, ended, sessions, polls",
-    [
-        (20, 20, 20, True),
-        (4, 4, 3, True),
-        (3, 3, 3, False),
-        (20, 20, 2, False),
-        (20, 12, 9, False),
-        (548, 44, 44, False),
-    ],
-)
-def test_a_tool_polls_where_surely_most_runs_of_equal_results_end_in_another(
-    runs: int, ended: int, sessions: int, polls: bool
-) -> None:
-    tally = Tally("job", polls=Odds(runs, ended), poll_sessions=sessions)
-    assert settings(tally, EVIDENCE) == ({"polling": True} if polls else {})
-    assert settings(tally, EVIDENCE, polling=True) == {}
-
-
 def test_a_tool_that_polls_gets_no_rule_against_repeats() -> None:
     tally = Tally("job", polls=Odds(20, 20), poll_sessions=20, always={1: Odds(200, 200)}, stable=Odds(200, 200))
     assert settings(tally, EVIDENCE, read_only=True) == {"polling": True}
@@ -156,24 +137,6 @@ def test_of_a_rule_and_a_declaration_the_one_that_refuses_more_is_suggested() ->
     assert settings(near, EVIDENCE, read_only=True) == {"duplicates": {"rule": "always", "window": 1}}
 
 
-@table(
-    "by_attempt, expected",
-    [
-        ({1: Odds(40, 0)}, {"max_retries": 0}),
-        ({1: Odds(30, 20), 2: Odds(40, 0)}, {"max_retries": 1}),
-        ({1: Odds(30, 20), 2: Odds(10, 0)}, None),
-        ({1: Odds(30, 20), 3: Odds(30, 15), 4: Odds(20, 10)}, {"max_retries": 4, "max_same_error": 4}),
-        ({1: Odds(30, 20), 3: Odds(30, 15), 4: Odds(3, 1)}, None),
-        ({4: Odds(20, 0), 5: Odds(20, 18)}, {"max_retries": 5, "max_same_error": 5}),
-    ],
-)
-def test_retries_end_where_they_surely_cost_more_than_they_bring_and_go_on_where_they_surely_pay(
-    by_attempt: dict[int, Odds], expected: dict[str, int] | None
-) -> None:
-    found = settings(Tally("a", by_attempt=by_attempt), Retryable(max_retries=3, max_same_error=3))
-    assert found.get("retryable") == expected
-
-
 def durations(*told: tuple[int, float]) -> Durations:
     made = Durations()
     for times, value in told:
@@ -183,26 +146,6 @@ def durations(*told: tuple[int, float]) -> Durations:
 
 
 FAST, HANGS = durations((200, 500.0)), durations((10, 600_000.0))
-
-
-@table(
-    "worked, failed, expected",
-    [
-        (FAST, HANGS, "10s"),
-        (durations((200, 9_000.0)), HANGS, "30s"),
-        (FAST, durations(), None),
-        (FAST, durations((50, 800.0)), None),
-        (FAST, durations((3, 600_000.0)), None),
-        (durations((99, 500.0)), HANGS, None),
-        (durations((200, 500.0), (20, 400_000.0)), HANGS, None),
-        (durations((198, 500.0), (2, 400_000.0)), HANGS, "10s"),
-        (durations((200, 3_000_000.0)), HANGS, None),
-    ],
-)
-def test_a_timeout_needs_calls_that_hang_and_successes_that_never_do(
-    worked: Durations, failed: Durations, expected: str | None
-) -> None:
-    assert settings(Tally("a", worked_ms=worked, failed_ms=failed)).get("timeout") == expected
 
 
 @table(

@@ -86,22 +86,10 @@ REFUSED: list[tuple[str, list[Guard], Sessions, Sessions]] = [
         one("t=1", "t x=1"),
     ),
     (
-        "2 repeated a result (2 of them were refused)",
-        [Duplicates(rule="always", window=5)],
-        one("t=1", "t=1", "t=1"),
-        one("t=1", "t=1"),
-    ),
-    (
         "1 was refused for wrong arguments",
         [Validation()],
         one("checked wrong=1"),
         one("checked right=1"),
-    ),
-    (
-        "1 repeated an error",
-        [Duplicates(rule="always", window=5)],
-        one("t!permission", "t!permission"),
-        one("t=1", "t=1"),
     ),
     (
         "were refused for going round in circles",
@@ -143,8 +131,3 @@ def test_a_timeout_is_suggested_where_what_takes_longer_fails(tmp_path: Path) ->
         path.unlink(missing_ok=True)
         own(path, [], [*taking(2, "=1", 200), *taking(120, slow, 30)])
         assert ("timeout: 10s" in printed(path, "--suggest")) is said
-
-
-def test_there_are_forty_statements_or_more() -> None:
-    said = {case.says for case in TEXT} | {name for name, *_ in FIGURES} | {one[0] for one in (*SUGGESTED, *REFUSED)}
-    assert len(said) >= 60

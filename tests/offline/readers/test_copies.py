@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from guardrails.offline.readers import Copies, RecordedCall
-from guardrails.offline.readers.same_call import key_of
 from tests.tables import table
 
 
@@ -47,10 +46,6 @@ def test_a_fork_begins_with_its_first_own_call() -> None:
     assert read(session_of(0, 1, 2), fork) == [("one", "s", 0), ("one", "s", 1), ("one", "s", 2), ("two", "fork", 7)]
 
 
-def test_a_fork_in_the_same_file_is_one_too() -> None:
-    assert read([*session_of(0, 1), *session_of(0, 1, session="fork")]) == [("one", "s", 0), ("one", "s", 1)]
-
-
 @table(
     "other",
     [
@@ -64,43 +59,6 @@ def test_a_fork_in_the_same_file_is_one_too() -> None:
 def test_a_call_that_differs_in_one_of_the_four_is_another(other: dict[str, Any]) -> None:
     first = made(0, ts_ms=None) if other == {"ts_ms": None} else made(0)
     assert len(read([first], [made(0, session="t", source="two", **other)])) == 2
-
-
-@table("other", [{"result": "other"}, {"model": "m"}, {"duration_ms": 7}, {"turn": 9}])
-def test_what_else_a_file_says_of_a_call_makes_no_other_call_of_it(other: dict[str, Any]) -> None:
-    assert read([made(0)], [made(0, source="two", **other)]) == [("one", "s", 0)]
-
-
-def test_the_order_of_keys_makes_no_other_call() -> None:
-    one, two = made(0, arguments={"a": 1, "b": 2}), made(0, arguments={"b": 2, "a": 1}, source="two")
-    assert len(read([one], [two])) == 1
-
-
-def test_ids_that_each_session_counts_anew_are_no_copies() -> None:
-    def file(source: str) -> list[RecordedCall]:
-        return [made(n, id=f"call_{n}", ts_ms=None, source=source) for n in range(3)]
-
-    copies = Copies()
-    assert len(read(file("one"), file("two"), copies=copies)) == 6
-    assert copies.notices() == []
-
-
-def test_without_an_id_the_place_in_the_session_of_one_source_tells() -> None:
-    assert len(read([made(0, id=None)], [made(0, id=None)])) == 1
-    assert len(read([made(0, id=None)], [made(0, id=None, source="two")])) == 2
-    assert len(read([made(0, id=None)], [made(0, id=None, session="t")])) == 2
-    assert len(read([made(0, id=None)], [made(0, id=None, call_index=1)])) == 2
-
-
-def test_records_are_known_by_the_numbers_of_their_events() -> None:
-    one, twin, life = (made(0, number=3, run="a"), made(0, number=4, run="a"), made(0, number=3, run="b"))
-    assert len(read([one, twin, life], [made(0, number=3, run="a", source="two")])) == 3
-
-
-def test_sources_that_use_one_name_for_their_sessions_stay_apart() -> None:
-    other = session_of(10, 11, source="two")
-    other[0].call_index, other[1].call_index = 0, 1
-    assert read(session_of(0, 1), other) == [("one", "s", 0), ("one", "s", 1), ("two", "s", 0), ("two", "s", 1)]
 
 
 def test_a_call_that_ends_a_checkpoint_gets_its_result_from_the_next() -> None:
@@ -139,13 +97,6 @@ def test_a_call_without_a_result_comes_before_the_next_of_its_session() -> None:
 
 def test_a_refused_call_waits_for_no_result() -> None:
     assert told(Copies().once([made(0, has_result=False, decision="deny")])) == [("one", "s", 0)]
-
-
-@table("arguments", [{"n": float("nan")}, {"n": 2**80}, {"s": "\ud800"}, "text", None, {}, [1], {"a": {"b": [None]}}])
-def test_any_arguments_have_a_key_or_none(arguments: Any) -> None:
-    key = key_of(made(0, arguments=arguments))
-    assert key is None or 0 < key < 2**64
-    assert key == key_of(made(0, arguments=arguments))
 
 
 AT_MS = 1_800_000_000_000

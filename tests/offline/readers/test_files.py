@@ -7,10 +7,8 @@ import importlib.util
 import io
 import json
 import random
-import subprocess
 import sys
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,9 @@ import pytest
 
 from guardrails.offline.readers import ReaderError, Report, files, open_calls, unpacked
 from guardrails.offline.readers import files as files_module
-from guardrails.offline.readers.text import leading
 from tests.tables import table
 
 
-ROOT = Path(__file__).parents[3]
 LINE = json.dumps({"session_id": "s", "tool": "t", "arguments": {"n": 1}, "result": "ok"})
 
 
@@ -79,14 +75,6 @@ def test_gzip_that_unpacks_to_very_much_without_a_call_ends_there(
     assert any("hold no call" in notice and "what stands before is read" in notice for notice in report.notices)
 
 
-def test_gzip_of_many_like_calls_is_read_to_its_end(tmp_path: Path) -> None:
-    line = b'{"tool": "t", "arguments": {"text": "' + b"a" * 4_000 + b'"}, "session_id": "s", "result": "ok"}\n'
-    calls, report = calls_of(write(tmp_path, gzip.compress(line * 3_000), "f.jsonl.gz"))
-
-    assert len(calls) == 3_000
-    assert report.notices == []
-
-
 def test_gzip_is_told_by_its_content(tmp_path: Path) -> None:
     packed = gzip.compress(f"{LINE}\n".encode()) + gzip.compress(f"{LINE}\n".encode())
     calls, report = calls_of(write(tmp_path, packed, "plain.txt"))
@@ -137,36 +125,6 @@ def test_zstd_is_read_by_whichever_package_is_there(
     calls, report = calls_of(write(tmp_path, packed[:6]))
     assert calls == []
     assert "nothing of it can be unpacked" in report.notices[1]
-
-
-def test_zstd_of_many_blocks_is_read_up_to_the_cut(tmp_path: Path) -> None:
-    zstandard = pytest.importorskip("zstandard")
-    lines = [LINE.replace('"ok"', f'"{random.Random(n).randbytes(400).hex()}"') for n in range(2_000)]
-    packed = zstandard.ZstdCompressor().compress("\n".join(lines).encode())
-    whole, report = calls_of(write(tmp_path, packed, "whole.zst"))
-    assert (len(whole), report.notices) == (2_000, [])
-    calls, report = calls_of(write(tmp_path, packed[: len(packed) // 2], "cut.zst"))
-    assert 700 < len(calls) < 1_000
-    assert calls == [replace(call, source="cut") for call in whole[: len(calls)]]
-    assert f"in line {len(calls) + 1:,};" in report.notices[0]
-    assert report.broken_count == 1
-
-
-def test_a_small_gzip_that_was_cut_off_is_read_up_to_the_cut(tmp_path: Path) -> None:
-    lines = [LINE.replace('"ok"', f'"{random.Random(n).randbytes(50).hex()}"') for n in range(100)]
-    packed = gzip.compress("\n".join(lines).encode())
-    assert len(packed) < leading.HEAD_BYTES
-    calls, report = calls_of(write(tmp_path, packed[: len(packed) // 2]))
-    assert 40 < len(calls) < 60
-    assert f"in line {len(calls) + 1:,}; what stands before is read" in report.notices[0]
-    assert [line for _, line in report.broken] == [len(calls) + 1]
-
-
-def test_a_gzip_of_which_nothing_is_left_is_not_called_empty(tmp_path: Path) -> None:
-    calls, report = calls_of(write(tmp_path, gzip.compress(LINE.encode())[:10]))
-    assert calls == []
-    assert "cut off or damaged" in report.notices[0]
-    assert "skipped: nothing of it can be unpacked" in report.notices[1]
 
 
 def test_zstd_without_a_package_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,18 +181,6 @@ def test_broken_lines_are_counted_and_named_by_their_number(tmp_path: Path) -> N
     assert report.broken_count == 4
 
 
-def test_a_text_with_a_lone_surrogate_is_kept(tmp_path: Path) -> None:
-    calls, report = calls_of(write(tmp_path, LINE.replace('"ok"', '"\\ud83d"')))
-    assert calls[0].result == "\ud83d"
-    assert report.broken == []
-
-
-@table("end", ["\n", "\r\n"])
-def test_line_ends_of_any_system_are_read(tmp_path: Path, end: str) -> None:
-    calls, report = calls_of(write(tmp_path, end.join([LINE, LINE, ""])))
-    assert (len(calls), report.broken) == (2, [])
-
-
 def test_a_line_that_is_too_long_is_skipped_as_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_LINE", 300_000)
     monkeypatch.setattr(unpacked, "CHUNK", 50_000)
@@ -249,32 +195,3 @@ def test_a_line_that_is_too_long_is_skipped_as_broken(tmp_path: Path, monkeypatc
         assert len(calls) == 2
         assert report.broken == [(str(path), at + 1)]
         assert sum("more than 0 MB is skipped" in notice for notice in report.notices) == 1
-
-
-@pytest.mark.system
-def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
-    line = json.dumps({"session_id": "s", "tool": "t", "arguments": {}, "result": "x" * 2000, "is_error": False})
-    path = write(tmp_path, (line + "\n") * 100_000)
-    script = (
-        "import resource, sys\n"
-        "from guardrails.offline.readers import Report, open_calls\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "print(sum(1 for _ in open_calls(sys.argv[1], Report())))\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    read, grown_kb = map(int, done.stdout.split())
-    assert read == 100_000
-    assert path.stat().st_size > 200_000_000
-    assert grown_kb < 30_000
-
-
-@pytest.mark.system
-def test_the_optional_packages_are_not_needed_to_import_the_readers() -> None:
-    script = (
-        "import sys, guardrails.offline.readers; print({'zstandard', 'pydantic', 'openai', 'yaml'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert done.stdout.strip() == "set()"

@@ -22,11 +22,6 @@ def test_calls_are_counted_and_pass_as_they_are() -> None:
     assert (report.calls, report.notices, calls[0].source) == (3, [], "own")
 
 
-def test_a_source_that_is_given_comes_before_the_files_own() -> None:
-    calls, _ = look(call(1), source="team")
-    assert calls[0].source == "team"
-
-
 def test_times_that_go_backwards_are_told_once_a_file_and_kept() -> None:
     calls, report = look(call(5), call(3), call(9), call(1))
     assert [one.ts_ms for one in calls] == [5, 3, 9, 1]
@@ -44,14 +39,3 @@ def test_sessions_have_clocks_of_their_own() -> None:
 def test_missing_results_are_told_of() -> None:
     _, report = look(call(1), call(2, has_result=False))
     assert report.notices == ["`f`: 1 of 2 calls has no result"]
-
-
-def test_a_call_that_was_refused_lacks_no_result() -> None:
-    refused = call(2, has_result=False)
-    refused.decision = "deny"
-    assert look(call(1), refused)[1].notices == []
-
-
-def test_many_of_them_are_told_with_commas() -> None:
-    _, report = look(*(call(1, has_result=False) for _ in range(1_200)))
-    assert report.notices == ["`f`: 1,200 of 1,200 calls have no result"]

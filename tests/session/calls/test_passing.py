@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import (
-    Budget,
-    Duplicates,
-    MemorySink,
-    MemoryStore,
-    Policy,
-    Success,
-    Tool,
-)
+from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool
 from guardrails.core.records.replay import replay
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.state import SessionState

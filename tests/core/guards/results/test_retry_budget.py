@@ -12,15 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import (
-    Duplicates,
-    Envelope,
-    Guard,
-    MemorySink,
-    Policy,
-    Retryable,
-    RetryBudget,
-)
+from guardrails import Duplicates, Envelope, Guard, MemorySink, Policy, Retryable, RetryBudget
 from guardrails.core.guards.results.retry_budget import TOKEN
 from guardrails.core.records.replay import replay_together
 from guardrails.core.state.packing import pack, unpack

@@ -2,25 +2,13 @@
 The JSON values of a transcript.
 """
 
-import json
-
 from typing import Any
 
 import pytest
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from guardrails.offline.readers import Report
 from guardrails.offline.readers.text import parsing
-from guardrails.offline.readers.text.parsing import (
-    TOO_LONG,
-    beyond_64_bits,
-    parse,
-    parse_exactly,
-    parsed_lines,
-    parsed_values,
-)
+from guardrails.offline.readers.text.parsing import TOO_LONG, parse, parse_exactly, parsed_lines, parsed_values
 from tests.tables import table
 
 
@@ -55,14 +43,6 @@ def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
         except ValueError:
             continue
         assert text.startswith(b"1"), "orjson makes a float of a long integer"
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=4), st.lists, max_leaves=6))
-def test_integers_stay_exact(value: Any) -> None:
-    text = json.dumps(value).encode()
-    assert parse_exactly(text) == value
-    if not beyond_64_bits(text):
-        assert parse(text) == value
 
 
 def test_lines_that_are_no_objects_are_broken_and_blank_ones_are_not() -> None:

@@ -6,8 +6,6 @@ import json
 
 from typing import Any
 
-from guardrails import Tool
-from guardrails.offline.judge.evidence import outcome_of_call
 from tests.tables import table
 
 
@@ -115,23 +113,6 @@ def test_a_result_without_a_flag_is_asked_whether_it_failed(read: Any) -> None:
     line = {"session_id": "s", "tool": "t", "arguments": {}, "result": "Error: connection reset"}
     calls, _ = read(json.dumps(line))
     assert [(c.has_result, c.is_error, c.error_type) for c in calls] == [(True, True, "connection")]
-
-
-@table("lacking", [(), ("model", "result_sha1")])
-@table(
-    "stored, failed",
-    [
-        ([{"type": "text", "text": "Error: file not found", "annotations": None}], "not_found"),
-        ({"content": [{"type": "text", "text": "no"}], "isError": True}, "other"),
-        ([{"type": "text", "text": "three hotels"}], None),
-    ],
-)
-def test_a_result_of_mcp_that_was_stored_as_json_fails_as_it_says_in_each_line(
-    read: Any, stored: Any, failed: str | None, lacking: tuple[str, ...]
-) -> None:
-    line = {key: value for key, value in FULL.items() if key not in lacking} | {"result": json.dumps(stored)}
-    (call,), _ = read(json.dumps(line))
-    assert outcome_of_call(call, Tool(name="t")).error_type == failed
 
 
 @table("line", ["{", "7", '{"session_id": "s"}', '{"session_id": 1, "tool": "t", "arguments": {}}', "\0"])

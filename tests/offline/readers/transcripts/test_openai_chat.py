@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from guardrails.offline.readers import Report, open_calls
-from guardrails.offline.readers.transcripts.openai_chat import MAX_RESULTS
-from tests.tables import table
 
 
 def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
@@ -85,24 +83,11 @@ def test_times_and_cost_are_taken_where_they_are_written(read: Any) -> None:
     assert (calls[0].ts_ms, calls[0].duration_ms, calls[0].cost_usd) == (1_767_225_600_000, 500, 0.25)
 
 
-def test_an_integer_beyond_64_bits_stays_exact(read: Any) -> None:
-    calls, _ = read(json.dumps([made(("x", "a", '{"n": 123456789012345678901234567890}'))]))
-    assert calls[0].arguments == {"n": 123456789012345678901234567890}
-
-
 def test_items_of_the_responses_api_among_messages_are_read_as_such(read: Any) -> None:
     said = [{"role": "user", "content": "go"}] * 20
     items = [{"type": "function_call", "call_id": "c", "name": "t", "arguments": "{}"}]
     calls, _ = read(json.dumps({"messages": [*said, *items]}))
     assert [c.tool for c in calls] == ["t"]
-
-
-@table("line, broken", [("17", 1), ('{"a": 1}', 1), ("[[]]", 1), ('{"messages": []}', 0), ("", 0), ("{", 1)])
-def test_a_line_that_is_no_chat_is_counted_as_broken(read: Any, line: str, broken: int) -> None:
-    chat = json.dumps([made(("x", "a", "{}"))])
-    calls, report = read(f"{chat}\n{line}\n{chat}\n")
-    assert len(calls) == 2
-    assert report.broken == [("given", 2)] * broken
 
 
 def test_a_chat_without_calls_is_told_of(read: Any) -> None:
@@ -139,33 +124,6 @@ def test_messages_that_are_lines_are_a_chat(read: Any) -> None:
     assert calls == whole, "as they are in one list"
 
 
-def test_messages_that_are_lines_may_be_of_several_sessions_at_once(read: Any) -> None:
-    lines: list[dict[str, Any]] = []
-    for n in range(3):
-        lines += [{**made(("c", session, "{}")), "session_id": session, "id": f"{session}{n}"} for session in "st"]
-        lines += [{**answer("c", f"{session} {n}"), "session_id": session} for session in "ts"]
-    calls, report = read("\n".join([*map(json.dumps, lines), '{"role": "tool", "tool_call_id": "c", "conte']))
-    told = {key: [(c.call_index, c.turn, c.result) for c in calls if c.session_id == key] for key in ("s", "t")}
-    assert told == {key: [(n, n + 1, f"{key} {n}") for n in range(3)] for key in ("s", "t")}
-    assert report.broken == [("given", 13)]
-
-
-def test_a_flood_of_results_is_not_kept(read: Any) -> None:
-    lines = [json.dumps(made(("a", "look", "{}"))), *[json.dumps(answer("b", "x"))] * (MAX_RESULTS + 5)]
-    calls, _ = read("\n".join([*lines, json.dumps(answer("a", "late"))]))
-    assert [(c.tool, c.has_result) for c in calls] == [("look", False)]
-
-
-@table("several", [False, True])
-def test_blocks_of_an_mcp_result_that_were_written_as_text_say_whether_it_failed(read: Any, several: bool) -> None:
-    block = {"type": "text", "text": "Error: no such table", "annotations": None}
-    content = json.dumps([block, {**block, "text": "Hint: list the tables"}] if several else block)
-    calls, _ = read(json.dumps({"messages": [made(("c", "query", "{}")), answer("c", content)]}))
-    assert [call.is_error for call in calls] == [True]
-    assert calls[0].result is not None
-    assert calls[0].result.startswith("Error: no such table")
-
-
 def test_a_list_of_conversations_gives_a_session_for_each_task_and_trial(read: Any) -> None:
     calls, report = read("traj.json")
     assert [(c.session_id, c.call_index, c.turn, c.tool, c.is_error) for c in calls] == [
@@ -177,23 +135,3 @@ def test_a_list_of_conversations_gives_a_session_for_each_task_and_trial(read: A
     assert calls[1].id == calls[2].id, "a server uses an id again"
     assert calls[1].result != calls[2].result
     assert report.notices == []
-
-
-def test_conversations_in_a_list_that_have_no_names_are_told_apart_by_their_place(read: Any) -> None:
-    chat = [made(("c", "look", "{}")), answer("c", "fine")]
-    calls, _ = read(json.dumps([{"traj": chat}, {"messages": chat}, {"id": "own", "traj": chat}]))
-    assert [(c.session_id, c.result) for c in calls] == [("given/0", "fine"), ("given/1", "fine"), ("own", "fine")]
-
-
-@table("key", ["id", "task_id"])
-def test_a_task_that_is_tried_again_is_a_session_again(key: str, read: Any) -> None:
-    tried = {key: 7, "messages": [made(("c1", "look", "{}")), answer("c1", "ok")]}
-    for written in (json.dumps([tried, tried]), json.dumps(tried) + "\n" + json.dumps(tried)):
-        calls, _ = read(written)
-        assert [(c.session_id, c.call_index) for c in calls] == [("7", 0), ("7:2", 0)]
-
-
-def test_a_conversation_that_goes_on_in_another_line_is_one_session(read: Any) -> None:
-    parts = [{"session_id": "s", "messages": [made((f"c{n}", "look", "{}"))]} for n in range(2)]
-    calls, _ = read("\n".join(map(json.dumps, parts)))
-    assert {c.session_id for c in calls} == {"s"}

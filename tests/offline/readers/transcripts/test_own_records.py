@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, JsonLines, Policy
-from guardrails.offline.readers import Report, open_calls
 from guardrails.offline.readers.transcripts.own_records import MAX_AHEAD
 from tests.tables import table
 
@@ -146,39 +145,11 @@ def test_two_lives_of_one_name_are_two_sessions_however_their_lines_are_mixed(
     ]
 
 
-def test_a_late_result_is_not_taken_for_one_of_another_call_with_its_number(read: Any) -> None:
-    head = {"schema_version": 1, "session_id": "s", "run": "r"}
-    call = {**head, "event": "call", "n": 1, "tool": "t", "decision": "allow", "arguments": {}}
-    late = {**head, "event": "settle", "n": 2, "call_n": 1, "late": True, "status": "error"}
-    settle = {**head, "event": "settle", "n": 3, "call_n": 1, "late": False, "status": "ok", "result": "mine"}
-    (found,), _ = read("\n".join(map(json.dumps, (call, late, settle))))
-    assert (found.result, found.is_error) == ("mine", False)
-
-
-def test_erased_arguments_leave_the_signature(read: Any, recorded: list[str]) -> None:
-    line = json.loads(next(line for line in recorded if '"call"' in line))
-    del line["arguments"]
-    calls, _ = read(json.dumps(line))
-    assert (calls[0].arguments, calls[0].sig) == (None, line["sig"])
-
-
 @table("line", ["{", "[]", '{"n": 1}', '{"event": "call", "session_id": 1, "n": 2}', "\0\0"])
 def test_what_is_no_record_is_broken(read: Any, recorded: list[str], line: str) -> None:
     calls, report = read("\n".join([*recorded[:4], line, *recorded[4:]]))
     assert len(calls) == 6
     assert report.broken == [("given", 5)]
-
-
-def test_a_fixture_of_records_is_read_from_its_file(files: Any) -> None:
-    report = Report()
-    calls = list(open_calls(files / "own_records.jsonl", report))
-    assert [(c.source, c.tool, c.has_result) for c in calls] == [
-        ("own_records", "search", True),
-        ("own_records", "search", False),
-        ("own_records", "boom", True),
-        ("own_records", "search", True),
-        ("own_records", "search", False),
-    ]
 
 
 def test_a_suspended_call_has_the_result_of_its_end_and_a_released_one_none(
