@@ -51,11 +51,6 @@ def test_the_status_says_what_is_used_and_left(progress: dict[str, Any], told: s
     assert status_line(progress, 0.0012, 0, 1) == told
 
 
-@table(("seconds", "told"), [(0, "0 s"), (299, "299 s"), (300, "5 min"), (604_800, "168 h")])
-def test_time_left_is_told_as_people_say_it(seconds: int, told: str) -> None:
-    assert f", {told} left, " in status_line({"seconds_left": seconds}, 0, 0, 0)
-
-
 def test_responses_of_unknown_price_are_never_shown_as_free() -> None:
     assert status_line({}, 0.0, 2, 0) == "0 calls, $0.0000, 2 responses of unknown price, 0 denied"
 
@@ -116,14 +111,6 @@ def test_a_view_never_ends_what_it_shows() -> None:
     assert "cannot be read: torn" in stream.getvalue()
 
 
-def test_a_quiet_one_says_nothing() -> None:
-    stream = io.StringIO()
-    shown = View(stream, quiet=True)
-    shown.say("x")
-    shown.end()
-    assert stream.getvalue() == ""
-
-
 ASKED = ParkedCall(
     id="a",
     tool="pay_rent",
@@ -155,11 +142,6 @@ def at_terminal(typed: str, before: str = "") -> tuple[object, str]:
             said = answer.result()
     os.close(other)
     return said, shown.decode()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no pty here")
-def test_what_was_typed_before_the_question_answers_nothing() -> None:
-    assert at_terminal("n\n", before="y\n")[0] is False
 
 
 @table(

@@ -13,9 +13,7 @@ from typer.testing import CliRunner
 
 from guardrails.cli import app
 from guardrails.cli.group import folded
-from guardrails.hooks.install.run import EXAMPLES as HOOK
 from guardrails.hooks.install.run import _parser
-from guardrails.mcp.proxy.options import USAGE as MCP
 from guardrails.mcp.proxy.options import options_of
 from tests.tables import table
 
@@ -78,11 +76,6 @@ def test_each_command_has_two_or_three_examples_that_parse(
             parse(line)
 
 
-def test_the_examples_of_the_commands_that_start_by_themselves_are_told_there() -> None:
-    assert "guardrails hook install claude" in HOOK
-    assert "guardrails mcp -- npx" in MCP
-
-
 @table("columns", [40, 51, 80, 200])
 @table("words", [words for words in commands() if words[:1] not in (("hook",), ("mcp",))])
 def test_no_line_of_a_help_is_wider_than_the_terminal(
@@ -92,40 +85,9 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(
     assert max(map(len, text.splitlines())) <= columns
 
 
-@table("words", [("mcp",), ("hook",), *PARTS])
-def test_the_help_of_a_command_that_starts_by_itself_fits_into_80_columns(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = helped(words, 80, monkeypatch, capsys)
-    assert text
-    assert max(map(len, text.splitlines())) <= 80
-
-
-@table("columns", [40, 80])
-def test_a_policy_that_is_shown_fits_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    lines = CliRunner().invoke(app, ["policy", "show", "default"]).stdout.splitlines()
-    assert max(len(line) for line in lines if len(line.split()) > 1) <= columns
-
-
 def test_a_line_that_is_too_long_is_folded_as_a_shell_reads_it() -> None:
     line = "guardrails run 'Which tests fail, and why?' --model gpt-5-mini"
     lines = list(folded(line, 40))
     assert all(part.endswith(" \\") for part in lines[:-1])
     assert max(map(len, lines)) <= 40
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == shlex.split(line)
-
-
-def test_the_help_of_policy_says_that_it_tests_and_prints_the_schema() -> None:
-    said = CliRunner().invoke(app, ["policy", "--help"]).stdout
-    assert "test them by cases" in " ".join(said.split())
-    assert "guardrails policy test" in said
-    assert "guardrails policy schema" in said
-
-
-def test_a_group_tells_of_its_commands_in_whole_sentences() -> None:
-    for words in ((), ("policy",), ("store",)):
-        told = CliRunner().invoke(app, [*words, "--help"]).stdout.partition("Commands:")[2]
-        assert "..." not in told
-        assert told.count("`") % 2 == 0
-        assert told.count("{") == told.count("}")

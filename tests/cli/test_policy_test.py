@@ -115,17 +115,6 @@ def test_what_cannot_be_tested_is_said_on_the_other_channel(arguments: list[str]
     assert said in tested.stderr
 
 
-@pytest.mark.usefixtures("team")
-def test_the_mistakes_of_all_case_files_are_told_at_once() -> None:
-    for name in "ab":
-        Path(f"{name}.yaml").write_text(f"version: 1\ncases:\n- {{name: {name}, steps: [{{cal: x}}]}}\n")
-    tested = guardrails("team.yaml", "a.yaml", "b.yaml")
-    assert tested.exit_code == 1
-    assert [line for line in tested.stderr.splitlines() if line[:2] in ("a.", "b.")] == [
-        f"{name}.yaml:3:22: unknown key `cal`, did you mean `call`?" for name in "ab"
-    ]
-
-
 def test_the_schema_for_editors_is_printed() -> None:
     said: Any = json.loads(guardrails("--schema").stdout)
     assert said["title"] == "Cases"

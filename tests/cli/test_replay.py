@@ -4,8 +4,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from typer.testing import CliRunner, Result
 from guardrails import Policy
 from guardrails.cli import app
 from guardrails.sinks import JsonLines
-from tests.pages import document
 from tests.tables import table
 
 
@@ -134,25 +131,6 @@ def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     assert "default (1) and default (2)" in replay("default", transcript, "--compare", "default").stdout
 
 
-def test_decisions_are_a_line_for_each_recorded_call(transcript: Path, tmp_path: Path) -> None:
-    assert replay("default", transcript, "--decisions", tmp_path / "d.jsonl").exit_code == 0
-    lines = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
-    assert [set(line) for line in lines] == [{"source", "session_id", "call_index", "decision", "code"}] * 6
-    assert [(each["session_id"], each["call_index"], each["decision"], each["code"]) for each in lines[2:5]] == [
-        ("s", 2, "deny", "duplicates.evidence"),
-        ("s", 3, "deny", "duplicates.evidence"),
-        ("t", 0, "allow", None),
-    ]
-
-
-def test_a_page_is_written(transcript: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    for more in ([], ["--compare", "strict"]):
-        shown = replay("default", transcript, "--json", "--html", page, *more)
-        said, drawn = json.loads(shown.stdout), document(page.read_text())
-        assert drawn == {"command": "replay", "data": said}
-
-
 def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:
     shown = replay("default", records, "--exact")
     assert shown.exit_code == 0
@@ -228,21 +206,6 @@ def test_a_full_disk_for_the_page_does_not_cost_the_figures(transcript: Path) ->
     assert "cannot write `/dev/full`: No space left on device" in shown.stderr
 
 
-@pytest.mark.system
-def test_half_a_surrogate_pair_in_a_name_is_escaped_in_json(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    path.write_text(line("s", "1", tool="\ud800") + line("é", "1"))
-    shown = subprocess.run(
-        [sys.executable, "-m", "guardrails", "replay", "default", str(path), "--json"], capture_output=True, check=True
-    )
-    assert json.loads(shown.stdout)["tools"][1]["source"] == "\ud800"
-
-
-def test_what_is_saved_is_told_of_each_source(transcript: Path) -> None:
-    lines = replay("default", transcript).stdout.splitlines()
-    assert lines[4].strip() == "saved at most: 2 calls, 2 model responses, 12 tokens, $0.0200"
-
-
 def test_a_policy_with_mistakes_is_said(transcript: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("version: 1\nbudget: {max_cals: 2}\n")
     shown = replay(tmp_path / "bad.yaml", transcript)
@@ -270,13 +233,6 @@ def test_many_sources_are_one_row(tmp_path: Path) -> None:
     lines = replay("default", path).stdout.splitlines()
     assert sum(line.startswith("source ") for line in lines) == 39
     assert any(line.startswith("all others (21)") for line in lines)
-
-
-def test_what_was_written_is_told_of_beside_the_figures(transcript: Path, tmp_path: Path) -> None:
-    shown = replay("default", transcript, "--json", "--html", tmp_path / "page.html", "--decisions", tmp_path / "d")
-    calls = json.loads(shown.stdout)["total"]["calls"]
-    assert f"A page of {calls} calls written to `{tmp_path / 'page.html'}` (" in shown.stderr
-    assert f"{calls} decisions of default, one to a line, written to `{tmp_path / 'd'}` (" in shown.stderr
 
 
 def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,6 @@ from guardrails.testing.scripted_openai import (
     Calls,
     Delayed,
     Fail,
-    Failed,
     Raw,
     Reply,
     ScriptedOpenAI,
@@ -304,30 +303,6 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
     assert looked_up(files) == ["Kyoto"]
 
 
-@pytest.mark.parametrize(("field", "value"), [("id", 7), ("name", 7), ("name", None)])
-def test_no_call_is_kept_that_every_later_request_would_be_refused_for(files: Path, field: str, value: Any) -> None:
-    function = {"name": "look_up", "arguments": "{}"} | ({field: value} if field == "name" else {})
-    made = {"id": value if field == "id" else "a", "type": "function", "function": function}
-    message = {"role": "assistant", "content": None, "tool_calls": [made]}
-    lie = Raw(json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
-    with ScriptedOpenAI([lie, Text("now")]) as server:
-        shown = run("task", *options(server, files, "--no-stream"))
-        assert (shown.exit_code, looked_up(files)) == (2, [])
-        database = files / "state" / "guardrails" / "conversations.db"
-        with Conversations(database) as kept:
-            chat = kept.resume(kept_id(shown))
-            assert [item["role"] for item in chat] == ["system", "user"]
-        assert run("--resume", kept_id(shown)).stdout == "now\n"
-    assert server.refused == []
-
-
-def test_a_response_that_the_server_calls_failed_is_told_with_its_endpoint(files: Path) -> None:
-    with ScriptedOpenAI([Failed("out of order")]) as server:
-        shown = run("task", *options(server, files, "--wire", "responses"))
-        told = f"the endpoint `{server.base_url}/responses` failed: server_error: out of order"
-    assert (shown.exit_code, shown.stderr.splitlines()[-2]) == (2, told)
-
-
 def test_an_endpoint_that_is_not_there_is_named(files: Path) -> None:
     with ScriptedOpenAI([]) as server:
         gone = server.base_url
@@ -527,13 +502,6 @@ def test_b4_a_run_that_is_interrupted_while_the_model_thinks_asks_it_again(files
         assert json.loads(shown.stdout)["interrupted"] == []
     first, second = server.requests
     assert first["messages"] == second["messages"]
-
-
-def test_what_the_library_warns_of_is_shown_among_the_rest(files: Path) -> None:
-    with ScriptedOpenAI([Text("one")]) as server:
-        shown = run("task", "--base-url", server.base_url, "--model", "model-without-price")
-    assert "   note: no price is known for `model-without-price`" in shown.stderr
-    assert "1 response of unknown price" in shown.stderr
 
 
 def test_its_files_are_its_owners_alone(files: Path) -> None:

@@ -187,27 +187,6 @@ def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
     assert path.read_bytes() == served.read_bytes()
 
 
-@pytest.mark.system
-def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Path, tmp_path: Path) -> None:
-    """The extra `spark` has what this needs."""
-    pytest.importorskip("pyspark", reason="needs the extra `spark` and Java")
-    _, served = trained
-    path = tmp_path / "retry.json"
-    command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path), "--engine", "spark"]
-    done = subprocess.run([*command, "--master", "local[2]", "--json"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2_000:]
-    made = json.loads(done.stdout)
-    assert made["written"] is True
-    by_spark, by_duck = read_model(path), read_model(served)
-    # The same cells, but for the groups of sessions that a comparison goes by, and the fit sees none of those.
-    assert by_spark.terms == by_duck.terms
-    assert by_spark.intercept == by_duck.intercept
-    command[-3] = str(tmp_path / "other.json")
-    nowhere = subprocess.run([*command, "--master", "nonsense"], capture_output=True, text=True, check=False)
-    assert nowhere.returncode == 2
-    assert "no Spark at `nonsense`" in nowhere.stderr
-
-
 def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Result, Path]) -> None:
     _, path = trained
     result = run("profile", path)

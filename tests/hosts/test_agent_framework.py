@@ -8,10 +8,9 @@ import itertools
 import json
 import re
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from datetime import date
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -29,7 +28,6 @@ from agent_framework import (
     FunctionInvocationLayer,
     Message,
     MiddlewareTermination,
-    tool,
 )
 
 from guardrails import Budget, Duplicates, MemorySink, Policy
@@ -37,9 +35,8 @@ from guardrails.core.records.replay import replay
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
 
-from .behaviours.base import asearching, envelope, in_turn, search, searching
-from .contract import Contract
-from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+from .behaviours.base import envelope, in_turn, search, searching
+from .driver import MODEL, Asked, Call, Say, Script
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:agent_framework")
@@ -127,90 +124,6 @@ def results(messages: Sequence[Message]) -> list[str]:
     return [str(one.result) for one in contents(messages, "function_result")]
 
 
-class Driver:
-    """
-    `Agent` over a chat client of the test.
-    """
-
-    name = "agent_framework"
-    cannot: ClassVar[Mapping[str, str]] = {}
-
-    def __init__(self) -> None:
-        self.threads: dict[str, tuple[AgentSession, list[Message]]] = {}
-        self.ids = itertools.count(1)
-
-    def adapter(self, guarded: Any, **options: Any) -> GuardrailsMiddleware:
-        return GuardrailsMiddleware(guarded, **options)
-
-    def run(
-        self,
-        adapter: Any,
-        tools: Sequence[Callable[..., Any]],
-        script: Script,
-        *,
-        prompt: str = "go",
-        thread: str | None = None,
-        stream: bool = False,
-        sync: bool = False,
-        choice: str | None = None,
-        output: Any = None,
-        helper: Helper | None = None,
-        pausing: Sequence[str] = (),
-        resume: bool = False,
-        cancel: Any = None,
-    ) -> Ran:
-        client, behind = Scripted(script, self.ids), [] if adapter is None else [adapter]
-        made = [
-            tool(one, approval_mode="always_require" if one.__name__ in pausing else "never_require") for one in tools
-        ]
-        if helper is not None:
-            inner = Agent(Scripted(helper.script, self.ids), name=HELPER, tools=list(helper.tools), middleware=behind)
-            made.append(inner.as_tool(arg_name="task"))
-        agent = Agent(client, tools=made, middleware=behind)
-        session, before = (
-            (None, []) if thread is None else self.threads.setdefault(thread, (AgentSession(session_id=thread), []))
-        )
-        options: dict[str, Any] = {}
-        if choice is not None:
-            options["tool_choice"] = {"mode": "required", "required_function_name": choice}
-        if output is not None:
-            options["response_format"] = output
-        waits = contents(before, "function_approval_request") if resume else []
-        given: Any = prompt
-        if resume:
-            given = [Message("user", [one.to_function_approval_response(approved=True) for one in waits])]
-        ran = Ran(asked=client.asked)
-
-        async def work() -> Any:
-            if not stream:
-                return await agent.run(given, session=session, options=options)
-            updates = agent.run(given, session=session, options=options, stream=True)
-            async for update in updates:
-                if update.text:
-                    ran.streamed.append(update.text)
-            return await updates.get_final_response()
-
-        try:
-            done = asyncio.run(work() if cancel is None else cancelled(work(), cancel))
-        except BaseException as error:
-            ran.error = error
-            return ran
-        before += done.messages
-        ran.results = results(before)
-        ran.paused = [one.function_call.name for one in done.user_input_requests]
-        if ran.paused:
-            return ran
-        answered = {one.call_id for one in contents(before, "function_result")}
-        ran.unanswered = [one.call_id for one in contents(before, "function_call") if one.call_id not in answered]
-        ran.answer = done.messages[-1].text
-        ran.output = done.value if output is not None else None
-        return ran
-
-
-class TestAgentFramework(Contract):
-    driver = Driver
-
-
 # What is agent-framework's own
 
 
@@ -295,25 +208,6 @@ def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses
 # The end
 
 
-@pytest.mark.parametrize("said", [Say(calls=(search("x"),)), Say("")])
-def test_a_streamed_model_that_gives_no_answer_is_answered_for_by_the_digest(said: Say) -> None:
-    ran: list[str] = []
-    policy, thread = Policy([Budget(max_calls=1)]), AgentSession(session_id="t")
-    agent = agent_of(
-        lambda asked: said if asked.off else Say(calls=(search("x"),)),
-        searching(ran),
-        guard=GuardrailsMiddleware(policy),
-    )
-    text, done = asyncio.run(stream(agent, session=thread))
-    digest = policy.session("t").digest()
-    assert text.endswith(digest)
-    assert done.messages[-1].text == digest
-    assert (ran, len(agent.client.asked)) == (["x"], 3)
-    answered = {one.call_id for one in contents(done.messages, "function_result")}
-    assert {one.call_id for one in contents(done.messages, "function_call")} == answered
-    assert done.usage_details["total_token_count"] == 45
-
-
 @pytest.mark.parametrize("limit", [{"max_iterations": 2}, {"max_function_calls": 2}])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_gives_no_answer(
@@ -331,20 +225,6 @@ def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_give
 
 
 # Tools
-
-
-def test_an_argument_that_the_host_converts_is_no_wrong_one() -> None:
-    seen: list[Any] = []
-
-    def book(day: date, nights: int = 1, tags: set[str] | None = None) -> str:
-        """Book a room."""
-        seen.append((day, nights, tags))
-        return "booked"
-
-    given = {"day": "2026-01-02", "nights": "2", "tags": ["quiet"]}
-    done = ask(agent_of(in_turn(Say(calls=(Call("book", given),))), book))
-    assert envelope(results(done.messages)[0])["status"] == "success"
-    assert seen == [(date(2026, 1, 2), 2, {"quiet"})]
 
 
 def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
@@ -385,16 +265,6 @@ def test_a_tool_that_ends_the_run_ends_it_and_is_settled(streamed: bool) -> None
     assert (session.progress["calls_used"], unsettled(session)) == (1, {})
 
 
-def test_a_call_that_a_person_denies_is_not_counted() -> None:
-    ran: list[str] = []
-    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
-    held = tool(searching(ran), approval_mode="always_require")
-    agent = agent_of(in_turn(Say(calls=(search("x"),))), held, guard=guard)
-    [request] = ask(agent, session=thread).user_input_requests
-    done = ask(agent, [Message("user", [request.to_function_approval_response(approved=False)])], session=thread)
-    assert (done.text, ran, guard.session(thread).progress["calls_used"]) == ("Done.", [], 0)
-
-
 def test_an_abandoned_stream_leaves_nothing_held() -> None:
     guard, thread = GuardrailsMiddleware(Policy([Budget(max_tokens=1_000)])), AgentSession()
     agent = agent_of(in_turn(Say("one two three")), guard=guard)
@@ -430,16 +300,3 @@ def test_a_sub_agent_looks_for_itself_and_gives_back_what_it_does_not_use() -> N
     assert policy.session("t").progress["calls_used"] == 3
     assert policy.session("t").progress["calls_left"] == 17
     assert all(again.same for again in replay(policy.chain, sink.records))
-
-
-def test_runs_of_one_agent_at_once_have_a_session_each() -> None:
-    ran: list[str] = []
-    guard = GuardrailsMiddleware(Policy([Budget(max_calls=1)]))
-    script = lambda asked: Say("Done.") if asked.off or asked.results else Say(calls=(search("x"),))  # noqa: E731
-    agent = agent_of(script, asearching(ran), guard=guard)
-
-    async def both() -> Any:
-        return await asyncio.gather(agent.run("a"), agent.run("b"))
-
-    assert [done.text for done in asyncio.run(both())] == ["Done.", "Done."]
-    assert ran == ["x", "x"]

@@ -19,10 +19,9 @@ import mcp
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server import create_proxy
-from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
 from pydantic import BaseModel
 
-from guardrails import Budget, Duplicates, Policy
+from guardrails import Budget, Policy
 from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
 from guardrails.mcp.answers import ENVELOPE, RUN
 
@@ -85,15 +84,6 @@ def called(client: Any, *calls: tuple[str, dict[str, Any]], **options: Any) -> l
 
 @both
 @table("made", [served, mounted, proxied])
-def test_a_call_that_brings_nothing_runs_twice_on_servers_of_all_kinds(made: Any, mode: str) -> None:
-    results = called(Client(guarding(made(nothing)), mode=mode), *[("nothing", {"query": "x"})] * 4)
-    assert [one.is_error for one in results] == [False, False, True, True]
-    assert results[0].data == "nothing found"
-    assert said(results[2])["status"] == "duplicate_call_blocked"
-
-
-@both
-@table("made", [served, mounted, proxied])
 def test_a_result_that_is_cut_is_still_what_the_tool_promises(made: Any, mode: str) -> None:
     [result] = called(Client(guarding(made(hotels)), mode=mode), ("hotels", {"n": 5_000}))
     assert not result.is_error
@@ -130,26 +120,6 @@ def test_what_a_server_masks_of_an_error_stays_masked(masked: bool) -> None:
     [result] = called(Client(guarding(served(book, mask_error_details=masked))), ("book", {}))
     assert said(result)["error_type"] == "connection"
     assert ("hunter2" in result.content[0].text) is not masked
-
-
-def test_a_call_that_comes_again_with_what_it_asked_for_is_the_same_call() -> None:
-    legs = []
-
-    async def book(room: str, ctx: Context) -> str | InputRequiredResult:
-        """Book a room."""
-        legs.append(ctx.input_responses is not None)
-        form: Any = {"message": "sure?", "requested_schema": {"type": "object", "properties": {}}}
-        asked = ElicitRequest(method="elicitation/create", params=ElicitRequestFormParams(**form))
-        return "booked" if legs[-1] else InputRequiredResult(input_requests={"ok": asked})
-
-    async def accept(*_: Any) -> dict[str, Any]:
-        return {}
-
-    server = guarding(served(book), Policy([Budget(max_calls=1), Duplicates()]))
-    first, second = called(Client(server, elicitation_handler=accept), *[("book", {"room": "a"})] * 2)
-    assert not first.is_error
-    assert legs == [False, True]
-    assert second.is_error
 
 
 def test_a_guarded_client_answers_in_the_clients_own_type_and_raises_as_it_does() -> None:

@@ -3,10 +3,8 @@ Low-level servers of the `mcp` SDK, servers that go away, and clients behind a s
 """
 
 import asyncio
-import sys
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,18 +15,12 @@ from tests.tables import table
 pytest.importorskip("mcp")
 
 
-from mcp import Client, MCPError, StdioServerParameters
+from mcp import Client, MCPError
 from mcp.server import MCPServer, Server
 from mcp.server.mcpserver import Context
-from mcp_types import (
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    TextContent,
-    Tool,
-)
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, TextContent, Tool
 
-from guardrails import Budget, Duplicates, Policy
+from guardrails import Budget, Policy
 from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
 from guardrails.mcp.answers import ENVELOPE, RUN
 
@@ -102,38 +94,6 @@ def test_what_a_server_raises_reaches_the_client_as_it_would_without_us(mode: st
     session = Policy.load("default").session("s")
     assert asyncio.run(raised(low_level(session))) == asyncio.run(raised(bare))
     assert session.progress["calls_used"] == 1
-
-
-SERVER = """
-import os
-from mcp.server import MCPServer
-server = MCPServer("s")
-@server.tool()
-def search(q: str) -> str:
-    if q == "die":
-        os._exit(1)
-    return "nothing found"
-server.run()
-"""
-
-
-@pytest.mark.system
-def test_a_server_that_is_killed_in_between_leaves_the_session_to_go_on(tmp_path: Path) -> None:
-    (tmp_path / "server.py").write_text(SERVER)
-    started = StdioServerParameters(command=sys.executable, args=[str(tmp_path / "server.py")])
-    session = Policy([Budget(max_calls=3), Duplicates()]).session("s")
-
-    async def whole() -> list[bool]:
-        async with GuardedClient(Client(started), session) as client:
-            first = await client.call_tool("search", {"q": "x"})
-            with pytest.raises(MCPError):
-                await client.call_tool("search", {"q": "die"})
-        async with GuardedClient(Client(started), session) as client:
-            more = [await client.call_tool("search", {"q": q}) for q in ("x", "y", "z")]
-        return [first.is_error, *(one.is_error for one in more)]
-
-    assert asyncio.run(whole()) == [False, True, False, True]
-    assert session.exhausted_by == "budget.max_calls"
 
 
 def test_a_client_keeps_what_else_it_can_do_and_tells_the_server_the_session() -> None:

@@ -14,18 +14,13 @@ import pytest
 
 pytest.importorskip("agents")
 
-from agents import (
-    Agent,
-    RunConfig,
-    RunState,
-    function_tool,
-)
+from agents import Agent, RunConfig, RunState, function_tool
 from pydantic import BaseModel
 
 from guardrails import Budget, MemorySink, MemoryStore, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 
-from .behaviours.base import asearching, envelope, in_turn, search, searching
+from .behaviours.base import envelope, in_turn, search, searching
 from .driver import Asked, Call, Say, Script
 from .test_openai_agents import ScriptedModel, own_loop  # noqa: F401
 
@@ -105,18 +100,6 @@ def test_an_agent_that_is_handed_over_to_goes_on_with_the_budget() -> None:
     assert result.last_agent.name == "other"
 
 
-def test_an_agent_that_is_a_tool_has_a_share_of_the_budget() -> None:
-    ran: list[str] = []
-    sub = other(ran)
-    main = agent(in_turn(Say(calls=(Call("other", {"input": "look"}),))), tools_of(sub))
-    sink = MemorySink()
-    result = runner(Budget(max_calls=9), records=sink).run_sync(main, "go")
-    assert len(ran) == 7  # The last call is the asking agent's.
-    assert envelope(outputs(result)[0])["result"] == "the other's answer"
-    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 8
-    assert len({record["session_id"] for record in sink.records}) == 2
-
-
 def tools_of(sub: Agent[Any]) -> Any:
     """
     *sub* as a tool.
@@ -125,18 +108,6 @@ def tools_of(sub: Agent[Any]) -> Any:
 
 
 # The names of sessions
-
-
-def test_runs_at_once_of_one_agent_have_sessions_of_their_own() -> None:
-    made = agent(lambda asked: Say("Done.") if asked.results else restless(asked), asearching([]))
-    sink = MemorySink()
-    guarded = runner(Budget(max_calls=1), records=sink)
-
-    async def all_of_them() -> list[Any]:
-        return await asyncio.gather(*(guarded.run(made, "go") for _ in range(8)))
-
-    assert {result.final_output for result in asyncio.run(all_of_them())} == {"Done."}
-    assert len({record["session_id"] for record in sink.records}) == 8
 
 
 # Approvals

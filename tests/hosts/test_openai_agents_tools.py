@@ -11,9 +11,7 @@ import pytest
 
 pytest.importorskip("agents")
 
-from agents import (
-    function_tool,
-)
+from agents import function_tool
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, ImageContent, TextContent, Tool
 
@@ -87,31 +85,6 @@ def test_an_image_of_an_mcp_server_stays_one() -> None:
     _, told = served(Call("picture"), guarded=runner())
     first = told[0][0] if isinstance(told[0], list) else told[0]
     assert first == {"type": "image", "image_url": "data:image/png;base64,aGk="}
-
-
-@pytest.mark.parametrize("arguments", ['{"query": 1}', "{}", '{"query'])
-def test_arguments_that_an_mcp_tool_does_not_take_reach_no_server(arguments: str) -> None:
-    server, told = served(Call("look", arguments), guarded=runner())
-    text = told[0] if isinstance(told[0], str) else told[0]["text"]
-    assert envelope(text)["status"] == "validation_error"
-    assert server.called == []
-
-
-def test_a_parameter_with_a_default_may_be_left_out() -> None:
-    def look(query: str, limit: int = 3, tag: str | None = None) -> str:
-        """Look something up."""
-        return f"{query} {limit} {tag}"
-
-    result = runner().run_sync(agent(in_turn(Say(calls=(Call("look", {"query": "x"}),))), look), "go")
-    assert envelope(outputs(result)[0])["result"] == "x 3 None"
-
-
-def test_a_tool_that_was_not_offered_is_refused_by_data() -> None:
-    result = runner().run_sync(agent(in_turn(Say(calls=(Call("serch", {"query": "x"}),))), searching([])), "go")
-    refused = envelope(outputs(result)[0])
-    assert refused["code"] == "tool_filter.unknown"
-    assert "search" in refused["next_action_hint"]
-    assert result.final_output == "Done."
 
 
 def test_tools_of_two_agents_that_have_one_name_are_each_told_by_their_own_parameters() -> None:

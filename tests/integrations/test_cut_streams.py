@@ -167,29 +167,6 @@ def test_a_stream_that_was_closed_in_order_is_whole(chat: Any, serve: Any, chunk
     assert result.requests == (2 if ran else 1)
 
 
-@table(
-    "cut",
-    [
-        # Closed, but the arguments are not whole
-        streamed(piece('{"path": "a', name="search", index=0, id="a")),
-        streamed(piece('{"path": "a"}', name="search", index=0, id="a"), piece('{"pa', name="search", index=1, id="b")),
-        # Not closed, whatever the model writes
-        streamed({"content": "It rains."}, done=False),
-        streamed({"content": "It ends by\ndata: [DONE]\n\ndata: [DONE]"}, done=False),
-        streamed(piece('{"path": "a"}', name="search", index=0, id="a"), done=False),
-        streamed({"delta": {"content": "It rains."}, "finish_reason": ""}, done=False),
-        Raw('data: {"id": "c", "choices": [{"index": 0, "delta": {"content": "a"}}]}\n\ndata: [DO', SSE),
-        Raw(": keep-alive\n\n", SSE),
-        Raw("", SSE),
-    ],
-)
-def test_a_stream_that_may_be_cut_is_asked_for_once_more(chat: Any, serve: Any, cut: Raw) -> None:
-    server, tool = serve([cut, Text("done")]), Tool()
-    with Policy().session("open") as session:
-        result = chat(server, session, tools=tool.registry)
-    assert (result.answer, tool.ran, result.requests) == ("done", [], 2)
-
-
 # Pieces of calls
 
 

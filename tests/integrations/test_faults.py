@@ -104,16 +104,6 @@ def test_malformed_arguments_are_never_run_and_go_back_as_they_came(
     assert json.dumps(arguments) in json.dumps(some.sent(server.requests[1]))
 
 
-def test_calls_without_an_id_get_one_each(way: Any, serve: Any) -> None:
-    server, tool = serve([Calls(search("a", ""), search("b", "")), Calls(search("c", "")), Text("done")]), Tool()
-    with Policy().session("ids") as session:
-        result = way(server, session, tools=tool.registry, parallel=1)
-    made, answered = way.ids(result.messages)
-    assert made == answered
-    assert len(set(made)) == 3
-    assert tool.ran == ["a", "b", "c"]
-
-
 def test_ids_that_a_server_reuses_are_no_obstacle(way: Any, serve: Any) -> None:
     turns = [
         Calls(search("a", "call_0")),
@@ -205,32 +195,6 @@ def test_a_loop_cancelled_in_mid_turn_has_recorded_every_call_that_began(serve: 
     assert [e.get("error_type") for e in way.results(messages)] == [None, "cancelled", "cancelled"]
     events = Counter(record["event"] for record in records.records)
     assert events["call"] == events["settle"] == 3
-
-
-class Stop(BaseException):
-    """
-    What a tool does not survive.
-    """
-
-
-def test_a_conversation_holds_each_result_as_soon_as_it_is_there(some: Any, serve: Any) -> None:
-    messages = [some.user()]
-    there: list[int] = []
-    made = Registry()
-
-    @made.register
-    def look(n: int) -> int:
-        there.append(len(some.outputs(messages)))
-        if n == 2:
-            raise Stop
-        return n
-
-    server = serve([Calls(*(call("look", {"n": n}) for n in range(4)))])
-    with Policy().session("stop") as session, pytest.raises(Stop):
-        some(server, session, messages=messages, tools=made, parallel=1)
-    assert there[:3] == [0, 1, 2]
-    assert len(some.outputs(messages)) == 4
-    assert [e.get("error_type") for e in some.results(messages)][:3] == [None, None, "cancelled"]
 
 
 def test_a_conversation_that_cannot_be_kept_ends_the_loop_before_a_tool_runs(some: Any, serve: Any) -> None:

@@ -34,17 +34,6 @@ def test_an_agent_that_a_call_runs_has_a_part_of_what_is_left_and_gives_back_the
     assert session.progress["calls_left"] == 15
 
 
-def test_an_agent_of_a_name_that_is_used_up_has_a_name_of_its_own() -> None:
-    session = Policy([Budget(max_calls=16)]).session("s")
-    first = share_of(session, "call_0")
-    assert first is not None
-    first.close()
-    second = share_of(session, "call_0")
-    assert second is not None
-    assert first.id == "s/call_0"
-    assert second.id.startswith("s/call_0-")
-
-
 @table("amounts", [{}, {"share": 0.5}, {"max_calls": 1}])
 def test_where_nothing_is_left_there_is_no_part(amounts: dict[str, Any]) -> None:
     session = Policy([Budget(max_calls=1)]).session("s")

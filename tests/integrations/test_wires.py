@@ -212,23 +212,6 @@ def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(
     ]
 
 
-@table("given", [True, False])
-def test_a_tool_listed_in_either_wire_s_form_is_listed_in_the_right_one(way: Any, serve: Any, given: bool) -> None:
-    nested = {"type": "function", "function": {"name": "grep", "parameters": SCHEMA}}
-    flat = {"type": "function", "name": "grep", "parameters": SCHEMA, "strict": False}
-    server = serve([Calls(grep(1)), Text("done")])
-    with Policy().session("forms") as session:
-        result = way(
-            server, session, tools=[nested if given else flat, search], execute=lambda _, arguments: arguments["path"]
-        )
-    [grep_listed, search_listed] = server.requests[0]["tools"]
-    strict = {} if given else {"strict": False}
-    expected = {"type": "function", "function": {"name": "grep", "parameters": SCHEMA, **strict}} if way.chat else flat
-    assert grep_listed == expected
-    assert (search_listed.get("name") or search_listed["function"]["name"]) == "search"
-    assert way.results(result.messages)[0]["result"] == "1.c"
-
-
 def test_a6_a_repeated_call_is_blocked_and_given_the_earlier_result(some: Any, serve: Any) -> None:
     server = serve([Calls(grep(1)), Calls(grep(1)), Text("done")])
     with Policy([Duplicates(window=5)]).session("a6") as session:
@@ -243,14 +226,6 @@ def test_usage_is_charged_from_the_response_and_from_the_stream(way: Any, serve:
         way(server, session, tools=registry())
         assert session.cost_usd == pytest.approx((2500 + 0.1 * 500 + 10 * 150) / 1e6)
         assert session.unpriced == 0
-
-
-def test_options_of_the_caller_go_into_every_request(way: Any, serve: Any) -> None:
-    server = serve([Calls(grep(1)), Text("done")])
-    with Policy().session("options") as session:
-        result = way(server, session, messages="go", tools=registry(), temperature=0.5)
-    assert [body["temperature"] for body in server.requests] == [0.5, 0.5]
-    assert result.messages[0] == way.user()
 
 
 def test_d12_a_call_beyond_its_timeout_is_an_error_and_the_loop_goes_on(way: Any, serve: Any) -> None:

@@ -105,23 +105,6 @@ def test_a14_a_failure_says_whether_to_try_again(make: Callable[[], Any]) -> Non
 
 
 @both
-def test_a_repeat_is_refused_with_the_earlier_result_and_a_line_for_a_person(make: Callable[[], Any]) -> None:
-    call = ("search_hotels", {"city": "Bern", "limit": 1})
-    _, result = asked(make, call, call)
-    assert result.is_error
-    line, envelope = result.content[0].text.split("\n", 1)  # type: ignore[union-attr]
-    assert line.startswith("[guardrails:duplicates.window] This exact search_hotels call was already made")
-    assert json.loads(envelope)["previous_result"] == [{"id": 0, "city": "Bern"}]
-
-
-@both
-def test_a_truncated_answer_says_so_and_still_fits_its_schema(make: Callable[[], Any]) -> None:
-    (result,) = asked(make, ("describe", {"hotel": 1}))
-    assert result.structured_content is not None
-    assert result.structured_content["is_complete"] is False
-
-
-@both
 @table(
     ("tool", "arguments", "fields"),
     [

@@ -4,14 +4,11 @@ Model files are loaded, and loaded again when they change, never in part.
 
 import logging
 import os
-import threading
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from guardrails import Policy, Retryable
 from guardrails.core.retries.model_format import MAX_BYTES
 from guardrails.offline.learning.train import write
 from guardrails.policy.model_files import CHECK_MS, ModelFiles, cold_model, read_model
@@ -58,14 +55,6 @@ def test_a_file_that_is_written_over_with_the_times_and_size_of_the_one_before_i
     assert names(files) == [read_model(path).name]
 
 
-def test_a_clock_that_goes_back_does_not_stop_the_looking(path: Path) -> None:
-    files = ModelFiles([str(path)])
-    files.refresh(10**12)
-    path.write_bytes(text())
-    files.refresh(5)
-    assert names(files) == [read_model(path).name]
-
-
 @pytest.mark.parametrize(
     "bad", [b"", b"{}", text()[:-10], text().replace(b"0.25", b"0.26"), b"\x80\x04K\x01.", b"x" * (MAX_BYTES + 10)]
 )
@@ -99,53 +88,6 @@ def test_a_file_that_was_deleted_leaves_what_was_loaded(path: Path) -> None:
     path.unlink()
     files.refresh(CHECK_MS)
     assert names(files) == before
-
-
-def test_sixteen_threads_score_while_the_model_is_replaced(path: Path, clock: Any, quick_switches: None) -> None:
-    texts = [text(training={"days": [n, n]}) for n in range(2)]
-    path.write_bytes(texts[0])
-    known = set()
-    for data in texts:
-        path.write_bytes(data)
-        known.add(read_model(path).name)
-    policy = Policy([Retryable(model=str(path), max_retries=99, max_same_error=999)])
-    sink: list[dict[str, Any]] = []
-    stop = threading.Event()
-    broken: list[BaseException] = []
-
-    def fail(tool: str, arguments: Any) -> None:
-        raise TimeoutError("slow")
-
-    def score(number: int) -> None:
-        try:
-            now = [clock.now]
-            session = policy.session(f"s{number}", clock=lambda: now[0])
-            for _ in range(40):
-                now[0] += 200
-                envelope = session.call("search", {"n": number}, fail)
-                assert envelope.judged is not None
-                assert envelope.judged.model in known
-                sink.append({"p": envelope.retry_success_probability})
-        except BaseException as error:
-            broken.append(error)
-
-    def replace() -> None:
-        turn = 0
-        while not stop.is_set():
-            turn += 1
-            write(path, texts[turn % 2])
-
-    writer = threading.Thread(target=replace)
-    threads = [threading.Thread(target=score, args=(number,)) for number in range(16)]
-    writer.start()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    stop.set()
-    writer.join()
-    assert broken == []
-    assert len(sink) == 16 * 40
 
 
 def test_writing_leaves_the_old_file_where_it_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ The tools of an agent by name.
 
 import asyncio
 import re
-import threading
 
 from typing import Annotated, Any, Literal
 
@@ -135,14 +134,6 @@ def test_a_registry_is_an_executor_of_a_session() -> None:
         assert session.call("fly", {}, registry.execute).error_type == "tool_missing"
 
 
-def test_a_removed_tool_is_gone() -> None:
-    registry = Registry([search_hotels])
-    assert registry.remove("search_hotels")
-    assert not registry.remove("search_hotels")
-    assert "search_hotels" not in registry
-    assert (registry.schemas(), registry.tools) == ([], [])
-
-
 @table(
     ("register", "error", "said"),
     [
@@ -162,18 +153,3 @@ def test_what_cannot_be_offered_is_said_at_once_and_changes_nothing(
     with pytest.raises(error, match=re.escape(said)):
         register(registry)
     assert registry.entries is before
-
-
-def test_threads_lose_no_registration(quick_switches: None) -> None:
-    registry = Registry()
-
-    def register(k: int) -> None:
-        for n in range(20):
-            registry.add(Tool(name=f"t{k}_{n}"), lambda tool, arguments: tool)
-
-    threads = [threading.Thread(target=register, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(registry) == 80

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Approve, Denials, MemorySink, Policy, PolicyError, SessionState, Tool
+from guardrails import Approve, Denials, MemorySink, Policy, PolicyError, SessionState
 from guardrails.core.records.replay import replay
 from tests.tables import table
 
@@ -81,15 +81,6 @@ def test_a_stop_of_a_policy_stops_those_that_extend_it(tmp_path: Path) -> None:
     assert Policy.load(tmp_path / "own.yaml").session("s").call("t", {}, ok).code == "deny_all.on"
 
 
-def test_all_sessions_children_and_scopes_of_a_policy_are_stopped(turn: Turn) -> None:
-    policy = turn("")
-    session = policy.session("s")
-    held = [session, session.child("a"), session.scoped({}, [Tool(name="t")]), policy.session("other")]
-    turn("stop: why")
-    assert {one.call("t", {}, ok).code for one in held} == {"deny_all.on"}
-    assert session.wrap(lambda: "ran")().find("deny_all.on") > 0
-
-
 def test_what_runs_is_settled_and_what_has_not_begun_does_not_begin(turn: Turn) -> None:
     session = turn("approve: [pay]").session("s")
 
@@ -109,17 +100,6 @@ def test_what_runs_is_settled_and_what_has_not_begun_does_not_begin(turn: Turn) 
     turn("approve: [pay]")
     assert session.call("pay", {"to": "ann"}, ok).ok
     assert session.call("t", {"n": 1}, ok, id="c1").ok
-
-
-def test_a_model_that_goes_on_asking_ends_nothing_for_good(turn: Turn) -> None:
-    session = turn("denials: {max_turns_in_a_row: 1}").session("s")
-    turn("denials: {max_turns_in_a_row: 1}\nstop: why")
-    for number in range(20):
-        session.begin_turn()
-        session.call("t", {"n": number % 2}, ok)
-    turn("denials: {max_turns_in_a_row: 1}")
-    session.begin_turn()
-    assert session.call("t", {"n": 0}, ok).ok
 
 
 def test_each_refused_call_is_recorded_with_the_reason_and_replays_exactly() -> None:

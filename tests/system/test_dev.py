@@ -9,7 +9,6 @@ import importlib.util
 import re
 import runpy
 import shutil
-import subprocess
 import sys
 
 from collections.abc import Callable
@@ -140,117 +139,6 @@ def test_an_environment_is_made_and_filled_once(dev: Any, scripted: Any, asked: 
     assert asked("-m pip install") == ["-m pip install --quiet --editable .[openai]"]
 
 
-def test_a_changed_project_is_installed_again_in_the_same_environment(dev: Any, scripted: Any, asked: Any) -> None:
-    dev.ready("test", base=scripted())
-    (dev.ROOT / "pyproject.toml").write_text("[project]\nname = 'x'\n")
-    dev.ready("test", base=scripted())
-    assert len(asked("-m venv")) == 1
-    assert len(asked("-m pip install")) == 2
-
-
-@pytest.mark.parametrize(("first", "then", "times"), [("openai", "test", 2), ("dev", "test", 1), ("test", "openai", 1)])
-def test_what_a_larger_set_has_installed_is_not_installed_again(
-    dev: Any, scripted: Any, asked: Any, first: str, then: str, times: int
-) -> None:
-    dev.ready(first, base=scripted())
-    dev.ready(then, base=scripted())
-    assert len(asked("-m pip install")) == times
-
-
-def test_a_failed_installation_is_said_and_tried_again(
-    dev: Any, scripted: Any, asked: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        dev.ready("test", base=scripted(install=1))
-    assert ended.value.code == 2
-    assert "the installation failed" in capsys.readouterr().err
-    scripted("a repository/.venv/bin/python")
-    dev.ready("test", base=scripted())
-    assert len(asked("-m venv")) == 1
-    assert len(asked("-m pip install")) == 2
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda venv: (venv / "bin" / "python").unlink(),
-        lambda venv: (venv / "bin" / "python").write_text("no program"),
-        lambda venv: (venv / "bin" / "python").write_text("#!/bin/sh\necho 2.7\n"),
-        lambda venv: (venv / "bin" / "python").write_text("#!/bin/sh\nexit 1\n"),
-    ],
-    ids=["removed", "damaged", "another version", "failing"],
-)
-def test_a_broken_environment_is_made_again(dev: Any, scripted: Any, asked: Any, spoil: Callable[[Path], Any]) -> None:
-    base = scripted()
-    dev.ready("test", base=base)
-    spoil(dev.ROOT / ".venv")
-    dev.ready("test", base=base)
-    assert len(asked("-m venv")) == 2
-    assert len(asked("-m pip install")) == 2
-
-
-@pytest.mark.parametrize("left", ["folder", "file", "link to nowhere", "link to a folder", "no pip"])
-def test_whatever_stands_in_the_place_of_the_environment_makes_room(
-    dev: Any, scripted: Any, tmp_path: Path, left: str
-) -> None:
-    venv, elsewhere = dev.ROOT / ".venv", tmp_path / "elsewhere"
-    match left:
-        case "folder":
-            (venv / "lib").mkdir(parents=True)
-        case "file":
-            venv.write_text("")
-        case "link to nowhere":
-            venv.symlink_to(elsewhere)
-        case "link to a folder":
-            elsewhere.mkdir()
-            venv.symlink_to(elsewhere)
-        case "no pip":
-            scripted("a repository/.venv/bin/python", pip=1)
-    dev.ready("test", base=scripted())
-    assert (venv / "bin" / "python").is_file()
-    assert (venv / "installed.txt").is_file()
-    assert not elsewhere.exists() or not list(elsewhere.iterdir())
-
-
-def test_without_ensurepip_the_one_command_is_named_and_nothing_is_left(
-    dev: Any, scripted: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        dev.ready("openai", base=scripted(venv=1, ensurepip=1))
-    assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.endswith("apt-get install python3-venv\n")
-    assert not (dev.ROOT / ".venv").exists()
-
-
-def test_another_failure_to_make_an_environment_is_said_as_it_is(dev: Any, tmp_path: Path, capsys: Any) -> None:
-    base = tmp_path / "python"
-    base.write_text('#!/bin/sh\n[ "$2" = venv ] && echo "the disk is full" >&2 && exit 1\nexit 0\n')
-    base.chmod(0o755)
-    with pytest.raises(SystemExit):
-        dev.ready("openai", base=base)
-    assert capsys.readouterr().err == "the disk is full\n"
-
-
-def test_uv_is_used_where_it_is_on_the_path(
-    dev: Any, scripted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    base, uv = scripted(), tmp_path / "bin" / "uv"
-    uv.parent.mkdir()
-    uv.write_text(
-        f'#!/bin/sh\necho "$@" >> {tmp_path / "uv.log"}\n'
-        f'[ "$1" = venv ] && mkdir -p "$4/bin" && cp {base} "$4/bin/python"\nexit 0\n'
-    )
-    uv.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{uv.parent}:{tools(tmp_path)}")
-    python = dev.ready("test", base=base)
-    assert (tmp_path / "uv.log").read_text().splitlines() == [
-        f"venv --python {base} {dev.ROOT / '.venv'}",
-        f"pip install --python {python} --quiet --editable .[test]",
-    ]
-
-
 def test_all_steps_of_a_target_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, asked: Any) -> None:
     venv = scripted("a repository/.venv/bin/python")
     venv.write_text(venv.read_text().replace("esac", '  *"ruff check"*) exit 3 ;;\nesac'))
@@ -279,16 +167,6 @@ def test_the_gate_calls_exactly_the_command_of_the_readme() -> None:
     assert "\npython3 dev.py test " in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.system
-def test_a_half_made_environment_becomes_a_real_one(dev: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    venv = dev.ROOT / ".venv"
-    (venv / "bin").mkdir(parents=True)
-    (venv / "bin" / "python").symlink_to("/nowhere/python3")
-    dev.make(venv, getattr(sys, "_base_executable", sys.executable), None)
-    pip = subprocess.run([venv / "bin" / "python", "-m", "pip", "--version"], capture_output=True, check=False)
-    assert pip.returncode == 0
-
-
 HOSTS = """
 [tests]
 packages = ["pytest==1"]
@@ -315,13 +193,6 @@ def test_a_host_is_installed_once_as_it_is_pinned(dev: Any, hosts: Any, scripted
     assert hosts("wood") == hosts("wood") == 0
     assert asked("-m pip install") == ["-m pip install --quiet pytest==1 wood==1 --editable .[wood]"]
     assert ["/test_wood.py " in line for line in asked("-m pytest")] == [True, True]
-
-
-def test_a_host_that_is_not_there_is_told_of(hosts: Any, capsys: Any) -> None:
-    with pytest.raises(SystemExit) as ended:
-        hosts("glass")
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == "there is no host `glass`; there are wood, stone\n"
 
 
 def test_docstrings_comments_and_blank_lines_are_no_code_and_a_template_is() -> None:

@@ -109,16 +109,6 @@ def test_a_sub_agent_works_on_a_share_of_the_budget_and_gives_back_the_rest() ->
         assert spawn("again")["calls_used"] == 3
 
 
-def test_a_sub_agent_cannot_spend_more_than_its_share() -> None:
-    def agent(task: str, session: Session) -> str:
-        return str([session.call("search", {"q": number}, lambda *_: "hit").ok for number in range(3)])
-
-    session, spawn = spawning(agent, Budget(max_calls=10), max_calls=2)
-    with session:
-        said = spawn("look")
-    assert said == {"answer": "[True, True, False]", "calls_used": 2, "ended_by": "budget.max_calls"}
-
-
 def test_without_enough_budget_no_sub_agent_starts() -> None:
     session, spawn = spawning(lambda *_: "x", Budget(max_calls=3), max_calls=5)
     with session:

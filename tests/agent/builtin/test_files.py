@@ -60,15 +60,6 @@ def test_pages_put_together_are_the_file(root: Path) -> None:
     assert read == text
 
 
-def test_an_empty_file_and_one_endless_line_are_read(root: Path) -> None:
-    (root / "empty").write_text("")
-    assert use(root, "read_file", path="empty").value["text"] == ""
-    (root / "long").write_text("x" * 1_000_000 + "\nend\n")
-    page = use(root, "read_file", path="long")
-    assert len(page.value["text"]) < 20_000
-    assert page.value["text"].endswith("[line cut]\nend\n")
-
-
 @pytest.mark.parametrize("size", [12, 10 << 30])
 def test_binary_files_are_told_from_text_without_reading_them_whole(root: Path, size: int) -> None:
     with (root / "b.bin").open("wb") as file:
@@ -77,15 +68,6 @@ def test_binary_files_are_told_from_text_without_reading_them_whole(root: Path, 
     said = use(root, "read_file", path="b.bin")
     assert said.error_type == "validation"
     assert f"{size:,} bytes" in said.error_message
-
-
-def test_a_line_that_is_far_into_a_file_of_10_gb_is_not_looked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SCANNED", 1 << 20)
-    with (root / "big").open("wb") as file:
-        file.write(b"text\n" * 4_000)
-        file.truncate(10 << 30)
-    assert use(root, "read_file", path="big", offset=3_990, limit=5).value["lines"] == 5
-    assert failed(root, "read_file", path="big", offset=5_000) == "too_large"
 
 
 @pytest.mark.system
@@ -192,30 +174,6 @@ def test_an_edit_that_would_make_gigabytes_is_refused_before_it_is_made(root: Pa
     tracemalloc.stop()
 
 
-def test_a_sparse_file_of_10_gb_is_not_edited_and_its_long_line_is_cut(root: Path) -> None:
-    with (root / "big").open("wb") as file:
-        file.write(b"text" * 4_000)
-        file.truncate(10 << 30)
-    assert failed(root, "edit_file", path="big", old_text="text", new_text="b", replace_all=True) == "too_large"
-    said = use(root, "read_file", path="big")
-    assert said.is_complete is False
-    assert len(said.value["text"]) < 60_000
-
-
-def test_a_file_that_grows_while_it_is_read_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (root / "log").write_text("start\n")
-    real = module._page
-
-    def growing(file: Any, limit: int) -> Any:
-        with (root / "log").open("a") as log:
-            log.write("more\n" * 100_000)
-        return real(file, limit)
-
-    monkeypatch.setattr(module, "_page", growing)
-    said = use(root, "read_file", path="log")
-    assert (said.value["lines"], said.is_complete) == (2_000, False)
-
-
 def test_a_folder_of_more_entries_than_are_listed_says_so_at_its_end(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,8 +233,3 @@ def test_a_folder_is_listed_by_name_and_page(root: Path) -> None:
     assert (page.total_matches, page.is_complete) == (6, False)
     assert use(root, "list_directory", path="e").value == []
     assert failed(root, "list_directory", path="a") == "invalid_path"
-
-
-def test_names_that_are_not_unicode_are_shown(root: Path) -> None:
-    (Path(os.fsdecode(os.fsencode(root) + b"/\xff"))).write_text("")
-    assert use(root, "list_directory").value[0]["name"] == "\ufffd"

@@ -3,12 +3,10 @@ Conversations that are kept (B4): as they were sent and received, through kill -
 """
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 
 from functools import partial
 from pathlib import Path
@@ -209,14 +207,6 @@ def test_budgets_go_on_where_they_stopped(path: Path) -> None:
         assert session.call("t", {"n": 9}, lambda *_: 1).ok
 
 
-def test_only_its_owner_reads_the_file(path: Path) -> None:
-    with Conversations(path.parent / "new" / "kept.db") as kept:
-        chat = kept.start()
-        chat.append(USER)
-        assert os.stat(kept.path).st_mode & 0o077 == 0  # noqa: PTH116
-        assert os.stat(path.parent / "new").st_mode & 0o077 == 0  # noqa: PTH116
-
-
 @pytest.mark.parametrize("what", ["a folder", "another program's", "damaged", "a newer one"])
 def test_a_file_that_cannot_be_used_is_refused_with_a_reason(path: Path, what: str) -> None:
     if what == "a folder":
@@ -301,26 +291,6 @@ def test_b4_kill_9_loses_no_message_that_was_kept(path: Path) -> None:
         assert [message["content"].split()[1] for message in chat] == [str(n) for n in range(len(chat))]
 
 
-PARALLEL = """
-import sys
-from guardrails.agent.conversations import Conversations
-with Conversations(sys.argv[1], timeout=30) as kept:
-    chat = kept.start(sys.argv[2])
-    for n in range(40):
-        chat.append({"role": "user", "content": f"{sys.argv[2]} {n}"})
-"""
-
-
-@pytest.mark.system
-def test_b4_two_processes_write_two_conversations_into_one_file(path: Path) -> None:
-    writers = [subprocess.Popen([sys.executable, "-c", PARALLEL, str(path), name]) for name in ("a", "b")]
-    assert [writer.wait(60) for writer in writers] == [0, 0]
-    with Conversations(path) as kept:
-        for name in ("a", "b"):
-            chat = kept.resume(name)
-            assert [message["content"] for message in chat] == [f"{name} {n}" for n in range(40)]
-
-
 RESUMER = """
 import sys
 from guardrails.agent.conversations import Conversations
@@ -341,20 +311,6 @@ def test_what_another_process_has_gone_on_with_is_refused_and_its_messages_stay(
         assert len(kept.resume("s")) == 2
 
 
-def test_a_message_that_cannot_be_written_is_not_in_the_list_either(path: Path) -> None:
-    with Conversations(path, timeout=0.05) as kept:
-        chat = kept.start("s", messages=[USER])
-        other = sqlite3.connect(path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="locked"):
-            chat.append(RESULT)
-        other.execute("ROLLBACK")
-        other.close()
-        assert chat == [USER]
-        chat.append(RESULT)
-        assert chat == [USER, RESULT]
-
-
 def test_a_full_disk_keeps_what_was_kept(path: Path) -> None:
     with Conversations(path) as kept:
         chat = kept.start("s", messages=[USER])
@@ -364,36 +320,3 @@ def test_a_full_disk_keeps_what_was_kept(path: Path) -> None:
             chat.append({"role": "tool", "content": "x" * 1_000_000})
         assert chat == [USER]
         chat.append(RESULT)
-
-
-def test_threads_of_one_process_write_their_own_conversations(path: Path) -> None:
-    with Conversations(path) as kept:
-
-        def write(name: str) -> None:
-            chat = kept.start(name)
-            for _ in range(10):
-                chat.append(USER)
-
-        threads = [threading.Thread(target=write, args=(f"s{n}",)) for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [summary.messages for summary in kept.listed()] == [10] * 4
-
-
-@pytest.mark.system
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_is_told_to_open_the_file_itself(path: Path) -> None:
-    code = (
-        "import os, sys\n"
-        "from guardrails.agent.conversations import Conversations, ConversationError\n"
-        "kept = Conversations(sys.argv[1]); chat = kept.start('s')\n"
-        "if os.fork() == 0:\n"
-        "    try: chat.append({'a': 1})\n"
-        "    except ConversationError as error: os._exit(7)\n"
-        "    os._exit(0)\n"
-        "print(os.waitstatus_to_exitcode(os.wait()[1])); chat.append({'a': 2}); print(len(chat))"
-    )
-    done = python(code, path)
-    assert done.stdout.split() == ["7", "1"], done.stderr

@@ -3,21 +3,15 @@ Half-finished turns, answered when a conversation is taken up again (B4).
 """
 
 import json
-import signal
-import subprocess
-import sys
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, Tool
-from guardrails.agent.conversations import Conversations
 from guardrails.agent.conversations.repair import INTERRUPTED, Repaired, repair, unanswered
 from guardrails.core.records.replay import replay
 from guardrails.integrations.openai.conversation import WIRES
-from tests.children import child
 
 
 def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:
@@ -106,89 +100,3 @@ def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they
     assert session.progress == {"calls_used": 3, "calls_left": 17}
     assert repair([], WIRES["chat"], session) == []
     assert session.progress == {"calls_used": 3, "calls_left": 17}
-
-
-AGENT = """
-import sys, time
-from openai import OpenAI, DefaultHttpxClient
-from guardrails import Budget, Policy
-from guardrails.agent.conversations import Conversations
-from guardrails.integrations.openai import run
-
-path, url = sys.argv[1:]
-
-def book(hotel: str) -> str:
-    "Book a hotel."
-    with open(path + ".booked", "a") as file:
-        file.write(hotel + "\\n")
-    if hotel == "slow":
-        print("running", flush=True)
-        time.sleep(60)
-    return "booked"
-
-policy = Policy([Budget(max_calls=4)])
-client = OpenAI(base_url=url, api_key="-", max_retries=0, http_client=DefaultHttpxClient(trust_env=False, verify=False))
-with Conversations(path) as kept:
-    chat = kept.start("s", messages=[{"role": "user", "content": "book"}])
-    session = policy.session("s", store=kept.store)
-    run(client, session, model="m", messages=chat, tools=[book], wire="{wire}")
-"""
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("wire", ["chat", "responses"])
-def test_b4_a_process_killed_in_mid_turn_is_taken_up_by_another_and_nothing_runs_twice(
-    tmp_path: Path, wire: Any
-) -> None:
-    from openai import DefaultHttpxClient, OpenAI
-
-    from guardrails.integrations.openai import run
-    from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
-
-    path = tmp_path / "kept.db"
-    script: list[Reply] = [
-        Calls(*(call("book", {"hotel": hotel}, id=hotel) for hotel in ("first", "slow", "last"))),
-        Text("Booked one; two are open."),
-    ]
-    policy = Policy([Budget(max_calls=4)])
-    with ScriptedOpenAI(script) as server:
-        code = AGENT.replace("{wire}", wire)
-        command = [sys.executable, "-c", code, str(path), server.base_url]
-        with child(*command, stdout=subprocess.PIPE) as agent:
-            assert agent.stdout is not None
-            assert agent.stdout.readline() == "running\n"
-            agent.send_signal(signal.SIGKILL)
-
-        with Conversations(path) as kept:
-            chat = kept.resume("s")
-            session = policy.session("s", store=kept.store)
-            assert session.progress["calls_used"] == 2
-            assert repair(chat, WIRES[wire], session) == [
-                Repaired("slow", "book", True),
-                Repaired("last", "book", False),
-            ]
-
-            http = DefaultHttpxClient(trust_env=False, verify=False)
-            with OpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
-                done = run(
-                    client,
-                    session,
-                    model="m",
-                    messages=chat,
-                    tools=[Tool.of(booked, name="book")],
-                    execute=lambda *_: booked("x"),
-                    wire=wire,
-                )
-            assert done.answer == "Booked one; two are open."
-            answers = [m for m in chat if WIRES[wire].answers(m)]
-            assert [WIRES[wire].answers(message) for message in answers] == ["first", "slow", "last"]
-            assert [text(message)["status"] for message in answers] == ["success", "error", "error"]
-        assert server.refused == []
-    assert Path(f"{path}.booked").read_text().split() == ["first", "slow"]
-
-
-def booked(hotel: str) -> str:
-    """
-    Book a hotel.
-    """
-    raise AssertionError(hotel)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Denials, Duplicates, MemorySink, Policy, Rate, Rule
+from guardrails import Budget, Duplicates, Policy, Rate, Rule
 from guardrails.agent.demo.playback import LACKING, Played, PlayedCall, Player, player
 from guardrails.agent.demo.transcript import Transcript, parse_transcript, read_transcript
 
@@ -129,13 +129,6 @@ def test_a_search_that_keeps_finding_nothing_is_stopped_and_then_the_session(mer
     assert json.loads(played.denied[3].read)["limit_reached"] is True
 
 
-def test_each_call_of_a_turn_gets_its_own_result_though_ids_come_again(merged: Player) -> None:
-    played = merged.play(read_transcript(TRANSCRIPTS / "parallel.json"))
-    assert [call.read for call in played.calls][:3] == ["snow, -2 degrees", "rain, 4 degrees", "snø, -9 degrees"]
-    assert [call.code for call in played.calls] == [None, None, None, "validation.arguments"]
-    assert played.calls[3].reason == "The arguments do not fit `weather`. city: is required"
-
-
 @pytest.mark.system
 def test_the_result_of_a_denied_call_is_never_read() -> None:
     same = ("search", {"q": "x"})
@@ -169,60 +162,3 @@ def test_what_only_time_can_judge_is_left_out() -> None:
     played = play(policy, read_transcript(TRANSCRIPTS / "edit_and_test.json"))
     assert [call.decision for call in played.calls] == ["ran"] * 6
     assert policy.chain.guards[0] == Budget(max_calls=9, max_elapsed=1.0)
-
-
-@pytest.mark.system
-def test_a_longer_chat_than_a_loop_usually_runs_is_played_to_its_end() -> None:
-    turns = [part for n in range(30) for part in (calls((f"c{n}", "read", {"n": n})), result(f"c{n}", str(n)))]
-    played = play(Policy([Denials()]), chat(*turns, DONE))
-    assert (len(played.calls), played.code) == (30, None)
-
-
-@pytest.mark.system
-def test_an_answer_in_the_middle_does_not_end_the_playback() -> None:
-    played = play(
-        Policy(),
-        chat(
-            calls(("1", "read", {"n": 1}), text="First."),
-            result("1", "one"),
-            {"role": "assistant", "content": "I go on."},
-            calls(("2", "read", {"n": 2})),
-            result("2", "two"),
-            {"role": "user", "content": "and then?"},
-            calls(("3", "read", {"n": 3})),
-            result("3", "three"),
-            DONE,
-        ),
-    )
-    assert [json.loads(call.read)["result"] for call in played.calls] == ["one", "two", "three"]
-
-
-@pytest.mark.system
-def test_what_a_guard_in_observe_mode_would_have_stopped_is_told() -> None:
-    same = ("search", {"q": "x"})
-    repeat = chat(calls(("1", *same)), result("1", "a"), calls(("2", *same)), result("2", "b"), DONE)
-    played = play(Policy([Duplicates(mode="observe")]), repeat)
-    assert [(call.decision, call.observed) for call in played.calls] == [("ran", ()), ("ran", ("duplicates.window",))]
-
-
-@pytest.mark.system
-def test_tools_under_names_that_no_wire_takes_are_played_by_their_own() -> None:
-    played = play(Policy(), chat(calls(("1", "server/tool.v2", {"a": 1})), result("1", "x"), DONE))
-    assert (played.calls[0].tool, played.calls[0].decision) == ("server/tool.v2", "ran")
-
-
-@pytest.mark.system
-def test_each_chat_is_a_session_of_its_own_with_records() -> None:
-    sink = MemorySink()
-    with player(Policy([Budget(max_calls=2)]), sink) as playing:
-        for _ in range(2):
-            playing.play(read_transcript(TRANSCRIPTS / "truncated.json"))
-    executed = [(r["session_id"], r["seq"]) for r in sink.records if r["event"] == "call"]
-    assert executed == [("transcript-1", 1), ("transcript-1", 2), ("transcript-2", 1), ("transcript-2", 2)]
-
-
-@pytest.mark.system
-def test_the_same_policy_plays_the_same_chat_again_as_if_for_the_first_time() -> None:
-    policy = Policy.load("default")
-    stuck = read_transcript(TRANSCRIPTS / "stuck_search.json.gz")
-    assert play(policy, stuck) == play(policy, stuck)

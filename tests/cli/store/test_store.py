@@ -5,7 +5,6 @@
 import json
 import shutil
 import sqlite3
-import sys
 import time
 
 from contextlib import closing
@@ -256,36 +255,6 @@ def test_what_was_idle_for_long_is_dropped_by_prefix_and_scopes_only_if_that_is_
     assert run("prune", str(path), "--idle", "9d", "--yes").stdout == "1 state dropped\n"
     assert run("prune", str(path), "--idle", "9d", "--scopes", "--yes").stdout == "1 state dropped\n"
     assert listed(path) == ["young"]
-
-
-def test_long_work_tells_how_far_it_has_come(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.text.progress.EVERY_S", 0.0)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
-    assert "3 states read" in run("ls", str(path)).stderr
-    assert "read" not in run("ls", str(path), "--quiet").stderr
-    age(path, 1)
-    assert "3 states dropped" in run("prune", str(path), "--idle", "1h", "--yes").stderr
-
-
-@needed
-def test_a_server_of_redis_is_looked_into_as_a_file_is() -> None:
-    with in_redis() as store:
-        policy = Policy([Budget(max_calls=2)], scopes={"user": [Budget(max_calls=5)]})
-        for name in ("trip-1", "trip-2"):
-            policy.session(name, store=store, scopes={"user": "u1"}).call("search", {}, lambda *_: 1)
-        at = (store.place.replace("redis://", "redis://:hidden@"), "--namespace", store.namespace)
-        # This server asks for no password, and takes none.
-        wrong = run("ls", *at)
-        assert (wrong.exit_code, "hidden" in wrong.output) == (2, False)
-        at = (store.place, "--namespace", store.namespace)
-        said = json.loads(run("ls", *at, "--json").stdout)
-        assert (said["store"], said["states"]) == (store.place, 3)
-        assert sorted(one["key"] for one in said["entries"]) == ["/user/u1", "trip-1", "trip-2"]
-        assert "search" in run("show", at[0], "trip-1", *at[1:]).stdout
-        assert "did you mean `trip-" in run("show", at[0], "trip-3", *at[1:]).stderr
-        assert run("forget", at[0], "trip-1", "--yes", *at[1:]).stdout == "1 state forgotten\n"
-        assert run("prune", at[0], "--idle", "1h", "--yes", *at[1:]).stdout == "0 states dropped\n"
-        assert sorted(one.key for one in store.entries()) == ["/user/u1", "trip-2"]
 
 
 @needed

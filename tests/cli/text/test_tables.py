@@ -53,18 +53,6 @@ def test_whatever_is_in_the_cells_it_fits_and_nothing_is_lost(columns: int, rows
         assert all(cell.strip()[:1] in joined for row in rows[1:] for cell in row)
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_nothing_is_styled_where_only_text_is_wanted(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    assert "\x1b" in printing.heading("bold")
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert printing.heading("bold") == "bold"
-
-
 @pytest.mark.system
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ A guarded loop over chat.completions, through the real openai client.
 """
 
 import asyncio
-import functools
 import json
 import threading
 
@@ -12,29 +11,14 @@ from typing import Any
 
 import pytest
 
-from openai import (
-    AsyncOpenAI,
-    DefaultAsyncHttpxClient,
-    DefaultHttpxClient,
-    OpenAI,
-    omit,
-)
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI, omit
 
-from guardrails import Budget, Denials, Duplicates, Policy, Session, ToolFilter, Validation
+from guardrails import Budget, Policy, Session, ToolFilter, Validation
 from guardrails import Tool as Declared
 from guardrails.integrations.openai import arun, run
 from guardrails.session.turns.final_answer import SILENT_CODE
-from guardrails.session.turns.loop import LIMIT_CODE, LoopResult
-from guardrails.testing.scripted_openai import (
-    Calls,
-    Reply,
-    Script,
-    ScriptedOpenAI,
-    Text,
-    Usage,
-    call,
-    obeying,
-)
+from guardrails.session.turns.loop import LoopResult
+from guardrails.testing.scripted_openai import Calls, Reply, Script, ScriptedOpenAI, Text, Usage, call, obeying
 from tests.tables import table
 
 
@@ -142,10 +126,6 @@ def grep(n: int, id_: str | None = None) -> Any:
     return call("grep", {"pattern": "error", "path": f"{n}.c"}, id=id_)
 
 
-def greps(body: Any, n: int) -> Reply:
-    return Calls(grep(n))
-
-
 def choices(server: ScriptedOpenAI) -> list[Any]:
     return [body.get("tool_choice", "absent") for body in server.requests]
 
@@ -222,28 +202,6 @@ def test_c1_a_free_choice_stays(drive: Ways, serve: Serve, asked: Any, sent: Any
 # A model that does not answer
 
 
-def test_beyond_the_loop_s_own_limit_the_model_reads_why_nothing_was_run(either: Ways, serve: Serve) -> None:
-    server = serve(greps)
-    tool = Tool()
-    with Policy().session("stuck") as session:
-        result = either(server, session, tools=[GREP], execute=tool, max_tool_iterations=3)
-        assert session.progress["calls_used"] == 3
-    assert (result.ended, result.code, len(tool.ran)) == ("digest", LIMIT_CODE, 3)
-    hint = f"No more turns with tool calls (`{LIMIT_CODE}`). Write the final answer from what you have."
-    # The last that ran says so already.
-    told = [each for each in results(result.messages)[:4] if each["status"] == "success"]
-    assert [each.get("limit_message") for each in told] == [None, None, FORCED]
-    assert (told[-1]["code"], told[-1]["next_action_hint"], told[-1]["limit_reached"]) == (LIMIT_CODE, hint, True)
-    assert results(result.messages)[-1] == {
-        "status": "limit_reached",
-        "code": LIMIT_CODE,
-        "retryable": False,
-        "next_action_hint": hint,
-        "limit_reached": True,
-        "limit_message": FORCED,
-    }
-
-
 @table("nothing", [Text(""), Text(" \n"), Text("", finish_reason="content_filter")])
 def test_a_model_that_answers_nothing_is_asked_once_more_without_tools(
     drive: Ways, serve: Serve, nothing: Reply
@@ -270,15 +228,6 @@ def test_parallel_calls_each_get_their_message_denied_ones_too(drive: Ways, serv
     assert [e.get("limit_message") for e in envelopes] == [None, None, FORCED, FORCED, FORCED]
     assert len(tool.ran) == 3
     assert (result.ended, result.code) == ("forced", "budget.max_calls")
-
-
-def test_five_denials_of_one_turn_do_not_end_a_session(either: Ways, serve: Serve) -> None:
-    again = Calls(*(grep(0) for _ in range(5)))
-    server = serve([Calls(grep(0)), again, again, Text("done")])
-    tool = Tool()
-    with Policy(guards=[Duplicates(window=5), Denials(max_turns_in_a_row=3)]).session("five") as session:
-        result = either(server, session, tools=[GREP], execute=tool)
-    assert (result.ended, len(tool.ran)) == ("answered", 1)
 
 
 def test_threads_run_the_calls_of_one_turn_together_in_the_caller_s_context(serve: Serve) -> None:
@@ -326,23 +275,6 @@ def search_hotels(city: str, guests: int = 2) -> list[str]:
     return [f"{city} for {guests + 1}"]
 
 
-def test_functions_are_listed_checked_and_run(drive: Ways, serve: Serve) -> None:
-    server = serve(
-        [Calls(call("search_hotels", {"city": "Kyoto", "guests": "3"})), Calls(call("search_hotels", {})), Text("done")]
-    )
-    with Policy(guards=[Validation()]).session("functions") as session:
-        result = drive(server, session, tools=[search_hotels])
-
-    [listed] = server.requests[0]["tools"]
-    assert listed["type"] == "function"
-    assert listed["function"]["name"] == "search_hotels"
-    assert listed["function"]["description"].startswith("Search hotels.")
-    assert listed["function"]["parameters"]["required"] == ["city"]
-    found, refused = results(result.messages)
-    assert found["results"] == ["Kyoto for 4"]
-    assert (refused["status"], refused["errors"][0]["field"]) == ("validation_error", "city")
-
-
 @table("guards", [[], [ToolFilter()], [ToolFilter(unknown="allow")]])
 def test_a_tool_that_nobody_offered_is_refused_and_never_run(either: Ways, serve: Serve, guards: list[Any]) -> None:
     server = serve([Calls(call("greb", {}), call("delete_everything", {"path": "/"})), Text("done")])
@@ -368,22 +300,6 @@ def test_the_policy_s_parameters_stand_above_those_of_what_is_offered(either: Wa
     with Policy(guards=[Validation()], tools=[Declared(name="pay", parameters=small)]).session("x") as session:
         refused, paid = results(either(server, session, tools=[pay]).messages)
     assert (refused["status"], paid["result"]) == ("validation_error", 5)
-
-
-class Finder:
-    def __call__(self, city: str) -> str:
-        """
-        Find a city.
-        """
-        return city
-
-
-def test_partials_and_callable_objects_are_tools(either: Ways, serve: Serve) -> None:
-    server = serve([Calls(call("search_hotels", {"city": "Kobe"}), call("Finder", {"city": "Nara"})), Text("done")])
-    with Policy().session("callables") as session:
-        said = results(either(server, session, tools=[functools.partial(search_hotels, guests=3), Finder()]).messages)
-    assert [e.get("results", e.get("result")) for e in said] == [["Kobe for 4"], "Nara"]
-    assert [t["function"]["description"] for t in server.requests[0]["tools"]] == ["Search hotels.", "Find a city."]
 
 
 def test_a_reply_is_kept_where_its_listener_fails(drive: Ways, serve: Serve) -> None:
@@ -431,25 +347,6 @@ def test_a4_a_response_that_spends_the_budget_has_none_of_its_calls_run(drive: W
     assert (result.ended, result.code, result.requests) == ("forced", "budget.max_cost_usd", 4)
     assert len(tool.ran) == 4
     assert [e["status"] for e in results(result.messages)[4:]] == ["limit_reached"] * 2
-
-
-def test_a_model_without_a_price_is_asked_once_for_calls_and_once_for_the_answer(drive: Ways, serve: Serve) -> None:
-    asks = obeying(lambda _body, n: Calls(grep(n), usage=Usage(5_000_000, 10)), "no price")
-    for on_unpriced, ended, requests in (("deny", "budget.unpriced", 2), ("warn", LIMIT_CODE, 21)):
-        settings: Any = {"max_cost_usd": 0.25, "on_unpriced": on_unpriced}
-        with Policy(guards=[Budget(**settings)]).session(f"unpriced {on_unpriced}") as session:
-            result = drive(serve(asks), session, model="m", tools=[GREP], execute=Tool())
-        assert (result.ended, result.code, result.requests) == ("forced", ended, requests)
-
-
-def test_a_server_that_sends_no_usage_is_asked_once_for_calls_and_once_for_the_answer(
-    drive: Ways, serve: Serve
-) -> None:
-    asks = obeying(lambda _body, n: Calls(grep(n), usage=False), "no usage")
-    with Policy(guards=[Budget(max_cost_usd=0.25)]).session("usage") as session:
-        result = drive(serve(asks), session, model="gpt-5-mini", tools=[GREP], execute=Tool())
-        assert (result.ended, result.code, result.requests) == ("forced", "budget.unpriced", 2)
-        assert session.unpriced == 1
 
 
 # Errors

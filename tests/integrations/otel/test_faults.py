@@ -2,7 +2,6 @@
 An exporter or an SDK that raises or hangs costs telemetry, and no call; without the extra nothing is imported.
 """
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -132,35 +131,6 @@ def test_the_end_of_a_process_ends_the_spans_of_its_last_calls() -> None:
     ran = _ran(script)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert '"name": "execute_tool search"' in ran.stdout
-
-
-@pytest.mark.system
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_has_a_worker_of_its_own() -> None:
-    script = """
-        import os
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-        from guardrails import Policy
-        from guardrails.integrations.otel import Telemetry
-        seen, traces = InMemorySpanExporter(), TracerProvider()
-        traces.add_span_processor(SimpleSpanProcessor(seen))
-        telemetry = Telemetry(tracer_provider=traces)
-        session = Policy.load("default").session("run-1", telemetry=telemetry)
-        session.call("before", {}, lambda *_: 10)
-        assert telemetry.flush(30)
-        child = os.fork()
-        session.call("after", {}, lambda *_: 10)
-        assert telemetry.flush(30)
-        assert [one.name for one in seen.get_finished_spans()] == ["execute_tool before", "execute_tool after"]
-        if child:
-            assert os.waitpid(child, 0)[1] == 0
-        else:
-            os._exit(0)
-    """
-    ran = _ran(script)
-    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 @pytest.mark.system

@@ -52,22 +52,6 @@ def test_a_tool_is_held_from_its_change_until_it_is_allowed(path: str, clock: Fa
     assert list(held(pins, tool())) == ["read"]
 
 
-def test_a_later_change_of_what_is_held_is_what_is_allowed() -> None:
-    pins = Pins()
-    pins.look(HERE, [tool()])
-    held(pins, tool(title="once"))
-    held(pins, tool(title="twice"))
-    pins.allow(HERE.key)
-    assert held(pins, tool(title="twice")) == {}
-    assert list(held(pins, tool(title="once"))) == ["read"]
-
-
-def test_another_command_is_another_server() -> None:
-    pins = Pins()
-    pins.look(HERE, [tool()])
-    assert pins.look(server_of(["npx", "-y", "@files/server@2", "/data"]), [tool(title="new")])[0].held == ""
-
-
 @table("name", ["READ", "read\u200b", "\uff52ead"])
 def test_a_new_tool_whose_name_looks_like_that_of_another_is_held(name: str) -> None:
     pins = Pins()

@@ -32,12 +32,3 @@ def test_null_in_the_place_of_a_member_that_may_be_left_out_is_left_to_the_serve
 
 def test_null_in_the_place_of_a_member_that_is_required_is_told() -> None:
     assert told({"a": None, "b": None}, required=["a"]) == ["a", "b"]
-
-
-def test_what_is_wrong_beside_null_is_told() -> None:
-    assert told({"a": [1], "b": None}) == ["a", "b"]
-
-
-def test_null_that_a_schema_takes_stays_what_it_is() -> None:
-    either = {"type": ["integer", "null"]}
-    assert told({"a": None}, properties={"a": either}, required=["a"]) == []

@@ -139,12 +139,6 @@ def test_a_call_that_may_run_passes_byte_for_byte(line: bytes) -> None:
     assert one.client.empty()
 
 
-def test_calls_with_different_huge_numbers_are_no_repeats() -> None:
-    one = Connection()
-    results = [one.call("echo", {"n": 10**30 + n}) for n in range(8)]
-    assert not any(map(was_refused, results))
-
-
 def test_a_result_of_which_there_is_nothing_to_say_passes_byte_for_byte() -> None:
     one = Connection()
     one.ask("tools/call", {"name": "echo"})
@@ -167,12 +161,6 @@ def test_a_repeat_that_brings_nothing_is_refused_in_the_one_shape() -> None:
     results = [one.call("add", {"a": 1, "b": 2}, text("3", structuredContent={"sum": 3})) for _ in range(3)]
     assert [was_refused(result) for result in results] == [False, False, True]
     assert one.server.empty()
-
-
-def test_meta_is_no_part_of_what_a_call_asks_for() -> None:
-    one = Connection()
-    results = [one.call("search", {"q": 1}, _meta={"progressToken": n}) for n in range(3)]
-    assert was_refused(results[2])
 
 
 def test_a_note_stands_in_text_and_in_structured_content_that_the_client_was_told_of() -> None:
@@ -382,13 +370,6 @@ def test_guards_that_cannot_be_made_are_told_and_let_no_call_through(tmp_path: P
     assert capsys.readouterr().err.count("StoreError") == 1
     one.ask("ping", {})
     assert one.server.get_nowait()
-
-
-def test_a_client_of_a_stateless_revision_reads_that_a_refusal_is_complete(policy: Callable[[str], str]) -> None:
-    one = Connection(policy=policy("budget: {max_calls: 1}\n"))
-    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-    assert "resultType" not in one.call("echo", {"n": 1}, _meta=meta)
-    assert one.call("echo", {"n": 2}, _meta=meta)["resultType"] == "complete"
 
 
 def held_tools(tmp_path: Path, **options: Any) -> Connection:

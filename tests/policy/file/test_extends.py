@@ -79,23 +79,6 @@ def test_the_rules_of_a_file_stand_before_those_of_what_it_extends(tmp_path: Pat
         assert rules_of(tmp_path, a=a, b=b, c=c, own=own) == found, own
 
 
-def test_a_file_replaces_the_rules_of_what_it_extends_and_no_others(tmp_path: Path) -> None:
-    a, b = "tools: [{match: a}]", "extends: ./a.yaml\ntools: !replace [{match: b}]"
-    c = "tools: [{match: c}]"
-
-    assert rules_of(tmp_path, a=a, b=b, c=c, own="extends: [./c.yaml, ./b.yaml]") == ["b", "c"]
-
-
-def test_a_cap_of_a_tool_holds_under_a_file_that_adds_a_rule_for_another(tmp_path: Path) -> None:
-    (tmp_path / "base.yaml").write_text("version: 1\ntools: [{match: refund, budget: {max_calls: 3}}]\n")
-    (tmp_path / "own.yaml").write_text("version: 1\nextends: ./base.yaml\ntools: [{match: lookup, timeout: 5s}]\n")
-
-    with Policy.load(tmp_path / "own.yaml").session("s") as session:
-        ran = [session.call("refund", {"id": n}, lambda tool, arguments: "done").status for n in range(6)]
-
-    assert ran == ["success"] * 3 + ["denied"] * 3
-
-
 def test_a_rule_overrides_what_is_said_of_the_same_tool_key_by_key(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text(
         "version: 1\ntools: [{match: refund, idempotent: false, timeout: 9s, budget: {max_calls: 3}}]\n"
@@ -175,18 +158,6 @@ def test_a_circle_of_extends_shows_its_chain() -> None:
     ]
 
 
-def test_a_file_that_extends_itself_is_a_circle(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("version: 1\nextends: ./a.yaml\n")
-    (tmp_path / "link.yaml").symlink_to(tmp_path / "a.yaml")
-
-    assert mistakes_of(read(tmp_path / "a.yaml"), tmp_path) == [
-        "a.yaml:2:10: extends: goes in a circle, `a.yaml` -> `a.yaml`"
-    ]
-    assert mistakes_of(read(tmp_path / "link.yaml"), tmp_path) == [
-        "link.yaml:2:10: extends: goes in a circle, `link.yaml` -> `a.yaml`"
-    ]
-
-
 def test_a_file_that_two_files_extend_is_read_once(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("version: 1\nmode: wrong\n")
 
@@ -248,13 +219,6 @@ def test_a_file_that_cannot_be_read_is_named_where_it_is_asked_for(tmp_path: Pat
     ]
 
 
-def test_reading_a_file_raises_nothing_until_it_is_validated(tmp_path: Path) -> None:
-    document = written(tmp_path, "version: 1\nbudget: [\n")
-
-    assert document.data == {}
-    assert [str(mistake).split(":")[0] for mistake in document.mistakes] == [str(tmp_path / "t.yaml")]
-
-
 def test_relative_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.yaml").write_text("version: 1\nextends: ./c.yaml\nmode: off\n")
@@ -265,27 +229,6 @@ def test_relative_paths_are_relative_to_the_file_that_names_them(tmp_path: Path)
 
     assert document.mistakes == []
     assert document.data == {"mode": "off", "envelope": "merged", "fields": ["status"]}
-
-
-def test_merged_values_keep_their_places() -> None:
-    document = read(FILES / "team.yaml")
-
-    assert document.root is not None
-    assert isinstance(document.root.value, dict)
-    budget = document.root.value["budget"].node.value
-    assert isinstance(budget, dict)
-    assert [(Path(e.key.source.name).name, *e.key[1:]) for e in budget.values()] == [
-        ("strict.yaml", 3, 10),
-        ("money.yaml", 2, 10),
-        ("team.yaml", 4, 3),
-    ]
-
-
-def test_a_broken_extends_is_one_mistake(tmp_path: Path) -> None:
-    assert [m.message for m in written(tmp_path, "version: 1\nextends: [010, *x]\n").mistakes] == [
-        'a number with a leading zero: write 10 or "010", got `010`',
-        "alias `*x` has no anchor above it",
-    ]
 
 
 SECRET = "hunter2-is-the-password"

@@ -9,7 +9,7 @@ import pytest
 
 from annotated_types import Ge
 
-from guardrails import Denial, Envelope, Guard, Policy, PolicyError, Rule, guard
+from guardrails import Denial, Envelope, Guard, Policy, PolicyError, guard
 from guardrails.core.guards.settings import Keys, map_of
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.units import Duration
@@ -119,23 +119,6 @@ def test_what_it_asks_of_the_library_is_heard_of_rules_too(tmp_path: Path) -> No
     assert (chain.plan("a").max_bytes, chain.plan("b").max_bytes > 1 << 40) == (1_009, True)
 
 
-def test_it_may_stand_in_a_scope_and_shape_failures_of_single_tools(tmp_path: Path, clock: Any) -> None:
-    text = "scopes: {user: {office: {hours: {first: 0, last: 1}}}}\ntools:\n  - {match: a, seal: {word: Shut.}}"
-    policy = load(tmp_path, text, Office, Seal)
-    assert list(policy.scopes["user"]) == [Office(hours={"first": 0, "last": 1})]
-
-    def fails(tool: str, arguments: Any) -> None:
-        raise LookupError("no")
-
-    clock.now = 1_800_000_000.0 - 1_800_000_000.0 % 86_400
-    session = policy.session("s", clock=clock, scopes={"user": "u"})
-    hints = [session.call(tool, {}, fails).next_action_hint or "" for tool in ("a", "b")]
-    assert [hint.endswith("Shut.") for hint in hints] == [True, False]
-    assert session.call("c", {}, lambda *_: "ok").next_action_hint != "Shut."
-    clock.now += 3_600
-    assert session.call("d", {}, fails).code == "user.office.hours"
-
-
 @table(
     ("text", "given", "said"),
     [
@@ -169,23 +152,6 @@ def test_a_file_that_it_names_is_looked_for_beside_the_policy(tmp_path: Path) ->
     assert made.holidays == str(tmp_path / "days.txt")
 
 
-def test_rules_in_code_may_set_a_kind_that_the_policy_does_not_have() -> None:
-    rule = Rule(match="a", guards={"office": {"opens": 7}})
-    assert Policy(rules=[rule], kinds=[Office]).chain.plan("a").guards == (Office(hours={"first": 7}),)
-    with pytest.raises(PolicyError, match=r"rules\.0\.guards\.office: extra inputs"):
-        Policy(rules=[rule])
-
-
-def test_the_schema_tells_editors_of_it() -> None:
-    schema = Policy.schema([Office, Seal])
-    assert {"office", "seal"} <= schema["properties"].keys()
-    assert {"office", "seal"} <= schema["$defs"]["ToolRule"]["properties"].keys()
-    assert "office" in schema["$defs"]["Scope"]["properties"]
-    assert "seal" not in schema["$defs"]["Scope"]["properties"]
-    assert schema["$defs"]["Office"]["properties"]["opens"]["deprecated"]
-    assert "office" not in Policy.schema()["properties"]
-
-
 @table(
     ("written", "place"),
     [
@@ -206,10 +172,3 @@ def test_settings_that_do_not_go_together_are_told_their_line_wherever_they_stan
         match=rf"^{policy}:{place}: (scopes\.user\.|tools\.0\.)?office: the office closes before it opens\n",
     ):
         Policy.load(policy, guards=[Office])
-
-
-def test_a_rule_that_does_not_go_with_a_guard_made_in_code_is_told_its_line(tmp_path: Path) -> None:
-    policy = tmp_path / "p.yaml"
-    policy.write_text("version: 1\ntools:\n  - match: x\n    office: {hours: {last: 2}}\n")
-    with pytest.raises(PolicyError, match=rf"^{policy}:4:13: tools\.0\.office: the office closes"):
-        Policy.load(policy, guards=[Office(hours={"first": 4})])

@@ -3,7 +3,6 @@ Policy files: found, extended, and checked with every mistake at its place.
 """
 
 import contextlib
-import io
 import os
 import tempfile
 
@@ -259,15 +258,6 @@ def test_bombs_are_refused_at_their_place() -> None:
     assert mistakes_of("x" * (1 << 20) + "x") == ["1:1: the file is larger than 1048576 bytes"]
 
 
-def test_a_mistake_within_a_block_points_to_its_key() -> None:
-    text = "version: 1\nduplicates:\n  window: 1\n  rule: evidence\nbudget:\n  - 5\n"
-
-    assert mistakes_of(text) == [
-        "2:1: duplicates: evidence needs a window of at least 2, got `1`",
-        "5:1: budget: not a map of keys: got a list",
-    ]
-
-
 def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "top.yaml").write_text("version: 1\nextends: [sub/a.yaml, b.yaml]\nbudget: {max_calls: 3}\nmoed: off\n")
@@ -297,47 +287,6 @@ def test_a_file_need_not_be_whole_when_what_it_extends_completes_it(tmp_path: Pa
         load(tmp_path / "low.yaml")
 
 
-@table("parent", [b"version: 1\nbudget: [\n", b"\xff\xfe", b"version: 7\n", b"- 1\n"])
-def test_an_unreadable_parent_does_not_hide_the_mistakes_of_its_child(tmp_path: Path, parent: bytes) -> None:
-    (tmp_path / "parent.yaml").write_bytes(parent)
-    (tmp_path / "top.yaml").write_text("version: 1\nextends: ./parent.yaml\nmode: wrong\ntools: [{read_only: true}]\n")
-
-    with pytest.raises(PolicyError) as caught:
-        load(tmp_path / "top.yaml")
-
-    places = [mistake.split(": ")[0].removeprefix(f"{tmp_path}{os.sep}") for mistake in caught.value.mistakes]
-    # What is no policy is told where it is named.
-    assert {"top.yaml:3:7", "top.yaml:4:9"} < set(places)
-    assert len(places) == 3
-    assert places[0] == "top.yaml:2:10" or places[2].startswith("parent.yaml:")
-
-
-def test_other_names_of_keys_are_taken_wherever_their_guard_stands() -> None:
-    text = "version: 1\nbudget: {max_tool_calls: 3}\ntools: [{match: x, budget: {max_tool_turns: 2}}]\n"
-    settings = loads(text, other_names=NAMES)
-
-    assert settings.budget == Budget(max_calls=3)
-    assert settings.tools[0].budget == Budget(max_turns=2)
-    assert mistakes_of(text)[0].startswith("2:10: unknown key `max_tool_calls`, did you mean `max_calls`?")
-
-
-def test_a_key_under_two_names_is_a_mistake_and_a_child_overrides_either(tmp_path: Path) -> None:
-    text = "version: 1\nbudget:\n  max_calls: 3\n  max_tool_calls: no\n"
-
-    assert mistakes_of(text, other_names=NAMES) == [
-        "4:3: key `max_tool_calls` is `max_calls` by another name, given twice (first on line 3)"
-    ]
-
-    assert mistakes_of("version: 1\nbudget: {max_tool_calls: 3, max_calls: 4}\n", other_names=NAMES) == [
-        "2:29: key `max_calls` is `max_tool_calls` by another name, given twice (first on line 2)"
-    ]
-
-    (tmp_path / "base.yaml").write_text("version: 1\nbudget: {max_tool_calls: 9}\n")
-    (tmp_path / "top.yaml").write_text("version: 1\nextends: ./base.yaml\nbudget: {max_calls: 3}\n")
-
-    assert load(tmp_path / "top.yaml", other_names=NAMES).budget == Budget(max_calls=3)
-
-
 def test_the_json_schema_is_that_of_a_file() -> None:
     schema = json_schema(ADAPTER, NAMES)
     validator = jsonschema_rs.validator_for(schema)
@@ -359,25 +308,6 @@ def test_the_json_schema_is_that_of_a_file() -> None:
     assert not validator.is_valid({"budget": {}})
     assert not validator.is_valid({"version": 1, "budgets": {}})
     assert not validator.is_valid({"version": 1, "budget": {"max_elapsed": "24 hours"}})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Opaque:
-    """
-    Settings that pydantic can check and not describe.
-    """
-
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
-
-    max_calls: int = 0
-    stream: io.StringIO | None = None
-
-
-def test_a_policy_that_has_no_json_schema_still_explains_its_mistakes() -> None:
-    assert mistakes_of("version: 1\nmax_call: 3\nmax_calls: x\n", adapter=TypeAdapter(Opaque)) == [
-        "2:1: unknown key `max_call`",
-        "3:12: max_calls: not a whole number: got `x`",
-    ]
 
 
 WORDS = st.sampled_from(

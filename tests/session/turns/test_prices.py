@@ -166,6 +166,20 @@ def test_a_list_that_was_replaced_is_looked_up_afresh_and_named() -> None:
         data_snapshot.set_custom_snapshot(None)
 
 
+def test_a_list_that_cannot_be_read_leaves_the_price_unknown() -> None:
+    class Broken:
+        from_auto_update = False
+
+        def find_provider_model(self, *_: object) -> None:
+            raise RuntimeError("torn")
+
+    data_snapshot.set_custom_snapshot(Broken())  # type: ignore[arg-type]
+    try:
+        assert Prices().price(TEXT, "gpt-5-mini", None, NOW).unknown == "genai-prices failed: RuntimeError: torn"
+    finally:
+        data_snapshot.set_custom_snapshot(None)
+
+
 # As a session tells it
 
 

@@ -155,25 +155,6 @@ def test_the_policys_workspace_is_the_agents_and_commands_are_read_before_they_r
     assert Path.cwd() == here
 
 
-def test_a_workspace_that_is_gone_is_named(workspace: Path) -> None:
-    with ScriptedOpenAI(steps()) as server:
-        run(server, workspace, "look", "--model", "m", "--json")
-        [kept] = json.loads(CliRunner().invoke(app, ["run", "--list", "--json"]).stdout)["conversations"]
-        workspace.rmdir()
-        shown = CliRunner().invoke(app, ["run", "more", "--resume", kept["id"]])
-    assert shown.exit_code == 2
-    assert f"cannot work in `{workspace}`" in shown.stderr
-
-
-def test_own_tools_stand_above_the_librarys(workspace: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own.py"
-    own.write_text("def exec_shell(command: str) -> str:\n    return 'no shell here'\n")
-    with ScriptedOpenAI(steps(call("exec_shell", {"command": "id"}))) as server:
-        shown = run(server, workspace, "who", "--model", "m", "--tools", own)
-    assert shown.exit_code == 0, shown.output
-    assert "no shell here" in json.dumps(results(server.requests[-1]))
-
-
 def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget_it_has_left(
     workspace: Path, tmp_path: Path
 ) -> None:

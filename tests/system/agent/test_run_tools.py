@@ -59,19 +59,3 @@ def test_a_tool_that_would_end_the_process_has_failed_and_the_run_goes_on(tmp_pa
     assert (shown.exit_code, json.loads(shown.stdout)["answer"]) == (0, "It failed.")
     results = [json.loads(one["content"]) for one in server.requests[-1]["messages"] if one["role"] == "tool"]
     assert [one["status"] for one in results] == ["error", "error"]
-
-
-def test_tools_that_end_the_process_when_they_are_read_are_told_of(tmp_path: Path) -> None:
-    tools = tmp_path / "main.py"
-    tools.write_text("import sys\ndef read(page: int) -> str:\n    return 'x'\nsys.exit(0)\n")
-    with ScriptedOpenAI([]) as server:
-        shown = run(server, tools, "--events", "read")
-    assert shown.exit_code == 2
-    assert ends(shown.stdout)["error"] == f"`{tools}` cannot be run: SystemExit: 0"
-
-
-def test_nothing_on_stdin_is_no_task(tmp_path: Path) -> None:
-    (tmp_path / "tools.py").write_text("def read() -> str:\n    return 'x'\n")
-    with ScriptedOpenAI([]) as server:
-        shown = run(server, tmp_path / "tools.py", "--events", "-", said=" \n")
-    assert (shown.exit_code, ends(shown.stdout)["code"]) == (2, "usage")

@@ -112,14 +112,6 @@ def test_at_a_terminal_text_is_shown_as_it_comes_and_once(tmp_path: Path) -> Non
     )
 
 
-def test_into_a_pipe_goes_the_answer_alone_and_at_once(tmp_path: Path) -> None:
-    script: list[Reply] = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.")]
-    with ScriptedOpenAI(script) as server:
-        shown = run(*given(server, tmp_path, "read"))
-    assert shown.stdout == "It says x.\n"
-    assert "   I look first." in shown.stderr.splitlines()
-
-
 def test_events_are_lines_as_they_happen_and_the_end_is_the_last(tmp_path: Path) -> None:
     with ScriptedOpenAI([Calls(call("read", {"page": 1}, id="c1")), Text("It says x.")]) as server:
         shown = run(*given(server, tmp_path, "--events", "-q", "read"))
@@ -193,17 +185,3 @@ def test_without_its_extra_it_says_so_and_touches_no_file(tmp_path: Path, missin
     assert said.endswith(f': pip install "toolcall-guardrails[{extra}]"')
     assert end.startswith("end ended=failed code=missing_extra exit_code=2 requests=0 ")
     assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_what_never_was_is_not_resumed_and_nothing_is_made(tmp_path: Path) -> None:
-    with ScriptedOpenAI([Text("one")]) as server:
-        told = json.loads(run(*given(server, tmp_path, "--json", "say")).stdout)
-    folder = tmp_path / "state" / "guardrails"
-    before = sorted(folder.iterdir()), run("run", "--list", "--json").stdout
-    shown = run("run", "--resume", "trip-42", "more")
-    assert shown.exit_code == 2
-    assert "there never was a conversation `trip-42`" in shown.stderr
-    assert f"there are `{told['id']}`" in shown.stderr
-    assert (sorted(folder.iterdir()), run("run", "--list", "--json").stdout) == before
-    elsewhere = run("run", "--resume", "trip-42", "--conversation", tmp_path / "new" / "kept.db")
-    assert (elsewhere.exit_code, (tmp_path / "new").exists()) == (2, False)

@@ -194,23 +194,3 @@ def test_where_no_sandbox_works_commands_are_refused_and_the_rest_goes_on(
     assert written["status"] == "success"
     assert by_hand["result"]["output"] == "by hand\n"
     assert "sandbox" not in by_hand
-
-
-def test_a_sandbox_of_another_name_is_refused_before_anything_starts(workspace: Path) -> None:
-    shown = run("task", "--model", "m", "--sandbox", "docker")
-    assert shown.exit_code == 2
-    assert "auto, bwrap or none" in shown.stderr
-
-
-def test_a_workspace_that_holds_the_home_is_told_at_the_start(
-    works: None, workspace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(workspace / "home"))
-    (workspace / "home").mkdir()
-    with ScriptedOpenAI(commands("touch made")) as server:
-        shown = run("task", *options(server, workspace))
-        assert shown.exit_code == 0, shown.output
-    assert "note: exec_shell is refused, sandbox.unavailable: " in shown.stderr
-    assert "--sandbox none" in shown.stderr
-    assert told(server)[0]["code"] == "sandbox.unavailable"
-    assert not (workspace / "made").exists()

@@ -2,9 +2,6 @@
 Hooks that fail or hang, with the real CLIs: the work goes on, or nothing runs, as the policy says.
 """
 
-import sqlite3
-import threading
-
 from .clients.base import Client
 from .model import ANSWER
 from .scripts import each
@@ -37,19 +34,3 @@ def test_a_hook_that_hangs_is_given_up_by_the_cli(cli: Client) -> None:
     cli.model.says(each(cli.shell(look)))
     assert cli.run().answer == ANSWER
     assert cli.runs("look") == 1
-
-
-def test_a_store_that_another_process_holds_is_waited_for(cli: Client) -> None:
-    look = cli.program("look", "echo page $1")
-    cli.guard("version: 1\non_error: deny\nbudget: {max_calls: 2}\n")
-    cli.model.says(each(cli.shell(f"{look} 0")))
-    session = cli.run().session
-    held = sqlite3.connect(cli.store, check_same_thread=False, isolation_level=None)
-    held.execute("BEGIN IMMEDIATE")
-    released = threading.Timer(2.0, held.rollback)
-    released.start()
-    cli.model.says(each(*(cli.shell(f"{look} {n}") for n in range(3))))
-    cli.run("go on", resume=session)
-    released.join()
-    held.close()
-    assert cli.runs("look") == 2

@@ -2,8 +2,6 @@
 Repeats, looks after work and loops, with the real CLIs and the shipped policy.
 """
 
-from guardrails.testing.replies import Calls, Text
-
 from .clients.base import Client
 from .model import ANSWER
 from .scripts import each, refused
@@ -42,30 +40,3 @@ def test_a_circle_of_looks_is_broken(cli: Client) -> None:
     read = cli.model.asked[-1].results
     assert [refused(text) for text in read][-2:] == [True, True]
     assert sum(refused(text) for text in read) >= 2
-
-
-def test_a_circle_of_commands_that_may_be_work_is_told(cli: Client) -> None:
-    runs = [cli.shell(cli.program(name, f"echo nothing in {name}")) for name in ("first", "second")]
-    cli.guard()
-    cli.model.says(each(*runs * 4))
-    assert cli.run().answer == ANSWER
-    last = cli.model.asked[-1]
-    assert any("times over" in text for text in (*last.results, *last.notes))
-    assert cli.runs("second") == 4
-
-
-def test_refusals_of_one_turn_do_not_end_the_session(cli: Client) -> None:
-    cli.serve()
-    cli.guard('version: 1\nextends: default\ntools: [{match: "*books*", read_only: true}]\n')
-
-    def turn(*books: str) -> Calls:
-        made = [cli.count(book) for book in books]
-        return Calls(
-            *(call for one in made for call in one.calls), items=tuple(item for one in made for item in one.items)
-        )
-
-    same = [turn(*(f"book {n}" for n in range(5))) for _ in range(3)]
-    cli.model.says([*same, turn("a new book"), Text(ANSWER)])
-    assert cli.run().answer == ANSWER
-    read = cli.model.asked[-1].results
-    assert [refused(text) for text in read] == [False] * 10 + [True] * 5 + [False]

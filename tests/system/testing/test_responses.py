@@ -7,25 +7,9 @@ from typing import Any
 
 import pytest
 
-from openai import (
-    APIConnectionError,
-    BadRequestError,
-    DefaultHttpxClient,
-    OpenAI,
-)
+from openai import BadRequestError, DefaultHttpxClient, OpenAI
 
-from guardrails.testing.scripted_openai import (
-    BrokenStream,
-    Calls,
-    Failed,
-    Reply,
-    ScriptedOpenAI,
-    Text,
-    Usage,
-    call,
-    obeying,
-    reasoning,
-)
+from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, Usage, call, obeying, reasoning
 from tests.tables import table
 
 
@@ -90,18 +74,6 @@ def test_a_stream_ends_with_the_response_that_comes_whole(ask: Any, reply: Any) 
     assert "".join(texts) == (reply.text or getattr(reply, "refusal", "") or "")
     arguments = [e.delta for e in events if e.type == "response.function_call_arguments.delta"]
     assert "".join(arguments) == "".join(c.arguments for c in getattr(reply, "calls", ()))
-
-
-def test_a_response_may_fail_after_it_has_begun(ask: Any) -> None:
-    whole = ask(Failed("out of order"))
-    assert (whole.status, whole.error.code, whole.error.message) == ("failed", "server_error", "out of order")
-    assert [event.type for event in ask(Failed(), stream=True)][-1] == "response.failed"
-
-
-@table("stream", [False, True])
-def test_a_broken_response_loses_the_connection(ask: Any, stream: bool) -> None:
-    with pytest.raises(APIConnectionError):
-        list(ask(BrokenStream(Text("one two three")), stream=stream))
 
 
 @table(

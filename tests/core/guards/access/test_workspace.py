@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope, JsonLines, Policy, Tool, Workspace, by_session, read
+from guardrails import Envelope, Guard, JsonLines, Policy, Tool, Workspace, by_session, guard, read
 from guardrails.core.guards.base import Facts
 from guardrails.core.records.replay import replay
 from guardrails.core.state.state import SessionState
@@ -187,3 +187,19 @@ def test_a_recorded_session_replays_as_it_was_decided_whatever_became_of_the_lin
     [records] = by_session(read(tmp_path / "calls.jsonl")).values()
     replayed = [each.decision.code for each in replay(policy.chain, records)]
     assert replayed == [None, "workspace.root", None]
+
+
+def test_a_guard_of_ones_own_may_ask_where_paths_lead(root: Path) -> None:
+    @guard
+    class Drafts(Guard):
+        def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+            return ((str(root / call.arguments["path"]), (str(root / "src"),)),)
+
+        def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+            inside = (call.places or {})["drafts"][0]
+            return None if inside else Denial(code="drafts.path", message="no draft")
+
+    with Policy([Drafts()]).session("s") as session:
+        assert session.call("x", {"path": "src/app.py"}, lambda *_: "").ok
+        assert session.call("x", {"path": "file_out"}, lambda *_: "").code == "drafts.path"
+        assert session.call("x", {"other": "in"}, lambda *_: "").code == "drafts.error"

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope, Policy, Rule, Tool
+from guardrails import Envelope, Policy, Rule
 from guardrails import Shell as Guard
-from guardrails.agent.builtin import Root, Shell, builtin_tools
-from guardrails.session.calls.current import has_allow_list
+from guardrails.agent.builtin import builtin_tools
 
 
 pytestmark = pytest.mark.system
@@ -73,13 +72,6 @@ def test_a_list_of_a_rule_for_the_tool_holds_too(tmp_path: Path) -> None:
     assert called(tmp_path, "echo $x", Guard(), rules=(rule,)).code == "shell.allow"
 
 
-def test_by_another_name_it_runs_what_was_judged_too(tmp_path: Path) -> None:
-    run = Shell(Root(tmp_path), sandbox="none").tools["exec_shell"]
-    with Policy([LIST], tools=[Tool(name="run", commands=("command",))]).session("s") as session:
-        said = session.call("run", {"command": "echo a"}, lambda _, given: run("echo $HOME", None))
-        assert said.error_type == "validation"
-
-
 def test_a_guard_that_fails_and_lets_pass_opens_no_shell(tmp_path: Path) -> None:
     class Failing(Guard):
         def check(self, *given: Any) -> Any:
@@ -97,7 +89,3 @@ def test_d12_its_time_limit_ends_all_of_it(tmp_path: Path) -> None:
     said = called(tmp_path, "echo before; sleep 60 | cat", LIST, timeout=1)
     assert said.error_type == "timeout"
     assert said.value["output"] == "before\n"
-
-
-def test_outside_of_a_call_no_list_holds() -> None:
-    assert not has_allow_list("exec_shell")

@@ -106,14 +106,6 @@ def test_secrets_of_the_environment_are_not_handed_on(tmp_path: Path, monkeypatc
     assert run(tmp_path, "echo $A", environment={"A": "own"}).value["output"] == "own\n"
 
 
-def test_no_handle_stays_open(tmp_path: Path) -> None:
-    shell = Shell(Root(tmp_path))
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    for _ in range(3):
-        shell.tools["exec_shell"]("true")
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
-
-
 def test_a_command_ends_when_the_time_of_its_session_is_up(tmp_path: Path, clock: Any) -> None:
     sink = MemorySink()
     session = Policy([Budget(max_elapsed=10)]).session("s", clock=clock, records=sink)

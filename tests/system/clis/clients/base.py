@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -133,18 +133,6 @@ class Client:
         """
         return None
 
-    def count(self, book: str) -> Calls:
-        """
-        What its model says to call the tool of the server `books`.
-        """
-        raise NotImplementedError
-
-    def add_server(self, command: Sequence[str]) -> None:
-        """
-        Offer its model the tools of the MCP server `books`, which *command* starts.
-        """
-        raise NotImplementedError
-
     def install(self, command: str, events: Mapping[str, Mapping[str, Any]]) -> None:
         """
         Write *command* as the hook of each of the *events*, as a person does by hand.
@@ -248,12 +236,6 @@ class Client:
         """
         self.file(name, f'#!/bin/sh\necho "$@" >> {self.place}/runs-{name}\n{text}\n', runs=True)
         return f"./{name}"
-
-    def serve(self) -> None:
-        """
-        Offer its model the tool of `server.py`, whose calls are counted by `runs("books")`.
-        """
-        self.add_server([sys.executable, str(ROOT / "tests/system/clis/server.py"), str(self.place / "runs-books")])
 
     def runs(self, name: str) -> int:
         """

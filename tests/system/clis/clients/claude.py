@@ -2,20 +2,16 @@
 Claude Code, whose program comes with the SDK's package.
 """
 
-import json
 import platform
 import sys
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from guardrails.testing.replies import Body, Calls, ScriptedCall, call
 
 from .base import Client, Ran, lines, write_hooks
-
-
-SERVERS: Final = "servers.json"
 
 
 class Claude(Client):
@@ -40,8 +36,7 @@ class Claude(Client):
         program = self.packages / f"@anthropic-ai/claude-agent-sdk-{sys.platform}-{machine}/claude"
         again = ["--resume", resume] if resume else []
         output = ["--output-format", "stream-json", "--verbose"]
-        servers = ["--mcp-config", SERVERS] if (self.work / SERVERS).is_file() else []
-        return [str(program), "-p", prompt, *again, *servers, "--permission-mode", "bypassPermissions", *output]
+        return [str(program), "-p", prompt, *again, "--permission-mode", "bypassPermissions", *output]
 
     def variables(self) -> dict[str, str]:
         return {
@@ -68,13 +63,6 @@ class Claude(Client):
     def spawn(self, task: str) -> Calls:
         asked = {"description": "look", "prompt": task, "subagent_type": "general-purpose"}
         return Calls(call("Agent", asked | {"run_in_background": False}))
-
-    def count(self, book: str) -> Calls:
-        return Calls(call("mcp__books__count", {"book": book}))
-
-    def add_server(self, command: Sequence[str]) -> None:
-        server = {"command": command[0], "args": list(command[1:])}
-        self.file(SERVERS, json.dumps({"mcpServers": {"books": server}}))
 
     def install(self, command: str, events: Mapping[str, Mapping[str, Any]]) -> None:
         write_hooks(self.home / ".claude/settings.json", command, events)

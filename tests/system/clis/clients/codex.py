@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -85,13 +85,6 @@ class Codex(Client):
         if "agent_id" not in started:
             return None
         return Calls(items=(_of(AGENTS, "wait_agent", {"targets": [started["agent_id"]], "timeout_ms": 20_000}),))
-
-    def count(self, book: str) -> Calls:
-        return Calls(items=(_of("mcp__books", "count", {"book": book}),))
-
-    def add_server(self, command: Sequence[str]) -> None:
-        with (self.home / ".codex/config.toml").open("a") as file:
-            file.write(f"[mcp_servers.books]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n")
 
     def install(self, command: str, events: Mapping[str, Mapping[str, Any]]) -> None:
         write_hooks(self.home / ".codex/hooks.json", command, events)

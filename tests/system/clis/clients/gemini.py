@@ -5,7 +5,7 @@ Gemini CLI.
 import json
 import re
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -71,14 +71,6 @@ class Gemini(Client):
 
     def report(self, asked: Asked, text: str) -> Text | Calls:
         return Calls(call("complete_task", {"result": {"response": text}}))
-
-    def count(self, book: str) -> Calls:
-        return Calls(call("mcp_books_count", {"book": book}))
-
-    def add_server(self, command: Sequence[str]) -> None:
-        file = self.home / ".gemini/settings.json"
-        server = {"command": command[0], "args": list(command[1:]), "trust": True}
-        file.write_text(json.dumps(json.loads(file.read_text()) | {"mcpServers": {"books": server}}))
 
     def install(self, command: str, events: Mapping[str, Mapping[str, Any]]) -> None:
         write_hooks(self.home / ".gemini/settings.json", command, events)
