@@ -32,7 +32,9 @@ _APART: Final = frozenset({"subshell", "command_substitution", "process_substitu
 _NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 _PRINTS: Final = re.compile(r"[$`]\(?\s*(?:(pwd)|which\s+([\w.-]{1,80}))\s*[)`]")
 """Substitutions that are as good as a word: `$(pwd)`, `$(which python3)`."""
-_VARIABLE: Final = re.compile(r"\$\{?(\w+)(?:\[[@*]\])?(?:(:?[-=?])(.*?))?\}?", re.DOTALL)
+_WITHIN: Final = re.compile(r"(?<!\\)`([^`]*)`|\A\$\((.*)\)\Z", re.DOTALL)
+"""Commands in text that the parser leaves as it is."""
+_VARIABLE: Final = re.compile(r"\$\{?(\w+|[@*])(?:\[[@*]\]|(?<=[@*]):\d+)?(?:(:?[-=?])(.*?))?\}?", re.DOTALL)
 
 
 @lru_cache(maxsize=8)
@@ -57,7 +59,7 @@ def read(command: str | tuple[str, ...]) -> Found:
 class _Reader:
     def __init__(self) -> None:
         self.found = Found()
-        self._variables = {"HOME": "~", "PWD": "."}
+        self._variables = {"HOME": "~", "PWD": ".", "IFS": " "}
         self._functions: set[str] = set()
         self._folder = "."
         self._source = b""
@@ -87,7 +89,7 @@ class _Reader:
         """
         command = self._note(tuple(words), before)
         name, rest = command.name, list(words[1:])
-        if UNKNOWN in words[0].rpartition("/")[2] or not {*"*?"}.isdisjoint(words[0]):
+        if UNKNOWN in words[0].rpartition("/")[2] or not {*"*?]"}.isdisjoint(words[0]):
             self.found.undecidable = self.found.undecidable or "which program it runs is known only when it runs"
         if name in ("cd", "pushd"):
             target = next((word for word in rest if not word.startswith("-")), "~")
@@ -125,13 +127,12 @@ class _Reader:
             with self._apart():
                 self._all(node.named_children, UNKNOWN if written else stdin, before)
         elif kind == "function_definition":
-            undecidable = self.found.undecidable
             self.found.fork_bomb = self.found.fork_bomb or self._is_bomb(node)
             self._functions.add(self._text(node.named_children[0]))
             with self._apart():
+                # What it is given is seen where it is called.
+                self._variables |= dict.fromkeys("123456789@*", "argument")
                 self._all(node.named_children, stdin, before)
-            # What it is given is seen where it is called.
-            self.found.undecidable = undecidable
         elif kind == "for_statement":
             name, values = node.named_children[0], self._words(node.children_by_field_name("value"))
             for value in values[:8] or [UNKNOWN]:
@@ -139,6 +140,8 @@ class _Reader:
                 self._all(node.named_children, stdin, before)
         elif kind == "variable_assignment":
             self._assign(node)
+        elif kind in ("regex", "word"):
+            self._within(self._text(node))
         else:
             self._all(node.named_children, stdin, before)
         self._depth -= 1
@@ -191,10 +194,17 @@ class _Reader:
                 elif child.type == "heredoc_body":
                     stdin = UNKNOWN if HIDDEN in self._text(child) else self._text(child)
                     self._all(child.named_children)
+                    if {*"'\"\\"}.isdisjoint(self._text(node.named_children[0])):
+                        self._within(stdin)
                 elif node.type == "herestring_redirect":
                     self.visit(child)
                     stdin = " ".join(self._words([child]))
         return stdin
+
+    def _within(self, text: str) -> None:
+        for found in _WITHIN.finditer(text):
+            with self._apart():
+                self.script(found[1] or found[2] or "", None, None)
 
     def _file(self, node: "Node", stdin: str | None) -> str | None:
         target = node.child_by_field_name("destination")
@@ -210,7 +220,7 @@ class _Reader:
 
     def _assign(self, node: "Node") -> None:
         name, *values = node.named_children
-        self._all(values)
+        self._all(node.named_children)
         own, value = self._text(name).partition("[")[0], _SPLIT.join(self._words(values))
         self._note((f"{own}={value.replace(_SPLIT, ' ')}",), None)
         is_known = len(value) <= _LONGEST and all(child.type != "+=" for child in node.children)
@@ -243,10 +253,9 @@ class _Reader:
         Returns the text that *node* becomes, with marks where it parts into words.
         """
         text, kind = self._text(node), node.type
-        if kind == "raw_string":
-            return text[1:-1]
-        if kind == "ansi_c_string":
-            return UNKNOWN if "\\" in text else text[2:-1]
+        if kind in ("raw_string", "ansi_c_string"):
+            return UNKNOWN if text[0] == "$" and "\\" in text else text.partition("'")[2][:-1]
+        text = text.lstrip() if node.child_count else text
         if kind in ("simple_expansion", "expansion"):
             return self._expanded(text, quoted=quoted)
         if kind in ("command_substitution", "process_substitution", "arithmetic_expansion"):
@@ -258,8 +267,9 @@ class _Reader:
             return re.sub(r"\\([$`\"\\])" if quoted else r"\\(.)", r"\1", text.replace("\\\n", ""))
         made, end = "", node.start_byte
         for child in node.children:
-            # Some blanks between quotes belong to no child.
-            made += self._source[end : child.start_byte].decode(errors="replace") if kind == "string" else ""
+            # Blanks between quotes may belong to no child, or to one that means none.
+            blanks = 0 if child.type == "string_content" else len(self._text(child)) - len(self._text(child).lstrip())
+            made += self._source[end : child.start_byte + blanks].decode(errors="replace") if kind == "string" else ""
             made += "" if child.type in ('"', "$") else self._form(child, quoted=quoted or kind == "string")
             end = child.end_byte
         return made
@@ -279,16 +289,13 @@ class _Reader:
 
     def _note(self, words: tuple[str, ...], before: Command | None) -> Command:
         self._spend(100 + sum(map(len, words)))
-        command = Command(words, self._folder, before)
-        self.found.commands.append(command)
-        return command
+        self.found.commands.append(Command(words, self._folder, before))
+        return self.found.commands[-1]
 
     def _spend(self, work: int) -> None:
         self._work += work
         if self._work > MAX_WORK:
-            raise UnreadableError(
-                "it is too long, or may run far more than is written", "write a script file and run that"
-            )
+            raise UnreadableError("it is too long, or runs far more than is written", "write a script file, and run it")
 
     def _text(self, node: "Node") -> str:
         return self._source[node.start_byte : node.end_byte].decode(errors="replace")

@@ -60,10 +60,8 @@ def parse(text: str) -> "tuple[Node, bytes]":
         text = _DOCUMENT.sub(_without_body, text)
         hidden = text.count(HIDDEN)
     if _is_much(text):
-        raise UnreadableError(
-            f"beside here-documents it has {len(text):,} characters (limit {MAX_PARSED:,}), or too many signs",
-            "write a script file and run that",
-        )
+        size = f"beside here-documents it has {len(text):,} characters (limit {MAX_PARSED:,}), or too many signs"
+        raise UnreadableError(size, "write a script file, and run it")
     source = text.encode()
     # It is given 32 bytes at a time, and comes back to a text without a fault about once.
     left = 64 + len(source) // 2

@@ -13,11 +13,11 @@ from .found import UNKNOWN
 
 SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash", "csh", "tcsh"})
 WRAPPERS: Final = {
+    **dict.fromkeys(("!", "builtin", "coproc", "nohup"), ""),
     "command": "-p",
     "env": "-i -v -0 --ignore-environment --debug --null -u= -C= --unset= --chdir=",
     "exec": "-c -l -a=",
     "nice": "-n= --adjustment=",
-    "nohup": "",
     "setsid": "-c -f -w --ctty --fork --wait",
     "ssh": "-4 -6 -A -a -C -f -n -q -T -t -v -X -Y -b= -c= -D= -E= -F= -I= -i= -J= -L= -l= -m= -o= -p= -R= -W= 1",
     "stdbuf": "-i= -o= -e= --input= --output= --error=",
@@ -27,7 +27,7 @@ WRAPPERS: Final = {
     "xargs": "-0 -o -p -r -t -x --no-run-if-empty --null --verbose -I= -n= -L= -P= -s= -d= -E= -a= --max-args= --max-procs=",
 }
 """By program its options, a `=` behind those with a value of their own, and the number of words before what it runs."""
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
+_ASSIGNMENT: Final = re.compile(r"-|[A-Za-z_]\w*\+?=")
 _STDIN: Final = frozenset({"-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"})
 _EXEC: Final = frozenset({"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"})
 
@@ -56,7 +56,7 @@ def started(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
     elif name in (".", "source"):
         yield from [Inner(script=stdin or UNKNOWN)] if rest and (rest[0] in _STDIN or rest[0] == UNKNOWN) else []
     elif name in ("eval", "trap"):
-        yield Inner(script=" ".join(rest if name == "eval" else [word for word in rest[:1] if word[:1] != "-"]))
+        yield Inner(script=" ".join(rest if name == "eval" else [word for word in rest if word[:1] != "-"][:1]))
     elif name in ("su", "script", "runuser"):
         yield from (Inner(script=value) for value in given)
     elif name in ("find", "fd", "fdfind"):
@@ -114,14 +114,12 @@ def _wrapped(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
     place += known[-1:] == ["1"]
     words = rest[place:]
     unclear = unclear or next((word for word in rest[:place] if UNKNOWN in word), "")
-    while words and name in ("env", "sudo", "command") and _ASSIGNMENT.match(words[0]):
+    while words and name in ("env", "sudo", "ssh") and _ASSIGNMENT.match(words[0]):
         words.pop(0)
+    if name == "xargs" and words:
+        more = stdin.split() if stdin and UNKNOWN not in stdin else [UNKNOWN]
+        words = [each.replace(filled, UNKNOWN) for each in words] if filled else [*words, *more]
     if name == "ssh":
         yield Inner(script=" ".join(words) or stdin, unclear=unclear)
-    elif name == "xargs" and words:
-        more = stdin.split() if stdin and UNKNOWN not in stdin else [UNKNOWN]
-        yield Inner(
-            tuple(each.replace(filled, UNKNOWN) for each in words) if filled else (*words, *more), unclear=unclear
-        )
     else:
         yield Inner(tuple(words), unclear=unclear)

@@ -2,7 +2,7 @@
 Refuse shell commands by what they would run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
@@ -16,7 +16,7 @@ from .approve import Approve
 
 
 if TYPE_CHECKING:
-    from guardrails.core.commands import Found
+    from guardrails.core.commands import Command, Found
 
 
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
@@ -88,11 +88,14 @@ class Shell(Guard):
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         found = list(_read(call, facts.tool))
         refusal = next((denial for each in found for denial in self._refusals(each)), None)
-        asked = next((broken for each in found if (broken := _broken(self.ask, each))), None)
+        # What is only tried changes nothing.
+        real = (one for each in found for one in each.commands if "--dry-run" not in " ".join(one.words))
+        asked = _broken(self.ask, real)
         if refusal is not None or asked is None:
             return refusal
-        reason = f"`{_shown(asked[0])}` cannot be undone (rule `{asked[1]}`)"
-        return Approve(tools=("*",), reason=reason).check(call, state, facts)
+        return Approve(tools=("*",), reason="`{}` cannot be undone (rule `{}`)".format(*asked)).check(
+            call, state, facts
+        )
 
     def _refusals(self, found: "Found") -> Iterator[Denial]:
         from guardrails.core import commands
@@ -101,12 +104,10 @@ class Shell(Guard):
             reason, advice = found.unreadable
             hint = advice or "Write it plainer: one valid bash command, or several calls."
             yield _refusal("unreadable", "The command cannot be read", reason, hint, reason=reason)
-        broken = _broken(self.deny, found)
+        broken = _broken(self.deny, found.commands)
         if broken is not None:
-            shown, said = _shown(broken[0]), broken[1]
-            yield _refusal(
-                "deny", f"`{shown}` is not to be run here (rule `{said}`)", "", _INSTEAD, command=shown, rule=said
-            )
+            what = "`{}` is not to be run here (rule `{}`)".format(*broken)
+            yield _refusal("deny", what, "", _INSTEAD, command=broken[0], rule=broken[1])
         if self.allow and found.not_plain is not None:
             shown = _shown([word for each in found.commands[:1] for word in each.words])
             yield _refusal("allow", "Only plain commands are allowed here", *found.not_plain, command=shown)
@@ -125,11 +126,11 @@ class Shell(Guard):
             yield _refusal("undecidable", "The command was not run", found.undecidable, hint, reason=found.undecidable)
 
 
-def _broken(rules: tuple[str, ...], found: "Found") -> tuple[tuple[str, ...], str] | None:
+def _broken(rules: tuple[str, ...], found: "Iterable[Command]") -> tuple[str, str] | None:
     from guardrails.core import commands
 
-    broken = commands.broken(rules, found.commands) if rules else None
-    return None if broken is None else (broken[0].words, broken[1].text)
+    broken = commands.broken(rules, found) if rules else None
+    return None if broken is None else (_shown(broken[0].words), broken[1].text)
 
 
 def _read(call: ToolCall, tool: Tool) -> "Iterator[Found]":

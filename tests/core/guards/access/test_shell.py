@@ -71,7 +71,7 @@ def test_d7_most_of_the_list_of_attacks_is_denied() -> None:
     attacks = [command for group in COMMANDS["denied"].values() for command in group]
     assert len(attacks) == 215
     # A score and no gate: what is left is hidden by quoting of quoting, or in another language.
-    assert sum(judged(SHIPPED, command) is not None for command in attacks) >= 175
+    assert sum(judged(SHIPPED, command) is not None for command in attacks) >= 180
 
 
 @table(
