@@ -49,7 +49,6 @@ def started(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
     *stdin* is the program's input: `UNKNOWN` if only the running shell knows it, None if nothing is piped in.
     """
-    given = [value for word, value in pairwise(rest) if re.fullmatch(r"-[A-Za-z]*c|--command", word)]
     name = name[1:] if name[:1] == "g" and name[1:] in WRAPPERS else name
     if name in SHELLS:
         yield from _shell(rest, stdin)
@@ -58,7 +57,7 @@ def started(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
     elif name in ("eval", "trap"):
         yield Inner(script=" ".join(rest if name == "eval" else [word for word in rest if word[:1] != "-"][:1]))
     elif name in ("su", "script", "runuser"):
-        yield from (Inner(script=value) for value in given)
+        yield from (Inner(script=value) for word, value in pairwise(rest) if re.fullmatch(r"-\w*c|--command", word))
     elif name in ("find", "fd", "fdfind"):
         yield from _found(rest)
     elif name in WRAPPERS and not (name == "command" and rest[:1] and rest[0] in ("-v", "-V")):
