@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from guardrails.core.engine.decision import Decision as Decision
     from guardrails.core.engine.plan import Rule as Rule
     from guardrails.core.envelope.envelope import Envelope as Envelope
-    from guardrails.core.envelope.errors import CallDenied as CallDenied
-    from guardrails.core.envelope.errors import CallFailed as CallFailed
+    from guardrails.core.envelope.envelope import CallDenied as CallDenied
+    from guardrails.core.envelope.envelope import CallFailed as CallFailed
     from guardrails.core.envelope.merged import limit_fields as limit_fields
     from guardrails.core.guards.access.approve import Approve as Approve
     from guardrails.core.guards.access.shell import Shell as Shell
@@ -86,8 +86,7 @@ _NAMES = {
     "core.engine.chain": "Chain",
     "core.engine.decide": "Decision",
     "core.engine.plan": "Rule",
-    "core.envelope.envelope": "Envelope",
-    "core.envelope.errors": "CallDenied CallFailed",
+    "core.envelope.envelope": "CallDenied CallFailed Envelope",
     "core.envelope.merged": "limit_fields",
     "core.guards.access.approve": "Approve",
     "core.guards.access.shell": "Shell",

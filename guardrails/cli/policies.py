@@ -155,7 +155,7 @@ def chain_of(policy: "Policy") -> dict[str, Any]:
         "mode": chain.mode,
         **({} if policy.stop is None else {"stop": policy.stop.values["reason"]}),
         "on_error": chain.on_error,
-        "envelope": "merged" if chain.merged else "nested",
+        "envelope": chain.form or "nested",
         "guards": [{"guard": guard.name, **guard.settings()} for guard in chain],
         "tools": [
             {

@@ -16,8 +16,7 @@ from weakref import WeakValueDictionary
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
 from guardrails.core.engine.refusals import stopped
-from guardrails.core.envelope.content import OPTIONAL
-from guardrails.core.envelope.envelope import optional_fields
+from guardrails.core.envelope.envelope import FORMS, OPTIONAL, Form, optional_fields
 from guardrails.core.guards import kinds_of, place_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.tools.tool import Tool
@@ -95,7 +94,7 @@ class Policy:
         mode: Mode = "enforce",
         stop: str | None = None,
         on_error: Literal["deny", "allow"] = "deny",
-        envelope: Literal["nested", "merged"] = "nested",
+        envelope: Form | None = None,
         fields: Iterable[str] | None = None,
         prices: Mapping[str, Price | Mapping[str, float]] | None = None,
         messages: Mapping[str, Mapping[str, str]] | None = None,
@@ -111,7 +110,7 @@ class Policy:
         for what, said, known in (
             ("mode", mode, ("enforce", "observe", "off")),
             ("on_error", on_error, ("deny", "allow")),
-            ("envelope", envelope, ("nested", "merged")),
+            ("envelope", envelope or "nested", FORMS),
         ):
             if said not in known:
                 mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
@@ -135,7 +134,7 @@ class Policy:
             rules=known_rules,
             mode=mode,
             on_error=on_error,
-            merged=envelope == "merged",
+            form=envelope,
             left_out=optional_fields(kept),
             messages=messages,
             kinds=known_kinds,

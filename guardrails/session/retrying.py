@@ -31,7 +31,7 @@ from .terms import Lay, Terms, laid_on
 ROUNDING_S: Final = 0.002
 """Times are whole milliseconds: a wait is never shorter than what was advised."""
 CLOSED: Final = "The session was closed before the call was made again, so it was not."
-CHANGED: Final = "The policy was changed before the call was made again, so it was not."
+CHANGED: Final = "It was not made again: what may be called was changed meanwhile."
 
 
 class Retrying(Protocol):
@@ -122,7 +122,7 @@ def _wait_s(envelope: Envelope) -> float | None:
     Returns the seconds to wait before the call is made again that failed as *envelope* tells. Returns None if it is
     not.
     """
-    wait_ms = None if envelope.tried is None else envelope.tried.again_ms
+    wait_ms = envelope.again_ms
     if wait_ms is None:
         return None
     return wait_ms / 1000 * (1 + JITTER * random.random()) + ROUNDING_S  # noqa: S311  no secret
@@ -165,8 +165,8 @@ def _answered(failed: Envelope, following: Envelope) -> Envelope:
         following.attempted(failed.attempts)
         return following
     if following.ok or following.error_type is not None:
-        if following.tried is None:
-            following.attempted(failed.attempts + 1)
+        if following.attempts is None:
+            following.attempted((failed.attempts or 1) + 1)
         return following
     failed.repeat_refused(following)
     return failed

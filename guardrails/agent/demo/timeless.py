@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from guardrails.core.engine.plan import Rule
-from guardrails.core.envelope.content import OPTIONAL
+from guardrails.core.envelope.envelope import OPTIONAL
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.growth import Growth
@@ -50,7 +50,7 @@ def timeless(policy: Policy) -> Policy:
         rules=[_timeless_rule(rule) for rule in chain.rules],
         mode=chain.mode,
         on_error="allow" if chain.on_error == "allow" else "deny",
-        envelope="merged" if chain.merged else "nested",
+        envelope=chain.form,
         fields=OPTIONAL - chain.left_out,
         prices=policy.prices,
         messages=chain.messages,

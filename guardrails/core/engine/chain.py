@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Final
 
+from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.approve import Approve
 from guardrails.core.guards.access.held import Held
@@ -63,7 +64,7 @@ class Chain:
         rules: Iterable[Rule] = (),
         mode: Mode = "enforce",
         on_error: str = "deny",
-        merged: bool = False,
+        form: Form | None = None,
         left_out: frozenset[str] = frozenset(),
         messages: Mapping[str, Mapping[str, str]] | None = None,
         models: Models = NO_MODELS,
@@ -78,7 +79,7 @@ class Chain:
         self.rules = tuple(rules)
         self.mode: Mode = mode
         self.on_error = on_error
-        self.merged, self.left_out = merged, left_out
+        self.form, self.left_out = form, left_out
         self.messages = dict(messages or {})
         self.known = self._known()
         self.source: str | None = None  # what stands for the contents of the files that it was read from again
@@ -152,7 +153,7 @@ class Chain:
         return made
 
     def _again(self, guards: Iterable[Guard], tools: Iterable[Tool], **other: Any) -> "Chain":
-        same = ("rules", "mode", "on_error", "merged", "left_out", "messages", "models", "kinds")
+        same = ("rules", "mode", "on_error", "form", "left_out", "messages", "models", "kinds")
         return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same} | other)
 
     def plan(self, name: str) -> Plan:

@@ -28,7 +28,6 @@ from .decision import Decision
 from .engine import Engine, Event
 from .events.retries import DUE, UNKNOWN_MS, afford, again_ms, budgets_of, lacking, note_due, note_tries
 from .exhaustion import first_cause
-from .exhaustion import progress as own_progress
 from .plan import Plan
 from .prepare import Prepared
 from .scopes import Cause, Scope, free_all, note_all, progress, time_left
@@ -91,7 +90,7 @@ class Completion:
         made.wait_ms = envelope.retry_after_ms
         made.retries = envelope.max_retries_remaining
         made.is_complete = envelope.is_complete
-        made.again_ms = None if envelope.tried is None else envelope.tried.again_ms
+        made.again_ms = envelope.again_ms
         made.judged = envelope.judged
         made.changes = plan.changes
         made.run, made.elapsed_ms, made.marks = where
@@ -210,9 +209,9 @@ class Settle(Event[tuple[Envelope, Completion]]):
             if wait_ms is not None:
                 note_again(state, pending)
         shown = None
-        if not chain.merged and "progress" not in chain.left_out:
-            shown = progress(chain, state, now, scopes) if scopes else own_progress(chain, state, now)
-        envelope.close(chain.left_out, shown, merged=chain.merged)
+        if chain.form != "merged" and "progress" not in chain.left_out:
+            shown = progress(chain, state, now, scopes, near=True)
+        envelope.close(chain.left_out, shown, chain.form)
         marks = engine.marks(state, scopes) if scopes or state.family is not None else None
         made = Completion.of(
             plan,

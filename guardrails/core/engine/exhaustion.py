@@ -169,8 +169,8 @@ def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str
     return None if cause is None else (cause.code, cause.message)
 
 
-def progress(chain: Chain, state: SessionState, now_ms: int) -> dict[str, object]:
+def progress(chain: Chain, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
     """
-    Returns the used and the remaining amounts of the session's limits; money in USD, time in seconds.
+    Returns the used and the remaining amounts of the session's limits, or of those that are *near*; money in USD, time in seconds.
     """
-    return {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms)
+    return {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms, near=near)

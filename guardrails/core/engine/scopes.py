@@ -90,14 +90,16 @@ def exhausted_by(chain: Chain, state: SessionState, now_ms: int, scopes: Iterabl
     return None
 
 
-def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope]) -> dict[str, Any]:
+def progress(
+    chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope], *, near: bool = False
+) -> dict[str, Any]:
     """
     Returns the amounts that the session has used at its time *now_ms*. The amount left is of the nearest limit, its own
-    or that of a scope.
+    or that of a scope; with *near* only if a fifth of it, or less than ten, are left.
     """
-    shown: dict[str, Any] = {**own_progress(chain, state, now_ms)}
+    shown: dict[str, Any] = {**own_progress(chain, state, now_ms, near=near)}
     for scope in scopes:
-        for key, left in own_progress(scope.chain, scope.state, scope.now_ms).items():
+        for key, left in own_progress(scope.chain, scope.state, scope.now_ms, near=near).items():
             if key != "calls_used":
                 present: Any = shown.get(key)
                 shown[key] = left if present is None else min(present, left)

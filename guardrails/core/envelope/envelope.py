@@ -2,55 +2,105 @@
 The envelope: the only thing of a call that the model reads.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy as shallow
-from dataclasses import replace
-from typing import Any, ClassVar, Final, Self, Unpack
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from operator import attrgetter
+from typing import Any, ClassVar, Final, Literal, Self
 
 import orjson
 
+from guardrails.core.result.completeness import NARROWER
+from guardrails.core.result.content import LINE
 from guardrails.core.result.kinds import kind_of_name
+from guardrails.core.retries.serving import Judged
 from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
-from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
+from guardrails.core.text.truncation import render as render_value
+from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, NextAction, Outcome, Status, Success
 
-from .content import OPTIONAL, SETTABLE, Content, Fields, More, Tried
-from .text import fields_of, text_of
+from .text import UNBOUNDED, merged, nested, quiet
 
 
+Form = Literal["nested", "merged", "quiet"]
+FORMS: Final = ("nested", "merged", "quiet")
 _SPOKEN: Final = frozenset({"success", "error", "validation_error"})
-_FORMS: Final[dict[str, type]] = {
-    **dict.fromkeys(("error_type", "error_message", "user_facing_hint", "message", "next_action_hint"), str),
-    **dict.fromkeys(("total_matches", "http_status", "retry_after_ms", "max_retries_remaining"), int),
-    **dict.fromkeys(("is_complete", "retryable", "retryable_after_correction"), bool),
-    "query_summary": object,
-    "errors": list,
-}
-"""The fields that a tool may say as an envelope, and their types; no number is negative."""
+_ECHO: Final = frozenset({"result", "results", "query_summary"})
+"""Fields that a reader has already who reads them beside the result and the call."""
+_TRIES: Final = ("max_retries_remaining", "retry_success_probability")
+"""Fields that say nothing of what is not to be tried again."""
 
 
-def _is_sound(content: Any) -> bool:
-    return (
-        content >= 0 if type(content) is int else type(content) is not list or all(type(one) is dict for one in content)
-    )
+def _said(form: type | None = None, *, optional: bool = False) -> Any:
+    """
+    A field that the model reads if it is set. A tool may say it as *form*; None: only code does. If *optional*, a policy's `fields` may
+    leave it out.
+    """
+    return field(default=None, metadata={"form": form, "optional": optional})
 
 
-NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
-"""The next step after a result that was cut."""
-
-
-class Envelope(Content):
+@dataclass(slots=True, eq=False, repr=False)
+class Envelope:
     """
     The result of one call, in a form that stands alone: state, completeness, retryability, next step.
 
-    Guards shape it in place; after that it is a value. A tool may return one of its own.
+    Its fields are written in this order. Guards shape it in place; after that it is a value. A tool may return one of its own.
     """
 
     __guardrails_envelope__: ClassVar = True
 
-    __slots__ = ()
+    status: Status = "success"
+    _: KW_ONLY
+    code: str | None = _said()
+    query_summary: Any = _said(object, optional=True)
+    value: Any = field(default=None, kw_only=False)
+    """What the tool gave back; a list is written as `results`, anything else as `result`."""
+    total_matches: int | None = _said(int, optional=True)
+    is_complete: bool | None = _said(bool)
+    sandbox: str | None = _said()
+    """The sandbox of a call of a tool of ours: `bwrap`; None without one."""
+    error_type: ErrorType | None = _said(str)
+    error_message: str | None = _said(str)
+    http_status: int | None = _said(int, optional=True)
+    attempts: int | None = _said()
+    """Calls that the library has made, if it has made more than one by itself."""
+    errors: list[dict[str, str]] | None = _said(list)
+    user_facing_hint: str | None = _said(str)
+    message: str | None = _said(str)
+    retryable: bool | None = _said(bool)
+    retryable_after_correction: bool | None = _said(bool)
+    retry_after_ms: int | None = _said(int)
+    max_retries_remaining: int | None = _said(int, optional=True)
+    retry_success_probability: float | None = _said(optional=True)
+    next_action: NextAction | None = _said(optional=True)
+    next_action_hint: str | None = _said(str, optional=True)
+    limit_message: str | None = _said()
+    """`limit_reached` is written before it."""
+    previous_payload: bytes | None = _said()
+    """The earlier result that a refused repeat gives back, as JSON; written as `previous_result`."""
+    previous_result_outdated: bool | None = _said()
+    """A call made since may have changed what that result shows."""
+    progress: dict[str, Any] | None = _said(object, optional=True)
+
+    form: Form | None = field(default=None, init=False)
+    """How it is written; None: nested, unless a host has a form of its own."""
+    left_out: frozenset[str] = field(default=frozenset(), init=False)
+    """Optional fields that are not written."""
+    own: Mapping[str, Any] = field(default_factory=dict, init=False)
+    """The words of a tool that made it."""
+    nudged: bool = field(default=False, init=False)
+    """The hint is said beside a result that stays as it is, too."""
+    cut: int | None = field(default=None, init=False)
+    """The bytes of the whole as JSON, or about as many, of a result that was cut; None: it is as the tool gave it."""
+    again_ms: int | None = field(default=None, init=False)
+    """The library makes the call once more, after this wait at least; None: it does not."""
+    judged: Judged | None = field(default=None, init=False)
+    """The question to a model about the failure, and its answer; for the record, not for the reader."""
+    rendering: tuple[Any, Rendered] | None = field(default=None, init=False)
+    """A value, and the text of it."""
 
     @classmethod
-    def success(cls, value: Any = None, **fields: Unpack[Fields]) -> Self:
+    def success(cls, value: Any = None, **fields: Any) -> Self:
         """
         Returns an envelope by which a tool says more than its value: `Envelope.success(rows, total_matches=90,
         is_complete=False)`.
@@ -58,7 +108,7 @@ class Envelope(Content):
         return cls("success", value, **fields)
 
     @classmethod
-    def error(cls, error_type: ErrorType, error_message: str, **fields: Unpack[More]) -> Self:
+    def error(cls, error_type: ErrorType, error_message: str, **fields: Any) -> Self:
         """
         Returns an envelope by which a tool reports a failure that it understands.
         """
@@ -76,31 +126,22 @@ class Envelope(Content):
             return replace(said, value=cls.spoken(said.value))
         if type(said) is not dict or type(status := said.get("status")) is not str or status not in _SPOKEN:
             return said
-        fields: dict[str, Any] = {}
-        data: dict[Any, Any] = {}
-        for name, content in said.items():
-            form = _FORMS.get(name) if type(name) is str else None
-            if form is object or (form is type(content) and _is_sound(content)):
-                fields[name] = content
-            elif name != "status":
-                data[name] = content
-        if data.keys() == {"result"} or data.keys() == {"results"}:
-            [value] = data.values()
-        else:
-            value = data or None
-        if (kind := fields.get("error_type")) is not None and kind not in ERROR_TYPES:
-            fields["error_type"] = kind_of_name(kind) or "other"
-        return cls(status, value, **fields)  # type: ignore[arg-type]
+        words = {name: content for name, content in said.items() if _is_word(name, content)}
+        data = {name: content for name, content in said.items() if name != "status" and name not in words}
+        alone = data.keys() == {"result"} or data.keys() == {"results"}
+        if (kind := words.get("error_type")) is not None and kind not in ERROR_TYPES:
+            words["error_type"] = kind_of_name(kind) or "other"
+        return cls(status, *data.values(), **words) if alone else cls(status, data or None, **words)  # type: ignore[arg-type]
 
     @classmethod
     def of(cls, outcome: Outcome, rendered: Rendered | None = None) -> Self:
         """
         Returns the envelope of an outcome before any guard shapes it; *rendered* is its value as text.
         """
-        failed = outcome.error_type is not None
-        envelope = cls("error" if failed else "success", outcome.value)
-        envelope.rendered = rendered
-        if failed:
+        envelope = cls("success" if outcome.error_type is None else "error", outcome.value)
+        if rendered is not None:
+            envelope.rendering = outcome.value, rendered
+        if outcome.error_type is not None:
             envelope.error_type = outcome.error_type
             envelope.error_message = outcome.error_message
             envelope.http_status = outcome.http_status
@@ -115,19 +156,15 @@ class Envelope(Content):
         Returns the envelope of a call that did not run; *limit_message* names the limit that has ended the session
         meanwhile.
         """
-        envelope = cls(denial.status)
-        envelope.code = denial.code
+        envelope = cls(denial.status, code=denial.code, retryable=denial.retryable, retry_after_ms=denial.retry_after_ms)
         if denial.status == "limit_reached":
             envelope.limit_message = denial.message
         else:
-            envelope.message = denial.message
-        envelope.retryable = denial.retryable
-        envelope.retry_after_ms = denial.retry_after_ms
+            envelope.message, envelope.limit_message = denial.message, limit_message
         envelope.next_action_hint = denial.hint or None
-        if denial.details:
-            envelope._set({name: content for name, content in denial.details.items() if name in SETTABLE})
-        if envelope.limit_message is None:
-            envelope.limit_message = limit_message
+        for name, content in denial.details.items():
+            if name in _SETTABLE:
+                setattr(envelope, name, content)
         envelope.left_out = left_out
         return envelope
 
@@ -137,6 +174,38 @@ class Envelope(Content):
         The tool ran and worked.
         """
         return self.status == "success"
+
+    @property
+    def limit_reached(self) -> bool | None:
+        """
+        The call has used up a limit, or came after it.
+        """
+        return None if self.limit_message is None else True
+
+    @property
+    def previous_result(self) -> Any:
+        """
+        The earlier result that a refused repeat gives back; None if it is not kept.
+        """
+        return None if self.previous_payload is None else orjson.loads(self.previous_payload)
+
+    @property
+    def rendered(self) -> Rendered | None:
+        """
+        The value as text, if that is made.
+        """
+        made = self.rendering
+        return made[1] if made is not None and made[0] is self.value else None
+
+    def render(self, max_bytes: int = UNBOUNDED) -> Rendered:
+        """
+        Returns the value as text of at most *max_bytes*, made once.
+        """
+        rendered = self.rendered
+        if rendered is None or rendered.size > max_bytes:
+            rendered = render_value(self.value, max_bytes)
+            self.rendering = self.value, rendered
+        return rendered
 
     def copy(self) -> Self:
         """
@@ -149,7 +218,9 @@ class Envelope(Content):
         Returns a copy of a tool's own envelope, to be shaped; *rendered* is its value as text.
         """
         made = self.copy()
-        made.rendered = rendered
+        made.rendering = None if rendered is None else (made.value, rendered)
+        said = zip(_SETTABLE, _settable(made), strict=True)
+        made.own = {name: word for name, word in said if word is not None and name != "sandbox"}
         return made
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
@@ -166,24 +237,24 @@ class Envelope(Content):
 
     def unrepeatable(self) -> None:
         """
-        Say of a failure that the same call is not to be made again. The hint to repeat it goes.
+        Say of a failure that the same call is not to be made again. Our hint to repeat it goes.
         """
         if self.next_action == "retry":
-            self.next_action_hint = None
+            self.next_action_hint = self.own.get("next_action_hint")
         self.retryable, self.retry_after_ms = False, None
         self.max_retries_remaining, self.next_action = 0, "give_up"
 
-    def attempted(self, attempts: int, again_ms: int | None = None) -> None:
+    def attempted(self, attempts: int | None, again_ms: int | None = None) -> None:
         """
         Say how often the library has made the call, and after how long it makes it again, None if it does not.
         """
-        self.tried = Tried(attempts, again_ms)
+        self.attempts, self.again_ms = attempts if attempts and attempts > 1 else None, again_ms
 
     def repeat_refused(self, refusal: "Envelope") -> None:
         """
         Say of a failure that the library did not make the call again, for what *refusal* tells.
         """
-        self.attempted(self.attempts)
+        self.again_ms = None
         self.code, self.limit_message = refusal.code, refusal.limit_message
         self.retryable, self.retry_after_ms = bool(refusal.retryable), refusal.retry_after_ms
         if not self.retryable:
@@ -191,76 +262,110 @@ class Envelope(Content):
         said = (refusal.message, refusal.next_action_hint)
         self.next_action_hint = " ".join(text for text in ("It was not made again.", *said) if text)
 
-    def cut_to(self, shown: str, original_bytes: int | None) -> None:
+    def cut_to(self, original_bytes: int | None) -> None:
         """
-        Say that the result is not complete: *shown* of it is there. *original_bytes* is the size of the whole that was
-        cut; None says that it was cut before it came.
+        Say that the result is not complete. The value itself tells how much of it there is, unless it was cut before it came: then the
+        size of the whole, *original_bytes*, is None.
         """
-        self.is_complete = False
-        if original_bytes is not None:
-            self.cut = original_bytes
-        self.nudge(f"The result was cut{shown}. {NARROWER}")
+        self.is_complete, self.cut = False, original_bytes
+        self.nudge(NARROWER if original_bytes is not None else f"Only its beginning came. {NARROWER}")
 
-    def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, *, merged: bool) -> None:
+    def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, form: Form | None) -> None:
         """
-        End the shaping: how it is written, without which fields, and what is left of the session.
+        End the shaping: without which fields it is written, what is left of the session, and in which *form*. A tool's own progress
+        stays beside the session's: among it, or, if it is none of names or has the same, as `tool`.
         """
-        self.left_out = left_out
-        if merged:
-            self.merged = True
-        elif progress is not None:
-            self.progress = progress
+        self.left_out, self.form = left_out, form
+        tool = self.own.get("progress")
+        if progress is None or tool is None:
+            self.progress = progress if tool is None else tool
+        elif isinstance(tool, dict) and tool.keys().isdisjoint(progress):
+            self.progress = {**progress, **tool}
+        else:
+            self.progress = {**progress, "tool": tool}
 
-    def give_back(self, payload: bytes, cut: int | None = None) -> None:
+    def give_back(self, payload: bytes) -> None:
         """
-        Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes. *cut* is the size
-        of the whole if this was not all.
+        Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes.
         """
-        self.cut = cut
         self.previous_payload = payload if len(payload) <= LIMIT else leading_of(payload, LIMIT)
 
     def hint(self, text: str) -> None:
         """
         Add a sentence to the next step.
         """
-        self.next_action_hint = f"{self.next_action_hint} {text}" if self.next_action_hint else text
+        said = self.next_action_hint
+        self.next_action_hint = text if not said else said if text in said else f"{said} {text}"
 
     def nudge(self, text: str) -> None:
         """
-        Add the hint of a nudge: it is said in the merged form too.
+        Add a hint that is said beside a result that stays as it is, too.
         """
         self.nudged = True
         self.hint(text)
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Returns the fields that are there, in order; the value as the tool gave it.
+        Returns the fields that say something, in order; the value as the tool gave it.
         """
-        shown = {**fields_of(self)}
-        if self.previous_payload is not None:
-            shown["previous_result"] = self.previous_result
+        names = _NAMES[isinstance(self.value, list | tuple)]
+        shown = {name: said for name, said in zip(names, _read(self), strict=True) if said is not None}
+        if self.is_complete and is_line(self.value) and "is_complete" not in self.own:
+            del shown["is_complete"]
+        if self.retryable is False:
+            # There is no question left.
+            for name in (*_TRIES, *(() if self.retryable_after_correction else ("retryable_after_correction",))):
+                shown.pop(name, None)
+        for name in self.left_out:
+            shown.pop(name, None)
         return shown
 
-    @property
-    def previous_result(self) -> Any:
+    def notes(self) -> dict[str, Any]:
         """
-        The earlier result that a refused repeat gives back; None if it is not kept.
+        Returns what is said beside a result that stays as it is: of a failure all but the result, of a success a hint, that there is more,
+        a limit that is used up or, in the quiet form, near, and the words of a tool that made the envelope.
         """
-        return None if self.previous_payload is None else orjson.loads(self.previous_payload)
+        every = self.to_dict()
+        if not self.ok:
+            return {name: said for name, said in every.items() if name not in _ECHO and name != "progress"}
+        names = self.own.keys() - {"is_complete"}
+        if self.is_complete is False:
+            names |= {"is_complete", "next_action_hint"}
+        if self.nudged:
+            names.add("next_action_hint")
+        if self.limit_message is not None:
+            names |= {"limit_reached", "limit_message"}
+        if self.form == "quiet" and self.progress is not None and len(self.progress) > 1:
+            names.add("progress")
+        return {name: said for name, said in every.items() if name in names and name not in _ECHO and name != "status"}
 
-    def to_json(self) -> str:
+    def to_json(self, form: Form | None = None) -> str:
         """
-        Returns the text for the model.
+        Returns the text for the model, in *form* or its own.
         """
-        return text_of(self)
+        form = form or self.form
+        text = merged(self) if form == "merged" else quiet(self) if form == "quiet" else None
+        return nested(self) if text is None else text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Envelope) and self.to_json() == other.to_json()
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Envelope({self.to_json()})"
+
+
+_FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.metadata or each.name in ("status", "value")}
+_BESIDE: Final = {"limit_message": ("limit_reached", "limit_message"), "previous_payload": ("previous_result",)}
+_WRITTEN: Final = [name for one in _FIELDS for name in _BESIDE.get(one, (one,))]
+_NAMES: Final = [[value if name == "value" else name for name in _WRITTEN] for value in ("result", "results")]
+_read: Final = attrgetter(*_WRITTEN)
+_FORMS: Final[dict[str, type]] = {name: said["form"] for name, said in _FIELDS.items() if said.get("form")}
+_SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
+_settable: Final = attrgetter(*_SETTABLE)
+FIELDS: Final = tuple(name for one in _WRITTEN for name in (("results", "result") if one == "value" else (one,)))
+"""The fields that an envelope can hold, in the order in which they are written."""
+OPTIONAL: Final = frozenset(name for name, said in _FIELDS.items() if said.get("optional"))
+"""The fields that a policy's `fields` may leave out."""
 
 
 def optional_fields(kept: Iterable[str] | None) -> frozenset[str]:
@@ -268,3 +373,42 @@ def optional_fields(kept: Iterable[str] | None) -> frozenset[str]:
     Returns the optional fields that are left out when only *kept* are wanted; None wants all.
     """
     return frozenset() if kept is None else OPTIONAL - frozenset(kept)
+
+
+def is_line(value: Any) -> bool:
+    """
+    Returns whether *value* is a scalar, or one short line: that it is all needs not be said.
+    """
+    return value is None or type(value) in (bool, int, float) or (type(value) is str and len(value) <= LINE)
+
+
+def _is_word(name: Any, content: Any) -> bool:
+    """
+    Returns whether *content* has the form of the field *name*, by which a tool may speak. No number is negative.
+    """
+    form = _FORMS.get(name) if type(name) is str else None
+    if form is object or form is None or form is not type(content):
+        return form is object
+    return content >= 0 if form is int else form is not list or all(type(one) is dict for one in content)
+
+
+class CallDenied(GuardrailsError):
+    """
+    A call was refused and the caller wanted the tool's own value; *envelope* says why.
+    """
+
+    def __init__(self, envelope: Envelope) -> None:
+        super().__init__(f"{envelope.code}: {envelope.message or envelope.status}")
+        self.envelope = envelope
+
+
+class CallFailed(GuardrailsError):
+    """
+    A tool ran without an exception, but its result is a failure, and the caller wanted the tool's own value; *envelope*
+    says which.
+    """
+
+    def __init__(self, envelope: Envelope) -> None:
+        said = envelope.error_message or envelope.message or envelope.status
+        super().__init__(f"{envelope.error_type or envelope.code or envelope.status}: {said}")
+        self.envelope = envelope

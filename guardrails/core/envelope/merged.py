@@ -61,26 +61,19 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-def imitates(value: Mapping[Any, Any]) -> bool:
+def imitates(text: str) -> bool:
     """
-    Returns whether an object of a tool could be taken for an envelope of ours.
-    """
-    status = value.get("status")
-    if any(key in value for key in CLAIMS) or (isinstance(status, str) and status in STATUSES):
-        return True
-    return any(isinstance(key, str) and key.startswith(LIMITS) for key in value)
-
-
-def imitates_text(text: str) -> bool:
-    """
-    Returns the same for a JSON object as text; text that is no object imitates nothing.
+    Returns whether the JSON object *text* could be taken for an envelope of ours; text that is no object imitates nothing.
     """
     claimed = f'"{LIMITS}' in text or any(f'"{key}"' in text for key in (*CLAIMS, "status"))
     if not claimed and "\\u" not in text:
         return False
     try:
         # Each member by itself: of two with one name, a reader may take either.
-        return any(imitates({key: value}) for key, value, _, _ in members(text))
+        return any(
+            key in CLAIMS or key.startswith(LIMITS) or (key == "status" and isinstance(said, str) and said in STATUSES)
+            for key, said, _, _ in members(text)
+        )
     except (ValueError, RecursionError):
         return False
 
@@ -145,10 +138,13 @@ def _value(text: str) -> str:
     return value if end == len(value) else json.dumps(text, ensure_ascii=False)
 
 
-def limit_fields(text: str, message: str | None) -> str:
+def limit_fields(text: str, message: str | None = None, *, max_tool_turns: int | None = None) -> str:
     """
-    Returns the JSON text of a tool's result with `limit_reached` and `limit_message` added, all other fields kept.
+    Returns the JSON text of a tool's result with `limit_reached` and `limit_message` added, all other fields kept. The *message* says
+    which limit; with *max_tool_turns* it is that of B5: `Tool call limit reached (3). Stopping tool loop.`
 
-    A value that is no object becomes `{"result": <value or text>, ...}`. A *message* of None leaves the text as it is.
+    A value that is no object becomes `{"result": <value or text>, ...}`. Without a limit the text stays as it is.
     """
+    if message is None and max_tool_turns is not None:
+        message = f"Tool call limit reached ({max_tool_turns}). Stopping tool loop."
     return text if message is None else with_fields(text, {"limit_reached": True, "limit_message": message})

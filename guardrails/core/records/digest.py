@@ -29,8 +29,6 @@ class Earlier:
     payload: bytes
     """JSON."""
     ok: bool
-    cut: int | None = None
-    """The size of the whole result, if *payload* is not all of it."""
 
 
 def failure(outcome: Outcome) -> bytes:

@@ -15,7 +15,7 @@ from annotated_types import Ge, Le, MinLen
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from guardrails.core.envelope.content import FIELDS
+from guardrails.core.envelope.envelope import FIELDS
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import ErrorType, Status
 from guardrails.core.values.units import DURATION_PATTERN, ByteSize, Duration, FromText, duration_ms

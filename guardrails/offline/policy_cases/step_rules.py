@@ -5,7 +5,7 @@ Checks a step's keys together: which go with which, and what one step asks of an
 from collections.abc import Iterator
 from typing import Final
 
-from guardrails.core.envelope.content import FIELDS
+from guardrails.core.envelope.envelope import FIELDS
 from guardrails.policy.file.wording import suggestion
 from guardrails.policy.file.yaml_position import Entry, Mistake, Node, quoted
 

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import Annotated, Any, Final, Literal
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.envelope.content import OPTIONAL
+from guardrails.core.envelope.envelope import OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.tools.tool import Tool
@@ -93,7 +93,7 @@ def _document(own: tuple[type[Guard], ...], made: Maker) -> Any:
             "mode": mode,
             "stop": Annotated[str, MinLen(1)],
             "on_error": Literal["deny", "allow"],
-            "envelope": Literal["nested", "merged"],
+            "envelope": Literal["nested", "merged", "quiet"],
             "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
             "prices": dict[str, price],  # type: ignore[valid-type]
             "messages": Annotated[messages, FromText(with_codes)],

@@ -222,7 +222,7 @@ class Calls(Approvals):
         if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.give_back(earlier.payload, earlier.cut)
+                envelope.give_back(earlier.payload)
         if envelope is not None and (envelope.error_type or envelope.errors is not None) and log.isEnabledFor(INFO):
             log_refused(self.id, envelope, call.tool)
         for guard, raised in decision.errors:
@@ -296,7 +296,7 @@ class Calls(Approvals):
             )
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if rendered is None else rendered.payload
-            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None, envelope.cut)
+            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})

@@ -30,6 +30,16 @@ SEEDS: Final = {
 """Other names of limits."""
 
 
+_LEFT: Final = (
+    ("max_calls", "max_calls", "calls_left", 1, 10),
+    ("max_turns", "max_turns", "turns_left", 1, 10),
+    ("max_tokens", "max_tokens", "tokens_left", 1, 0),
+    ("max_cost_usd", "max_cost", "cost_left_usd", MICRO, 0),
+    ("max_elapsed", "max_elapsed", "seconds_left", 1000, 0),
+)
+"""Of each limit: its setting, the state's name, that of what is left, the unit, and how little is always told."""
+
+
 class MoreCalls(TypedDict, total=False):
     """
     Calls and turns, as many more.
@@ -317,19 +327,17 @@ class Budget(Guard):
             return limit
         return limit - (state.spent_ms(now_ms) if state.parked or state.stood_ms else now_ms - state.started_ms)
 
-    def progress(self, state: SessionState, now_ms: int) -> dict[str, object]:
+    def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
         """
-        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds.
+        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds. With *near* a rest is left out
+        that is more than a fifth, and of calls and turns ten or more.
         """
         shown: dict[str, object] = {"calls_used": state.calls}
-        if self.max_calls is not None:
-            shown["calls_left"] = max(0, self.calls_left(state) or 0)
-        if self.max_turns is not None:
-            shown["turns_left"] = max(0, self.turns_left(state) or 0)
-        if self.max_tokens is not None:
-            shown["tokens_left"] = max(0, self.tokens_left(state) or 0)
-        if self.max_cost_usd is not None:
-            shown["cost_left_usd"] = max(0, self.cost_left(state) or 0) / MICRO
-        if self.max_elapsed is not None:
-            shown["seconds_left"] = max(0, self.elapsed_left_ms(state, now_ms) or 0) // 1000
+        for setting, name, key, unit, few in _LEFT:
+            if getattr(self, setting) is None:
+                continue
+            left = max(0, self.left(state, name, now_ms) or 0)
+            if near and left >= few and left * 5 > (self.limit(state, name) or 0):
+                continue
+            shown[key] = left / unit if key == "cost_left_usd" else left // unit
         return shown

@@ -23,7 +23,9 @@ MAX_SUMMARY: Final = 1_024
 @guard
 class Summary(Guard):
     """
-    Echo the query, count the matches, and say whether the result is complete.
+    Echo the query of a look or of what failed, count the matches, and say whether the result is complete.
+
+    A look is a tool that is declared `read_only`, or any result that holds rows.
 
     A result with a sure sign of more (`core.result.completeness`) is not complete, and the hint says how to go on. Beside a bare total
     or page nothing is said.
@@ -33,19 +35,15 @@ class Summary(Guard):
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     query: bool = True
-    """Echo the arguments, strings cut at 200 characters and the whole at 1 KB."""
+    """Echo the arguments of looks and failures, strings cut at 200 characters and the whole at 1 KB."""
     total: bool = True
     """Count matches."""
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
     ) -> Envelope:
-        if self.query and envelope.query_summary is None:
-            asked = call.arguments if call.asked is None else call.asked
-            if asked:
-                short = call.canonical is not None and len(call.canonical) <= MAX_STRING
-                envelope.query_summary = asked if short else summarise(asked)
         if envelope.status != "success":
+            self._echo(envelope, call)
             return envelope
         reading = outcome
         if not isinstance(reading, Reading) or reading.value is not envelope.value:
@@ -53,6 +51,9 @@ class Summary(Guard):
             reading = Reading(envelope.value, source_of(facts.tool), call.arguments, **known)
         whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
         extent = reading.extent
+        looks = facts.tool.read_only if facts.tool.read_only is not None else facts.tool.stable or extent.found is not None
+        if looks:
+            self._echo(envelope, call)
         if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
             envelope.total_matches = extent.total
         if envelope.is_complete is None:
@@ -62,6 +63,12 @@ class Summary(Guard):
             elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
                 envelope.next_action_hint = _next_step(extent.found)
         return envelope
+
+    def _echo(self, envelope: Envelope, call: ToolCall) -> None:
+        asked = call.arguments if call.asked is None else call.asked
+        if self.query and envelope.query_summary is None and asked:
+            short = call.canonical is not None and len(call.canonical) <= MAX_STRING
+            envelope.query_summary = asked if short else summarise(asked)
 
 
 def _next_step(found: int) -> str:

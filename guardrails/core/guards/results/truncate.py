@@ -38,6 +38,5 @@ class Truncate(Guard):
             rendered = envelope.render(self.max_bytes)
         if rendered.complete and outcome.complete:
             return envelope
-        shown = "" if rendered.complete else f" to {rendered.size:,} of about {rendered.original_bytes:,} bytes"
-        envelope.cut_to(shown, None if rendered.complete else rendered.original_bytes)
+        envelope.cut_to(None if rendered.complete else rendered.original_bytes)
         return envelope
