@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from guardrails.core.engine.chain import Chain as Chain
     from guardrails.core.engine.decision import Decision as Decision
     from guardrails.core.engine.plan import Rule as Rule
-    from guardrails.core.envelope.envelope import Envelope as Envelope
     from guardrails.core.envelope.envelope import CallDenied as CallDenied
     from guardrails.core.envelope.envelope import CallFailed as CallFailed
+    from guardrails.core.envelope.envelope import Envelope as Envelope
     from guardrails.core.envelope.merged import limit_fields as limit_fields
     from guardrails.core.guards.access.approve import Approve as Approve
     from guardrails.core.guards.access.shell import Shell as Shell

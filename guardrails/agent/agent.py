@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS: Final = (
     "You are an agent. Work on the user's task with your tools, step by step, until it is done; then answer in plain text, "
-    "without a tool call. The result of a call is a JSON object whose `status` says how it went. If a call was refused or "
-    "failed, do what its hint says; do not repeat it unchanged. Your workspace is the folder {workspace}."
+    "without a tool call. A call that was refused or failed gives a JSON object with a `status`: do what its hint says; do not "
+    "repeat it unchanged. A last line that begins with `[guardrails]` says more of a result. Your workspace is the folder {workspace}."
 )
 GO_ON: Final = "Go on with the task: its limits were raised."
 
@@ -70,7 +70,7 @@ def prepare(settings: Settings) -> Prepared:
     """
     Load the policy and the tools. Raises PolicyError or AgentError with all that is wrong.
     """
-    policy = Policy.load(settings.policy)
+    policy = Policy.load(settings.policy, envelope="quiet")
     if policy.files is not None and policy.files.within(settings.workspace):
         # The agent could write it: what it is held to is what was there when it began.
         policy.files = None

@@ -33,7 +33,7 @@ def policy_of(options: Options, told: Told, client: Client) -> Policy:
 def _loaded(options: Options) -> Policy:
     said = load_document(options.policy)
     del said["sources"]
-    return Policy(**said | ({"mode": "observe"} if options.observe else {}))
+    return Policy(**{"envelope": "quiet", **said} | ({"mode": "observe"} if options.observe else {}))
 
 
 def _is_placed(chain: Chain) -> bool:

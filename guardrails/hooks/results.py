@@ -14,6 +14,7 @@ import orjson
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope.text import block_of
 from guardrails.core.result.content import read_mcp
 from guardrails.core.text.truncation import MIN_LIMIT, render
 
@@ -24,10 +25,6 @@ _RESULT: Final = frozenset({"content", "structuredContent", "isError", "_meta"})
 """Fields of such a result: what has others is a built-in tool's."""
 MAX_JSON: Final = 1 << 20
 """Characters of a text that is read as JSON."""
-_REPEATED: Final = frozenset({"result", "results", "query_summary"})
-"""Fields that a model knows already where its result and its call stand beside them."""
-_SILENT: Final = frozenset({"status", "result", "results", "progress", "query_summary", "total_matches"})
-"""Fields of a success that are worth no second text beside the result."""
 
 
 def read_response(given: Any) -> Any:
@@ -53,10 +50,13 @@ def rewritten(given: Any, envelope: Envelope, *, envelopes: bool) -> tuple[Any, 
     said = beside(envelope)
     if blocks is not None:
         texts = all(block.get("type") == "text" for block in blocks)
+        envelopes = envelopes or envelope.form in ("nested", "merged")
         if envelope.cut is None and not (texts and (envelopes or said is not None)):
             return None, said
         kept = [block for block in blocks if block.get("type") != "text"]
-        made = [{"type": "text", "text": envelope.to_json()}, *kept]
+        made = [{"type": "text", "text": envelope.to_json("nested" if envelope.form is None else None)}, *kept]
+        if envelope.form == "quiet" and envelope.ok and envelope.cut is None and not envelopes:
+            made = [*blocks, {"type": "text", "text": block_of(envelope)}]
         return ({**given, "content": made} if isinstance(given, Mapping) else made), None
     if envelope.cut is None or envelope.rendered is None:
         return None, said
@@ -68,10 +68,8 @@ def beside(envelope: Envelope) -> str | None:
     Returns the notes of *envelope* beside its value, as JSON: a used-up limit, a hint, a cut. None: nothing that
     matters.
     """
-    said = {name: value for name, value in envelope.to_dict().items() if name not in _REPEATED}
-    if envelope.ok and said.keys() - {"is_complete"} <= _SILENT and said.get("is_complete") is not False:
-        return None
-    return json.dumps(said, ensure_ascii=False, default=str)
+    said = envelope.notes()
+    return json.dumps(said, ensure_ascii=False, default=str) if said else None
 
 
 def shortened(given: Any, envelope: Envelope) -> str | None:

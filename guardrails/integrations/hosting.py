@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.envelope.text import said_of
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError
@@ -221,7 +220,7 @@ def remark(envelope: Envelope) -> str | None:
 
     For results that keep the host's own form, such as images and structured content.
     """
-    said = said_of(envelope)
+    said = envelope.notes()
     return json.dumps(said, ensure_ascii=False, default=str) if said else None
 
 

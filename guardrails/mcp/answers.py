@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from guardrails.core.arguments.json_schema import refuse
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.envelope.text import said_of
+from guardrails.core.envelope.text import block_of
 
 from .pruning import pruned
 
@@ -47,7 +47,7 @@ def says_nothing(envelope: Envelope, value: Any) -> bool:
     """
     Returns whether *envelope* has nothing to say beside *value*, as which the session knows the content of a success.
     """
-    return not said_of(envelope) and not (envelope.ok and not _is_own(envelope.value, value))
+    return not (_is_whole(envelope) or envelope.notes() or (envelope.ok and not _is_own(envelope.value, value)))
 
 
 def answered(
@@ -61,22 +61,20 @@ def answered(
     Raises ValueError if a guard put another value in place of the structured content, and the value does not fit
     *schema*.
     """
-    said = said_of(envelope)
-    shaped = envelope.ok and not _is_own(envelope.value, value)
-    if not said and not shaped:
+    if says_nothing(envelope, value):
         return result
+    said, shaped = envelope.notes(), envelope.ok and not _is_own(envelope.value, value)
     content, structured = list(result.get("content") or ()), result.get("structuredContent")
-    if shaped or envelope.cut is not None:
+    if shaped or envelope.cut is not None or _is_whole(envelope):
         content = [{"type": "text", "text": envelope.to_json()}, *(one for one in content if not is_text(one))]
-        if structured is not None:
+        if structured is not None and (shaped or envelope.cut is not None):
             shown = _shown(envelope, structured, shaped=shaped)
             if _fits(shown, schema):
                 structured = shown
             elif shaped:
                 raise ValueError("what a guard made of the structured content does not fit the tool's `outputSchema`")
     else:
-        text = f"{_line(envelope)}\n{json.dumps(said, ensure_ascii=False)}"
-        content.append({"type": "text", "text": text})
+        content.append({"type": "text", "text": block_of(envelope)})
     if isinstance(structured, dict) and said and BESIDE not in structured:
         beside = {**structured, BESIDE: said}
         structured = beside if _fits(beside, schema) else structured
@@ -86,6 +84,13 @@ def answered(
     if said:
         made["_meta"] = {**(result.get("_meta") or {}), ENVELOPE: said}
     return made
+
+
+def _is_whole(envelope: Envelope) -> bool:
+    """
+    Returns whether a policy asks for the whole envelope, also of a success with nothing to say.
+    """
+    return envelope.form == "nested"
 
 
 def is_text(block: Any) -> bool:

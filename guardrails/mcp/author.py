@@ -193,7 +193,7 @@ class AnsweringTools:
 
     def _told(self, envelope: Envelope) -> Any:
         if envelope.ok:
-            text = envelope.to_json()
+            text = envelope.to_json("nested")
             read = json.loads(text)
             told = CallToolResult(content=[TextContent(type="text", text=text)], structured_content=read)
         else:

@@ -167,12 +167,13 @@ class Policy:
         guards: Iterable[Guard | type[Guard]] = (),
         tools: Iterable[Tool | Callable[..., Any]] = (),
         reload: float | None = LOOK_S,
+        envelope: Form | None = None,
     ) -> Self:
         """
         Returns the policy of a file, or of a name that is shipped: `default`, `strict`, `observe`. The *guards* are
         added to those of the file. For a class, a key of its name in the file says whether it stands there, and how. If
         the file changes, or one that it extends, its sessions go by it from their next call on. It is looked at every
-        *reload* seconds at most, never if that is None. Raises PolicyError with every mistake as file:line:column.
+        *reload* seconds at most, never if that is None. If it names no form of the envelope, that is *envelope*. Raises PolicyError with every mistake as file:line:column.
         """
         from .loading import load_document
 
@@ -181,7 +182,7 @@ class Policy:
         def load(source: str | PathLike[str]) -> tuple[Self, Sources]:
             said = load_document(source, own)
             sources = said.pop("sources")
-            return cls(tools=known, **said), sources
+            return cls(tools=known, **{"envelope": envelope, **said}), sources
 
         made: Self
         made, sources = load(source)

@@ -165,8 +165,8 @@ def _answered(failed: Envelope, following: Envelope) -> Envelope:
         following.attempted(failed.attempts)
         return following
     if following.ok or following.error_type is not None:
-        if following.attempts is None:
-            following.attempted((failed.attempts or 1) + 1)
+        if following.attempts == 1:
+            following.attempted(failed.attempts + 1)
         return following
     failed.repeat_refused(following)
     return failed

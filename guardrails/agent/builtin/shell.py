@@ -56,7 +56,8 @@ class Refused(ToolFailure):
     """
 
     def __init__(self, error: SandboxUnavailable) -> None:
-        super().__init__("unavailable", str(error))
+        super().__init__("unavailable", "No command can be run here.")
+        warn_once("exec_shell refused", "exec_shell is refused: %s; `guardrails doctor` says more", error)
 
     def envelope(self) -> Envelope:
         """
@@ -69,10 +70,7 @@ class Refused(ToolFailure):
             message=str(self),
             retryable=False,
             next_action="ask_user",
-            next_action_hint=(
-                "Commands cannot be run here: do what you can with other tools. The user can make a sandbox work "
-                "(`guardrails doctor` says how), or go without one (`sandbox: none`)."
-            ),
+            next_action_hint="Do what you can with other tools, and tell the user that commands cannot be run.",
         )
 
 

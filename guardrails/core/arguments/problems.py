@@ -169,7 +169,7 @@ def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) 
     """
     Returns whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
 
-    The user is asked for missing values, unless another argument is a misspelling of the missing one. The user is also
+    Missing values are taken from the conversation, else the user is asked, unless another argument is a misspelling of the missing one. The user is also
     asked for refused values of the fields in *ask_user*, which only the user can know. These are names or dotted paths,
     with list positions left out. The rest (JSON, names, types, formats, choices) follows from the schema alone and is
     `fix_arguments`.
@@ -182,7 +182,7 @@ def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) 
     ask = [f"Confirm {_listed(doubtful)} with the user before retrying."] if doubtful else []
 
     if absent:
-        ask.append(f"Ask the user for {_listed(absent)} unless the conversation already says it; do not guess.")
+        ask.append(f"Take {_listed(absent)} from the conversation; if it is not there, ask the user. Do not guess.")
 
     if ask:
         return "ask_user", " ".join([*ask, *([f"Also correct {_listed(wrong)}."] if wrong else [])])

@@ -136,12 +136,12 @@ def unreachable(failed: str) -> Denial:
 
 def unreadable(error: StateUnreadable) -> Denial:
     """
-    Returns the refusal of a call whose kept state this version of the library cannot read.
+    Returns the refusal of a call whose kept state this version of the library cannot read; the log tells why.
     """
     return Denial(
         code="store.unreadable",
-        message=f"The call was not made: the state of {error.whose or 'this session'} {error.reason}.",
-        hint="Trying again does not help. Tell the user, who can upgrade the library or drop that state.",
+        message=f"The call was not made: the state of {error.whose or 'this session'} cannot be read.",
+        hint="Trying again does not help. Go on without tools, and tell the user.",
         strike=False,
     )
 

@@ -31,12 +31,11 @@ _TRIES: Final = ("max_retries_remaining", "retry_success_probability")
 """Fields that say nothing of what is not to be tried again."""
 
 
-def _said(form: type | None = None, *, optional: bool = False) -> Any:
-    """
-    A field that the model reads if it is set. A tool may say it as *form*; None: only code does. If *optional*, a policy's `fields` may
-    leave it out.
-    """
-    return field(default=None, metadata={"form": form, "optional": optional})
+_OURS: Final[dict[str, Any]] = {"by": None}
+"""Of a field that the model reads if it is set: the type by which a tool may say it too. None: only code does."""
+_TEXT, _INT, _BOOL, _LIST, _ANY = ({"by": kind} for kind in (str, int, bool, list, object))
+_OPTIONAL: Final = {"optional": True}
+"""Of a field that a policy's `fields` may leave out."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -51,36 +50,36 @@ class Envelope:
 
     status: Status = "success"
     _: KW_ONLY
-    code: str | None = _said()
-    query_summary: Any = _said(object, optional=True)
+    code: str | None = field(default=None, metadata=_OURS)
+    query_summary: Any = field(default=None, metadata=_ANY | _OPTIONAL)
     value: Any = field(default=None, kw_only=False)
     """What the tool gave back; a list is written as `results`, anything else as `result`."""
-    total_matches: int | None = _said(int, optional=True)
-    is_complete: bool | None = _said(bool)
-    sandbox: str | None = _said()
+    total_matches: int | None = field(default=None, metadata=_INT | _OPTIONAL)
+    is_complete: bool | None = field(default=None, metadata=_BOOL)
+    sandbox: str | None = field(default=None, metadata=_OURS)
     """The sandbox of a call of a tool of ours: `bwrap`; None without one."""
-    error_type: ErrorType | None = _said(str)
-    error_message: str | None = _said(str)
-    http_status: int | None = _said(int, optional=True)
-    attempts: int | None = _said()
-    """Calls that the library has made, if it has made more than one by itself."""
-    errors: list[dict[str, str]] | None = _said(list)
-    user_facing_hint: str | None = _said(str)
-    message: str | None = _said(str)
-    retryable: bool | None = _said(bool)
-    retryable_after_correction: bool | None = _said(bool)
-    retry_after_ms: int | None = _said(int)
-    max_retries_remaining: int | None = _said(int, optional=True)
-    retry_success_probability: float | None = _said(optional=True)
-    next_action: NextAction | None = _said(optional=True)
-    next_action_hint: str | None = _said(str, optional=True)
-    limit_message: str | None = _said()
+    error_type: ErrorType | None = field(default=None, metadata=_TEXT)
+    error_message: str | None = field(default=None, metadata=_TEXT)
+    http_status: int | None = field(default=None, metadata=_INT | _OPTIONAL)
+    attempts: int = field(default=1, metadata=_OURS)
+    """Calls that the library has made; it repeats one by itself if a policy says so."""
+    errors: list[dict[str, str]] | None = field(default=None, metadata=_LIST)
+    user_facing_hint: str | None = field(default=None, metadata=_TEXT)
+    message: str | None = field(default=None, metadata=_TEXT)
+    retryable: bool | None = field(default=None, metadata=_BOOL)
+    retryable_after_correction: bool | None = field(default=None, metadata=_BOOL)
+    retry_after_ms: int | None = field(default=None, metadata=_INT)
+    max_retries_remaining: int | None = field(default=None, metadata=_INT | _OPTIONAL)
+    retry_success_probability: float | None = field(default=None, metadata=_OURS | _OPTIONAL)
+    next_action: NextAction | None = field(default=None, metadata=_OURS | _OPTIONAL)
+    next_action_hint: str | None = field(default=None, metadata=_TEXT | _OPTIONAL)
+    limit_message: str | None = field(default=None, metadata=_OURS)
     """`limit_reached` is written before it."""
-    previous_payload: bytes | None = _said()
+    previous_payload: bytes | None = field(default=None, metadata=_OURS)
     """The earlier result that a refused repeat gives back, as JSON; written as `previous_result`."""
-    previous_result_outdated: bool | None = _said()
+    previous_result_outdated: bool | None = field(default=None, metadata=_OURS)
     """A call made since may have changed what that result shows."""
-    progress: dict[str, Any] | None = _said(object, optional=True)
+    progress: dict[str, Any] | None = field(default=None, metadata=_ANY | _OPTIONAL)
 
     form: Form | None = field(default=None, init=False)
     """How it is written; None: nested, unless a host has a form of its own."""
@@ -156,7 +155,9 @@ class Envelope:
         Returns the envelope of a call that did not run; *limit_message* names the limit that has ended the session
         meanwhile.
         """
-        envelope = cls(denial.status, code=denial.code, retryable=denial.retryable, retry_after_ms=denial.retry_after_ms)
+        envelope = cls(
+            denial.status, code=denial.code, retryable=denial.retryable, retry_after_ms=denial.retry_after_ms
+        )
         if denial.status == "limit_reached":
             envelope.limit_message = denial.message
         else:
@@ -220,7 +221,7 @@ class Envelope:
         made = self.copy()
         made.rendering = None if rendered is None else (made.value, rendered)
         said = zip(_SETTABLE, _settable(made), strict=True)
-        made.own = {name: word for name, word in said if word is not None and name != "sandbox"}
+        made.own = {name: word for name, word in said if word is not None and name not in ("sandbox", "attempts")}
         return made
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
@@ -237,18 +238,18 @@ class Envelope:
 
     def unrepeatable(self) -> None:
         """
-        Say of a failure that the same call is not to be made again. Our hint to repeat it goes.
+        Say of a failure that the same call is not to be made again. The hint to repeat it goes.
         """
         if self.next_action == "retry":
-            self.next_action_hint = self.own.get("next_action_hint")
+            self.next_action_hint = None
         self.retryable, self.retry_after_ms = False, None
         self.max_retries_remaining, self.next_action = 0, "give_up"
 
-    def attempted(self, attempts: int | None, again_ms: int | None = None) -> None:
+    def attempted(self, attempts: int, again_ms: int | None = None) -> None:
         """
         Say how often the library has made the call, and after how long it makes it again, None if it does not.
         """
-        self.attempts, self.again_ms = attempts if attempts and attempts > 1 else None, again_ms
+        self.attempts, self.again_ms = attempts, again_ms
 
     def repeat_refused(self, refusal: "Envelope") -> None:
         """
@@ -310,6 +311,8 @@ class Envelope:
         """
         names = _NAMES[isinstance(self.value, list | tuple)]
         shown = {name: said for name, said in zip(names, _read(self), strict=True) if said is not None}
+        if self.attempts == 1:
+            del shown["attempts"]
         if self.is_complete and is_line(self.value) and "is_complete" not in self.own:
             del shown["is_complete"]
         if self.retryable is False:
@@ -325,19 +328,17 @@ class Envelope:
         Returns what is said beside a result that stays as it is: of a failure all but the result, of a success a hint, that there is more,
         a limit that is used up or, in the quiet form, near, and the words of a tool that made the envelope.
         """
-        every = self.to_dict()
         if not self.ok:
-            return {name: said for name, said in every.items() if name not in _ECHO and name != "progress"}
-        names = self.own.keys() - {"is_complete"}
-        if self.is_complete is False:
-            names |= {"is_complete", "next_action_hint"}
-        if self.nudged:
-            names.add("next_action_hint")
-        if self.limit_message is not None:
-            names |= {"limit_reached", "limit_message"}
-        if self.form == "quiet" and self.progress is not None and len(self.progress) > 1:
-            names.add("progress")
-        return {name: said for name, said in every.items() if name in names and name not in _ECHO and name != "status"}
+            return {name: said for name, said in self.to_dict().items() if name not in _ECHO and name != "progress"}
+        near = self.form == "quiet" and self.progress is not None and len(self.progress) > 1
+        names = {
+            *(name for name in self.own if name != "is_complete" and name not in _ECHO),
+            *(("is_complete", "next_action_hint") if self.is_complete is False else ()),
+            *(("next_action_hint",) if self.nudged else ()),
+            *(("limit_reached", "limit_message") if self.limit_message is not None else ()),
+            *(("progress",) if near else ()),
+        }
+        return {name: said for name, said in self.to_dict().items() if name in names} if names else {}
 
     def to_json(self, form: Form | None = None) -> str:
         """
@@ -347,6 +348,8 @@ class Envelope:
         text = merged(self) if form == "merged" else quiet(self) if form == "quiet" else None
         return nested(self) if text is None else text
 
+    __hash__ = None  # type: ignore[assignment]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Envelope) and self.to_json() == other.to_json()
 
@@ -354,12 +357,14 @@ class Envelope:
         return f"Envelope({self.to_json()})"
 
 
-_FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.metadata or each.name in ("status", "value")}
+_FIELDS: Final = {
+    each.name: each.metadata for each in fields(Envelope) if each.metadata or each.name in ("status", "value")
+}
 _BESIDE: Final = {"limit_message": ("limit_reached", "limit_message"), "previous_payload": ("previous_result",)}
 _WRITTEN: Final = [name for one in _FIELDS for name in _BESIDE.get(one, (one,))]
 _NAMES: Final = [[value if name == "value" else name for name in _WRITTEN] for value in ("result", "results")]
 _read: Final = attrgetter(*_WRITTEN)
-_FORMS: Final[dict[str, type]] = {name: said["form"] for name, said in _FIELDS.items() if said.get("form")}
+_FORMS: Final[dict[str, type]] = {name: said["by"] for name, said in _FIELDS.items() if said.get("by")}
 _SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
 _settable: Final = attrgetter(*_SETTABLE)
 FIELDS: Final = tuple(name for one in _WRITTEN for name in (("results", "result") if one == "value" else (one,)))
@@ -387,9 +392,9 @@ def _is_word(name: Any, content: Any) -> bool:
     Returns whether *content* has the form of the field *name*, by which a tool may speak. No number is negative.
     """
     form = _FORMS.get(name) if type(name) is str else None
-    if form is object or form is None or form is not type(content):
-        return form is object
-    return content >= 0 if form is int else form is not list or all(type(one) is dict for one in content)
+    if isinstance(content, list):
+        return form is object or (form is list and all(type(one) is dict for one in content))
+    return form is object or (form is type(content) and (form is not int or content >= 0))
 
 
 class CallDenied(GuardrailsError):

@@ -34,14 +34,14 @@ def nested(envelope: "Envelope") -> str:
     """
     Returns *envelope* as an object, in which the result is one field.
     """
-    shown, size = envelope.to_dict(), 0
+    shown, size = {**envelope.to_dict()}, 0
+    parts = {"previous_result": envelope.previous_payload}
     if envelope.value is not None:
-        rendered = envelope.render()
-        size = rendered.size
-        shown["results" if "results" in shown else "result"] = orjson.Fragment(rendered.payload)
-    if envelope.previous_payload is not None:
-        size += len(envelope.previous_payload)
-        shown["previous_result"] = orjson.Fragment(envelope.previous_payload)
+        parts["results" if "results" in shown else "result"] = envelope.render().payload
+    for name, part in parts.items():
+        if part is not None:
+            size += len(part)
+            shown[name] = orjson.Fragment(part)
     try:
         written = orjson.dumps(shown)
     except (TypeError, ValueError):
@@ -69,11 +69,9 @@ def merged(envelope: "Envelope") -> str | None:
     opened = begins_object(text)
     if (opened and (not strict or imitates(text))) or not (ok or (opened and strict)):
         return None
-    notes = envelope.notes()
-    notes.pop("status", None)
+    notes = _noted({name: said for name, said in envelope.notes().items() if name != "status"})
     if not notes:
         return text
-    notes = _noted(notes)
     if not opened:
         return with_fields(text if strict else json.dumps(text, ensure_ascii=False), notes)
     try:

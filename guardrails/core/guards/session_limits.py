@@ -55,9 +55,9 @@ class Limits(Protocol):
         Returns the rest of the limit *name* that is not held for a child. Returns None if there is no such limit.
         """
 
-    def progress(self, state: "SessionState", now_ms: int) -> dict[str, object]:
+    def progress(self, state: "SessionState", now_ms: int, *, near: bool = False) -> dict[str, object]:
         """
-        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds.
+        Returns the used amounts, and the rest of the limits that are set, or of those that are *near*; money in USD, time in seconds.
         """
 
     def outgrown(self, state: "SessionState", turn: int, tool: int) -> "Denial | None":

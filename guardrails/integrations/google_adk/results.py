@@ -71,8 +71,12 @@ def told(envelope: Envelope) -> dict[str, Any]:
     """
     *envelope* as the response of a function.
     """
-    said: dict[str, Any] = json.loads(envelope.to_json())
-    return said
+    text = envelope.to_json()
+    try:
+        said = json.loads(text)
+    except ValueError:
+        said = text
+    return said if isinstance(said, dict) else {"result": said}
 
 
 def shown(native: Any, envelope: Envelope, context: Any) -> Any:

@@ -130,6 +130,6 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
 def _policy(options: Options) -> "Policy":
     from guardrails.policy.policy import Policy
 
-    policy = Policy.load(options.policy)
+    policy = Policy.load(options.policy, envelope="quiet")
     scopes_of(options, policy)
     return policy

@@ -24,7 +24,7 @@ from guardrails import (
     Truncate,
     Validation,
 )
-from guardrails.core.envelope.content import FIELDS, OPTIONAL, SETTABLE
+from guardrails.core.envelope.envelope import FIELDS, OPTIONAL, SETTABLE
 from guardrails.core.values.types import STATUSES, Denial, Outcome
 from tests.tables import table
 

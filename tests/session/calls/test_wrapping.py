@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, CallDenied, Duplicates, Policy, Tool, Validation
-from guardrails.core.envelope.errors import CallFailed
+from guardrails.core.envelope.envelope import CallFailed
 from guardrails.core.values.errors import SessionError
 from tests.tables import table
 

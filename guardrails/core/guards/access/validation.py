@@ -44,7 +44,7 @@ class Validation(Guard):
         if share is not None:
             action, user_facing_hint = _learned(call, asked, share, (action, user_facing_hint))
         fix = (
-            "Ask the user, then call the tool with the corrected arguments."
+            "Take what is missing from the conversation, else ask the user; then call the tool again."
             if action == "ask_user"
             else "Correct the arguments and call the tool again."
         )

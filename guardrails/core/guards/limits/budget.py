@@ -186,7 +186,7 @@ class Budget(Guard):
                 return ended("budget.max_cost_usd", "Cost limit", usd(micro), usd(state.cost))
             blown = blown_by(state) if self.on_unpriced == "deny" else None
             if micro is not None and blown is not None:
-                return unpriced(usd(micro), *blown)
+                return unpriced(usd(micro), blown[0])
         if self.max_tokens is not None:
             limit = limits.get("max_tokens", self.max_tokens) if limits else self.max_tokens
             if state.tokens >= limit:
@@ -334,10 +334,13 @@ class Budget(Guard):
         """
         shown: dict[str, object] = {"calls_used": state.calls}
         for setting, name, key, unit, few in _LEFT:
-            if getattr(self, setting) is None:
+            limit = getattr(self, setting)
+            if limit is None:
                 continue
             left = max(0, self.left(state, name, now_ms) or 0)
-            if near and left >= few and left * 5 > (self.limit(state, name) or 0):
-                continue
-            shown[key] = left / unit if key == "cost_left_usd" else left // unit
+            if near and left >= few:
+                most = (self.limit(state, name) or 0) if state.limits else limit * unit
+                if left * 5 > most:
+                    continue
+            shown[key] = left / unit if unit == MICRO else left // unit
         return shown

@@ -6,8 +6,6 @@ from typing import Final
 
 from guardrails.core.values.types import MICRO, Denial
 
-from .unpriced import told
-
 
 FINISH: Final = "Write the final answer from what you have."
 
@@ -68,14 +66,14 @@ def outgrown(limit: int, used: int, left: int) -> Denial:
     )
 
 
-def unpriced(limit: str, model: str, untold: bool) -> Denial:
+def unpriced(limit: str, model: str) -> Denial:
     """
-    Returns the refusal after a response of *model* had no price; if *untold*, it did not tell its usage.
+    Returns the refusal after a response of *model* had no price, or did not tell its usage. The log tells what its operator can do.
     """
     return Denial(
         code="budget.unpriced",
         status="limit_reached",
-        message=told(model, limit, untold=untold),
+        message=f"The cost limit ({limit}) cannot be held any more. Stopping tool loop.",
         hint=FINISH,
         ends_session=True,
         values={"limit": limit, "model": model},

@@ -38,20 +38,3 @@ def blown_by(state: SessionState) -> tuple[str, bool] | None:
         if value == BLOWN and key.startswith((PREFIX, UNTOLD)):
             return key.partition(":")[2], key.startswith(UNTOLD)
     return ("", False) if meters.get(OVERFLOW) == BLOWN else None
-
-
-def told(model: str, limit: str, *, untold: bool) -> str:
-    """
-    Returns why the cost *limit* ends a session after a response of *model*, and the next step.
-    """
-    named = f"the model `{model}`" if model else "a model"
-    if untold:
-        return (
-            f"A response of {named} did not say what it used, so the cost limit ({limit}) cannot be held. Have its usage "
-            "reported, or pass `cost_usd` to `charge`. If it is free, set a price of 0 under `prices` in the policy. "
-            "Stopping tool loop."
-        )
-    return (
-        f"No price is known for {named}, so the cost limit ({limit}) cannot be held. Set it under `prices` in the policy, "
-        "or pass `cost_usd` to `charge`. Stopping tool loop."
-    )

@@ -51,7 +51,9 @@ class Summary(Guard):
             reading = Reading(envelope.value, source_of(facts.tool), call.arguments, **known)
         whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
         extent = reading.extent
-        looks = facts.tool.read_only if facts.tool.read_only is not None else facts.tool.stable or extent.found is not None
+        looks = (
+            facts.tool.read_only if facts.tool.read_only is not None else facts.tool.stable or extent.found is not None
+        )
         if looks:
             self._echo(envelope, call)
         if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
