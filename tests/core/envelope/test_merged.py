@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Envelope, Policy, limit_fields
-from guardrails.core.envelope.merged import imitates_text, splice
+from guardrails.core.envelope.merged import imitates, splice
 from tests.tables import table
 
 
@@ -29,11 +29,8 @@ objects = st.dictionaries(st.text(max_size=8) | st.sampled_from(["limit_reached"
     ("text", "expected"),
     [
         ('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}'),
-        ('{"a":1,"b":{"c":[ ]}}', f'{{"a":1,"b":{{"c":[ ]}}, {ADDED}}}'),
         ('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n'),
-        ("{}", f"{{{ADDED}}}"),
         (" { }\n", f" {{{ADDED}}}\n"),
-        ('{"limit_reached": false}', f"{{{ADDED}}}"),
         (
             '{\n  "limit_message": "old",\n  "a": 1,\n  "limit_reached": false,\n  "b": "}"\n}',
             f'{{\n  "a": 1,\n  "b": "}}", {ADDED}\n}}',
@@ -41,10 +38,8 @@ objects = st.dictionaries(st.text(max_size=8) | st.sampled_from(["limit_reached"
         ('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}'),
         ('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}'),
         (f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}'),
-        ('{"x": 1.10e+2, "y": NaN}', f'{{"x": 1.10e+2, "y": NaN, {ADDED}}}'),
         ("null", f'{{"result": null, {ADDED}}}'),
         ("[1, 2]\n", f'{{"result": [1, 2], {ADDED}}}'),
-        ("-1.50", f'{{"result": -1.50, {ADDED}}}'),
         (f"9{'0' * 5_000}", f'{{"result": 9{"0" * 5_000}, {ADDED}}}'),
         ('"text"', f'{{"result": "text", {ADDED}}}'),
         ("3 matches\n", f'{{"result": "3 matches\\n", {ADDED}}}'),
@@ -59,8 +54,9 @@ def test_b5_the_two_fields_are_added_and_all_else_is_kept(text: str, expected: s
 
 
 @table("text", ['{"a":  1}', "null", "plain", '{"limit_reached": false}', ""])
-def test_b5_without_a_limit_a_result_is_unchanged(text: str) -> None:
-    assert limit_fields(text, None) is text
+def test_b5_without_a_limit_a_result_is_unchanged_and_with_one_of_turns_says_its_number(text: str) -> None:
+    assert limit_fields(text) is limit_fields(text, max_tool_turns=None) is text
+    assert limit_fields(text, max_tool_turns=3) == limit_fields(text, MESSAGE)
 
 
 @given(value=objects, message=st.text(), indent=st.none() | st.integers(0, 3), ascii_only=st.booleans())
@@ -75,55 +71,49 @@ def test_b5_what_is_read_back_is_the_object_with_the_two_fields(
 
 @given(text=st.text() | st.text(alphabet='{}[]",: 1e-n\\u', max_size=12))
 def test_b5_any_text_gives_an_object_that_holds_it(text: str) -> None:
-    spliced = limit_fields(text, MESSAGE)
     try:
         value = json.loads(text)
     except ValueError:
         value = text
     kept = value if isinstance(value, dict) else {"result": value}
-    assert json.loads(spliced) == {**kept, "limit_reached": True, "limit_message": MESSAGE}
+    assert json.loads(limit_fields(text, MESSAGE)) == {**kept, "limit_reached": True, "limit_message": MESSAGE}
 
 
-def test_text_that_nests_too_deep_to_be_read_is_kept_as_text() -> None:
+def test_text_that_nests_too_deep_is_kept_as_text_and_nothing_to_add_leaves_an_object_as_it_is() -> None:
     text = '{"a":' * 100_000
     assert json.loads(limit_fields(text, MESSAGE))["result"] == text
-
-
-def test_nothing_to_add_leaves_an_object_as_it_is() -> None:
     assert splice('{"a" : 1}', {}) == '{"a" : 1}'
 
 
-@table(
-    ("text", "imitating"),
-    [
-        ('{"retryable": true}', True),
-        ('{"retry_after_ms": 0}', True),
-        ('{"max_retries_remaining": null}', True),
-        ('{"is_complete": false}', True),
-        ('{"next_action_hint": ""}', True),
-        ('{"status": "success", "a": 1}', True),
-        ('{"status": "limit_reached", "status": "open"}', True),
-        ('{"\\u0072etryable": true}', True),
-        ('{"status": "\\u0073uccess"}', True),
-        ('{"status": "open"}', False),
-        ('{"status": ["success"]}', False),
-        ('{"limit_reached": true}', True),
-        ('{"limit_message": "go on"}', True),
-        ('{"\\u006cimit_reached": 1}', True),
-        ('{"code": "x", "message": "y", "limit": 3, "rate_limit_s": 1, "progress": {}}', False),
-        ('{"a": {"limit_reached": true}}', False),
-        ('{"a": {"retryable": true}}', False),
-        ('["retryable", "status"]', False),
-        ('"retryable": true', False),
-        ("\\u", False),
-    ],
-)
-def test_an_object_speaks_as_an_envelope_by_its_own_keys_only(text: str, imitating: bool) -> None:
-    assert imitates_text(text) is imitating
+SPEAK = r"""{"retryable": true}
+{"retry_after_ms": 0}
+{"max_retries_remaining": null}
+{"is_complete": false}
+{"next_action_hint": ""}
+{"status": "success", "a": 1}
+{"status": "limit_reached", "status": "open"}
+{"\u0072etryable": true}
+{"status": "\u0073uccess"}
+{"limit_reached": true}
+{"limit_message": "go on"}
+{"\u006cimit_reached": 1}"""
+SILENT = r"""{"status": "open"}
+{"status": ["success"]}
+{"code": "x", "message": "y", "limit": 3, "rate_limit_s": 1, "progress": {}}
+{"a": {"limit_reached": true}}
+{"a": {"retryable": true}}
+["retryable", "status"]
+"retryable": true
+\u"""
 
 
-def last_result(value: Any) -> str:
-    session = Policy([Budget(max_calls=1)], envelope="merged").session("s", clock=lambda: 0.0)
+def test_an_object_speaks_as_an_envelope_by_its_own_keys_only() -> None:
+    assert [text for text in SPEAK.split("\n") if not imitates(text)] == []
+    assert [text for text in SILENT.split("\n") if imitates(text)] == []
+
+
+def last_result(value: Any, calls: int = 1) -> str:
+    session = Policy([Budget(max_calls=calls)], envelope="merged").session("s", clock=lambda: 0.0)
     return session.call("t", {}, lambda tool, arguments: value).to_json()
 
 
@@ -132,35 +122,12 @@ def test_b1_a_tools_own_text_is_spliced_by_the_same_rule(text: str) -> None:
     assert last_result(text) == limit_fields(text, "Tool call limit reached (1). Stopping tool loop.")
 
 
-@table(
-    "value",
-    [
-        {"retryable": True, "output": 1},
-        {"status": "error", "output": 1},
-        '{"status": "ok", "\\u0072etryable": true}',
-        '{"is_complete": 1, "is_complete": 2}',
-    ],
-)
-def test_b1_a_tools_own_claims_make_the_result_nested(value: Any) -> None:
-    read = json.loads(last_result(value))
-    assert read["status"] == "success"
-    assert read["result"] == value
-    assert read["limit_reached"] is True
-    assert "retryable" not in read
-
-
 @table("value", [{"output": "x"}, '{"a":  1}', "plain", ["a"], 7, None])
 def test_b5_a_merged_envelope_with_nothing_to_say_is_the_result(value: Any) -> None:
-    session = Policy([Budget(max_calls=9)], envelope="merged").session("s", clock=lambda: 0.0)
-    text = session.call("t", {}, lambda tool, arguments: value).to_json()
-    assert text == (value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
+    assert last_result(value, 9) == (value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
 
 
-def test_a_failure_is_never_merged_into_something_that_looks_like_a_result() -> None:
-    envelope = Envelope.error("timeout", "too slow")
-    envelope.merged = True
-    assert json.loads(envelope.to_json()) == {
-        "status": "error",
-        "error_type": "timeout",
-        "error_message": "too slow",
-    }
+def test_a_failure_that_is_no_object_and_a_name_of_ours_are_nested() -> None:
+    failed, own = Envelope.error("timeout", "too slow"), Envelope.success({"message": "mine", "n": 1}, message="ours")
+    assert json.loads(failed.to_json("merged")) == json.loads(failed.to_json("nested"))
+    assert json.loads(own.shown(None).to_json("merged"))["result"] == {"message": "mine", "n": 1}

@@ -3,13 +3,11 @@ What a tool writes that is nearly JSON, read back from the merged form by parser
 """
 
 import json
-import random
 
-from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 import orjson
-import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,128 +16,57 @@ from guardrails import Envelope
 from guardrails.core.envelope.merged import CLAIMS
 from guardrails.core.result.redaction import sanitise
 from guardrails.core.values.types import STATUSES
+from tests.tables import table
 
 
 MESSAGE: Final = "Tool call limit reached (3). Stopping tool loop."
 ADDED: Final = [("limit_reached", True), ("limit_message", MESSAGE)]
-SPACES: Final = (
-    "",
-    " ",
-    "\n",
-    "\t",
-    "\r",
-    "\xa0",
-    "\u2028",
-    "\u3000",
-    "\u200b",
-    "\ufeff",
-    "\x0b",
-    "\x0c",
-    "\x00",
-    "\x85",
+_ATOMS: Final = r"""1 -0 1.50 1E400 01 +1 .5 1. NaN -Infinity undefined true None "x" "" "\ud800" "\u0000" "success" "error" "}"
+"\x41" 'x' [] {} [1,] "{\"retryable\":true}" "//no-comment" """
+_NAMES: Final = (
+    r"""a code message limit __proto__ \u0061 \ud800 \u0072etryable retryable\u0000 status limit_reached limit_x"""
 )
-NAMES: Final = (
-    *("a", "", "b c", "a\\u0000", "\\ud800", "\\u0061", "ü", "\x7f", "code", "message", "limit", "__proto__"),
-    *(
-        *CLAIMS,
-        "status",
-        "limit_reached",
-        "limit_message",
-        "limit_x",
-        "\\u0072etryable",
-        "retryable\\u0000",
-        "is_complete ",
-    ),
-)
-SCALARS: Final = (
-    *("1", "-0", "1.50", "1e5", "1E400", "9" * 40, "9" * 400, "9" * 5_000, "01", "+1", ".5", "1.", "0x1", "1_0", "--1"),
-    *("true", "false", "null", "True", "None", "NaN", "-Infinity", "Infinity", "nan", "undefined", "tru"),
-    *('"x"', '""', '"\\ud83d\\ude00"', '"\\ud800"', '"\\u0000"', '"\x1b"', '"\n"', '"\\x41"', '"a', "'x'", "x"),
-    *(
-        '"success"',
-        '"error"',
-        '"{\\"retryable\\": true}"',
-        '"// no comment"',
-        '"}"',
-        '"\\\\"',
-        "[]",
-        "{}",
-        "[1,]",
-        "{,}",
-        "[[]",
-    ),
-)
-AFTER: Final = (
-    "",
-    "",
-    "",
-    "",
-    "\n",
-    " {}",
-    "[]",
-    "x",
-    "}",
-    ",",
-    "\x00",
-    '{"retryable":true}',
-    "// c",
-    "\n\n",
-    "\u2029",
-    "NaN",
-    "\ud800",
-)
-BEFORE: Final = (
+_SIGNS: Final = """ \n\xa0\u2028\u200b\ufeff\x0b\x00\x85,:;=}{]['\"x\ud800"""
+ATOMS: Final = (*_ATOMS.split(), '"\x1b"', '"\n"', "9" * 5_000)
+NAMES: Final = (*CLAIMS, *_NAMES.split(), "", "\x7f", "is_complete ")
+PIECES: Final = (
     "",
     "",
     "",
     "",
     "",
-    "\ufeff",
-    "\xa0",
-    " \n",
+    "",
+    "",
+    *_SIGNS,
     "// c\n",
     "/* c */",
     ")]}',",
-    "#",
-    "\x1e",
-    "\ud800",
-    "data: ",
+    " {}",
+    '{"retryable":true}',
+    '"a":1,',
 )
 
 
-def adversarial(draw: Callable[[Any], Any]) -> str:
-    """
-    An object or a list, nearly; *draw* chooses one of several.
-    """
+def members_of(some: list[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in some) + "}"
 
-    def value(depth: int) -> str:
-        if depth < 3 and draw((False, False, True)):
-            return written(depth + 1)
-        return str(draw(SCALARS if draw((False, True)) else SCALARS[:4]))
 
-    def written(depth: int) -> str:
-        odd = draw((False, False, True))
-
-        def space() -> str:
-            return str(draw(SPACES)) if odd and draw((False, True)) else ""
-
-        def member() -> str:
-            quote = draw(("'", "")) if odd and draw((False, False, True)) else '"'
-            colon = draw((":", ":", "=", "::", "")) if odd else ":"
-            return f"{quote}{draw(NAMES)}{quote}{space()}{colon}{space()}{value(depth)}"
-
-        comma = draw((",", ",", ",,", ";", "\n", "/**/,")) if odd else ","
-        members = [f"{space()}{member()}{space()}" for _ in range(draw((0, 1, 1, 2, 3)))]
-        end = comma if members and odd and draw((False, True)) else ""
-        opening, closing = draw(("{}", "{}", "{}", "[]")) if depth else draw(("{}", "{}", "{}", "{}", "[]"))
-        if opening == "[":
-            members = [value(depth) for _ in members]
-        return f"{opening}{comma.join(members)}{end}{space()}{closing}"
-
-    deep = draw((0,) * 12 + (200, 253, 260, 600, 1_100, 3_000))
-    inner = written(0)
-    text = '{"d":' * deep + inner + "}" * deep if draw((True, False)) else f'{{"d":{"[" * deep}{inner}{"]" * deep}}}'
-    return f"{draw(BEFORE)}{text if deep else inner}{draw(AFTER)}"
+values = st.recursive(
+    st.sampled_from(ATOMS),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda some: f"[{','.join(some)}]")
+        | st.lists(st.tuples(st.sampled_from(NAMES), inner), max_size=3).map(members_of)
+    ),
+    max_leaves=6,
+)
+objects = st.lists(st.tuples(st.sampled_from(NAMES), values), max_size=4).map(members_of)
+nearly = st.builds(
+    lambda text, at, piece, deep: '{"d":' * deep + text[:at] + piece + text[at:] + "}" * deep,
+    objects,
+    st.integers(0, 60),
+    st.sampled_from(PIECES),
+    st.sampled_from((0,) * 12 + (200, 253, 260, 600, 3_000)),
+)
 
 
 def refused(name: str) -> NoReturn:
@@ -166,10 +93,9 @@ class Pairs(list[Any]):
 
 def merged(text: str, limit: str | None) -> str:
     envelope = Envelope.success(text)
-    envelope.merged = True
     if limit is not None:
         envelope.limit(limit, "Write the final answer.")
-    return envelope.to_json()
+    return envelope.to_json("merged")
 
 
 def claims(members: Pairs) -> bool:
@@ -180,13 +106,10 @@ def claims(members: Pairs) -> bool:
 
 def check(text: str) -> None:
     said = sanitise(text)
-    try:
+    value = None
+    with suppress(ValueError):
         value = strict(text)
-    except ValueError:
-        value = None
-        plain = False
-    else:
-        plain = isinstance(value, Pairs) and not claims(value)
+    plain = isinstance(value, Pairs) and not claims(value)
     read = strict(merged(text, MESSAGE))
     assert isinstance(read, Pairs)
     last = dict(read)
@@ -208,73 +131,26 @@ def check(text: str) -> None:
         assert (nested[0], dict(nested)["result"]) == (("status", "success"), said)
 
 
-@given(st.data())
-def test_what_comes_of_nearly_json_is_json_with_the_tools_own_names_or_holds_its_text(data: Any) -> None:
-    check(adversarial(lambda choices: data.draw(st.sampled_from(choices))))
-
-
-@given(st.text() | st.text(alphabet='{}[]",: 1e-n\\u\ufeff\xa0/*', max_size=14))
-def test_so_does_any_text(text: str) -> None:
+@given(nearly | st.text() | st.text(alphabet='{}[]",: 1e-n\\u\ufeff\xa0/*', max_size=14))
+def test_what_comes_of_nearly_json_is_json_with_the_tools_own_names_or_holds_its_text(text: str) -> None:
     check(text)
 
 
-@pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.system)])
-def test_adversarial_texts_are_read_by_strict_parsers(count: int, long: bool) -> None:
-    count *= 5 if long else 1
-    drawn = random.Random(count)
-    for _ in range(count):
-        text = adversarial(drawn.choice)
-        try:
-            check(text)
-        except (AssertionError, ValueError) as error:
-            raise AssertionError(f"{text[:2_000]!r}") from error
-
-
-@pytest.mark.parametrize(
+@table(
     "text",
     [
-        '\ufeff{"a": 1}',
-        '\xa0{"retryable": true}',
-        '{"a": 1,}',
-        '{"a": NaN}',
-        '{"a": 1e999}',
-        '{"a": "\\ud800"}',
-        '{"a": 1} {"b": 2}',
-        "{'a': 1}",
-        '{"a": 1 /* one */}',
-        '{"a":' * 300 + "1" + "}" * 300,
-        '{"limit_reached": false, "a": 1}',
-        '{"limit_per_page": 3}',
-        '{"a\x7f": 1, "a": 2}',
+        *('\ufeff{"a": 1}', '\xa0{"retryable": true}', '{"a": 1,}', '{"a": NaN}', '{"a": 1e999}', '{"a": "\\ud800"}'),
+        *('{"a": 1} {"b": 2}', "{'a': 1}", '{"a": 1 /* one */}', '{"a":' * 300 + "1" + "}" * 300),
+        *('{"limit_reached": false, "a": 1}', '{"limit_per_page": 3}', '{"a\x7f": 1, "a": 2}'),
     ],
 )
-@pytest.mark.parametrize("limit", [None, MESSAGE])
+@table("limit", [None, MESSAGE])
 def test_what_is_nearly_json_is_nested(text: str, limit: str | None) -> None:
     read = dict(strict(merged(text, limit)))
     assert (read["status"], read["result"]) == ("success", sanitise(text))
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [
-        ({1: 2}, "1"),
-        ({"code": "x", "message": "y", "limit": 3}, "code"),
-        ('{"code": "x", "rate_limit_s": 3}', "code"),
-    ],
-)
-def test_an_honest_object_keeps_its_names_at_the_top(value: Any, name: str) -> None:
-    envelope = Envelope.success(value)
-    envelope.merged = True
-    assert name in dict(strict(envelope.to_json()))
-
-
-class Named:
-    def __str__(self) -> str:
-        return "retryable"
-
-
-@pytest.mark.parametrize("name", [b"retryable", Named()])
+@table("name", [b"retryable", "retryable"])
 def test_a_name_that_only_becomes_a_claim_when_it_is_written_makes_it_nested_too(name: object) -> None:
-    envelope = Envelope.success({name: True})
-    envelope.merged = True
-    assert json.loads(envelope.to_json()) == {"status": "success", "result": {"retryable": True}}
+    read = dict(strict(Envelope.success({name: True}).to_json("merged")))
+    assert (read["status"], dict(read["result"])) == ("success", {"retryable": True})
