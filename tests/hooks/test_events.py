@@ -154,7 +154,7 @@ def test_a_result_of_a_built_in_tool_is_cut_in_its_own_shape() -> None:
     assert made["stdout"].startswith("row row")
     assert len(json.dumps(made)) < 4_096
     assert made["interrupted"] is False
-    assert json.loads(said["additionalContext"])["truncated"] is True
+    assert json.loads(said["additionalContext"])["is_complete"] is False
 
 
 def test_a_result_that_says_all_by_itself_stays_as_it_is() -> None:
@@ -167,7 +167,7 @@ def test_a_text_of_a_server_reads_as_an_envelope_where_it_is_cut_or_a_limit_is_u
     session = Policy([Budget(max_calls=2), Truncate(max_bytes=2_048)]).session("s")
     big = specific(ran(session, 1, [{"type": "text", "text": "row " * 20_000}], tool="mcp__db__read"))
     [block] = big["updatedToolOutput"]
-    assert json.loads(block["text"])["truncated"] is True
+    assert json.loads(block["text"])["is_complete"] is False
     last = specific(ran(session, 2, [{"type": "text", "text": "found"}], tool="mcp__db__read"))
     [block] = last["updatedToolOutput"]
     read = json.loads(block["text"])

@@ -62,7 +62,7 @@ def test_a_result_that_is_too_long_keeps_the_form_that_its_schema_promises() -> 
     assert json.loads(text)["is_complete"] is False
     assert len(text) < 2_000
     assert IMAGE in made["content"]
-    assert made["_meta"][ENVELOPE]["truncated"] is True
+    assert made["_meta"][ENVELOPE]["is_complete"] is False
     assert not made.get("isError")
 
 
@@ -77,7 +77,7 @@ def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_ha
     assert (BESIDE in made["structuredContent"]) is there
     assert made["_meta"] == {ENVELOPE: {"limit_reached": True, "limit_message": "that was the last one"}}
     assert texts(made)[0] == "some text"
-    assert texts(made)[1].startswith("[guardrails:budget.max_calls] that was the last one\n{")
+    assert texts(made)[1] == '[guardrails] {"limit_reached":true,"limit_message":"that was the last one"}'
 
 
 def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place() -> None:

@@ -84,7 +84,7 @@ def test_every_mistake_is_told_at_once() -> None:
         "unknown envelope field `staus`",
         "unknown mode `enforced`: use enforce, observe or off",
         "unknown on_error `Deny`: use deny or allow",
-        "unknown envelope `flat`: use nested or merged",
+        "unknown envelope `flat`: use nested, merged or quiet",
         "messages.budget.max_calls: `mesage` is no text of a denial",
         "prices.m: got an unexpected keyword argument 'input'",
         "prices.n.input_mtok: input should be greater than or equal to 0, got `-1.0`",

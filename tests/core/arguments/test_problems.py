@@ -20,7 +20,7 @@ WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
             [MISSING],
             set(),
             "ask_user",
-            "Ask the user for `check_in` unless the conversation already says it; do not guess.",
+            "Take `check_in` from the conversation; if it is not there, ask the user. Do not guess.",
         ),
         (
             [LATE, MISSING, WRONG_TYPE],
@@ -28,7 +28,7 @@ WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
             "ask_user",
             (
                 "Confirm `check_out` with the user before retrying. "
-                "Ask the user for `check_in` unless the conversation already says it; do not guess. Also correct `rooms`."
+                "Take `check_in` from the conversation; if it is not there, ask the user. Do not guess. Also correct `rooms`."
             ),
         ),
         (
@@ -66,7 +66,7 @@ def test_a7_a_misspelt_name_is_no_question_to_the_user() -> None:
     assert advice([misspelt, here, elsewhere]) == (
         "ask_user",
         (
-            "Ask the user for `hotels.1.check_in` unless the conversation already says it; do not guess. "
+            "Take `hotels.1.check_in` from the conversation; if it is not there, ask the user. Do not guess. "
             "Also correct `hotels.0.checkIn` and `hotels.0.check_in`."
         ),
     )

@@ -49,7 +49,7 @@ def run(name: str, chain: Chain) -> list[Result]:
 
 
 def again(chain: Chain, guards: list[Guard], mode: Literal["enforce", "observe"] | None = None) -> Chain:
-    return Chain(guards, rules=chain.rules, mode=mode or chain.mode, on_error=chain.on_error, merged=chain.merged)
+    return Chain(guards, rules=chain.rules, mode=mode or chain.mode, on_error=chain.on_error, form=chain.form)
 
 
 def own_guards(name: str) -> list[Guard]:

@@ -74,7 +74,7 @@ def test_a7_the_answer_says_whether_to_ask_the_user_or_to_correct_oneself(
 ) -> None:
     envelope = make(clock, ask_user=ask_user).call("search", arguments, ok)
     assert envelope.next_action == action
-    assert ("Ask the user" in envelope.next_action_hint) is (action == "ask_user")
+    assert ("ask the user" in envelope.next_action_hint) is (action == "ask_user")
     assert envelope.user_facing_hint
 
 

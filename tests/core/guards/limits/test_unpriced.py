@@ -39,24 +39,14 @@ def test_a_hundred_million_tokens_of_a_model_without_a_price_close_the_session(c
     assert (refused.code, refused.status) == (CODE, "limit_reached")
 
 
-def test_the_message_names_the_model_and_how_to_price_it(clock: Any) -> None:
-    session = capped(clock)
-    session.charge(model=UNKNOWN, usage=SOME)
-    assert session.limit_message == (
-        "No price is known for the model `no-such-model`, so the cost limit ($0.50) cannot be held. Set it under `prices` "
-        "in the policy, or pass `cost_usd` to `charge`. Stopping tool loop."
-    )
-
-
-@table(
-    ("model", "shown"),
-    [("", "for a model, so"), (None, "for a model, so"), ("m" * 500, f"`{'m' * 80}`"), ("gpt-\ud800", "`gpt-\ud800`")],
-)
-def test_a_model_of_any_name_closes_it(model: Any, shown: str, clock: Any) -> None:
+@table("model", [UNKNOWN, "", None, "m" * 500, "gpt-\ud800"])
+def test_a_model_of_any_name_closes_it_and_nobody_tells_the_model_of_prices(
+    model: Any, clock: Any, caplog: Any
+) -> None:
     session = capped(clock)
     session.charge(model=model, usage=SOME)
     assert session.exhausted_by == CODE
-    assert shown in session.limit_message
+    assert session.limit_message == "The cost limit ($0.50) cannot be held any more. Stopping tool loop."
 
 
 @table(
@@ -117,12 +107,7 @@ def test_a_whole_response_that_does_not_say_what_it_used_closes_it(usage: Any, m
     session = capped(clock)
     session.charge(model=model, usage=usage)
     assert session.exhausted_by == CODE
-    named = f"the model `{model}`" if model else "a model"
-    assert session.limit_message == (
-        f"A response of {named} did not say what it used, so the cost limit ($0.50) cannot be held. Have its usage "
-        "reported, or pass `cost_usd` to `charge`. If it is free, set a price of 0 under `prices` in the policy. "
-        "Stopping tool loop."
-    )
+    assert session.limit_message == "The cost limit ($0.50) cannot be held any more. Stopping tool loop."
     session.extend()
     assert session.call("t", {}, ok).ok
 
@@ -178,7 +163,6 @@ def test_an_extended_session_goes_on_until_the_next_response_without_a_price(clo
     assert session.call("t", {}, ok).ok
     session.charge(model="other", usage=SOME)
     assert session.exhausted_by == CODE
-    assert "`other`" in session.limit_message
     session.extend(max_cost_usd=1)
     assert (session.exhausted, session.unpriced) == (False, 2)
 
@@ -192,7 +176,6 @@ def test_a_scope_with_a_cap_closes_for_all_of_its_sessions(clock: Any) -> None:
     session("one", "u1").charge(model=UNKNOWN, usage=MUCH)
     other = session("two", "u1")
     assert other.exhausted_by == f"user.{CODE}"
-    assert f"`{UNKNOWN}`" in other.limit_message
     assert other.call("t", {}, ok).code == f"user.{CODE}"
     assert session("three", "u2").call("t", {}, ok).ok
     other.extend(scope="user")

@@ -60,8 +60,7 @@ def test_all_sessions_of_a_scope_together_have_as_many_retries_as_the_bucket_hol
     assert "retry budget is used up" in last["next_action_hint"]
     assert "shared by all of its sessions" in last["next_action_hint"]
     assert "Wait" not in last["next_action_hint"]
-    assert last["max_retries_remaining"] == 0
-    assert "retry_after_ms" not in last
+    assert not {"retry_after_ms", "max_retries_remaining"} & last.keys()
 
 
 def test_each_success_gives_back_its_part_of_a_retry(tenant: Any) -> None:

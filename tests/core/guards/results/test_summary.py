@@ -29,9 +29,9 @@ def call(arguments: Any) -> ToolCall:
 
 
 def test_a8_a_result_carries_its_query_its_progress_and_the_next_step(clock: Any) -> None:
-    read = shown({"ok": True}, {"city": "Tokyo"}, Budget(max_calls=3, max_elapsed=60), clock=clock)
+    read = shown([{"ok": True}], {"city": "Tokyo"}, Budget(max_calls=3, max_elapsed=60), clock=clock)
     assert read["query_summary"] == {"city": "Tokyo"}
-    assert read["progress"] == {"calls_used": 1, "calls_left": 2, "seconds_left": 60}
+    assert read["progress"] == {"calls_used": 1, "calls_left": 2}
     assert read["is_complete"] is True
 
 
@@ -52,7 +52,6 @@ def test_a8_an_error_says_what_was_asked_too(clock: Any) -> None:
         ({"rows": [], "has_more": True}, 0, False),
         ({"truncated": True}, None, False),
         ({"a": 1}, None, True),
-        (None, None, True),
     ],
 )
 def test_a1_matches_are_counted_and_a_page_is_not_complete(value: Any, total: int | None, complete: bool) -> None:
@@ -74,7 +73,7 @@ def test_a_cursor_is_named_so_that_the_model_can_go_on() -> None:
 def test_a_list_that_is_cut_is_not_complete_and_does_not_say_that_it_can_be_used() -> None:
     read = shown(list(range(1_000)), {}, Truncate(max_bytes=256))
     assert (read["is_complete"], read["total_matches"]) == (False, 1_000)
-    assert "was cut" in read["next_action_hint"]
+    assert "smaller part" in read["next_action_hint"]
     assert "Do not search again" not in read["next_action_hint"]
 
 
@@ -121,7 +120,7 @@ def test_a_summary_is_at_most_1_kb_of_json_whatever_the_arguments(arguments: Any
     ],
 )
 def test_the_echo_is_what_was_asked_though_the_tool_changes_its_arguments(arguments: Any, change: Any) -> None:
-    expected = Policy([Summary()]).session("a").call("t", copy.deepcopy(arguments), lambda *_: 1).query_summary
-    shown = Policy([Summary()]).session("b").call("t", arguments, lambda _, given: change(given) and 1).query_summary
+    expected = Policy([Summary()]).session("a").call("t", copy.deepcopy(arguments), lambda *_: [1]).query_summary
+    shown = Policy([Summary()]).session("b").call("t", arguments, lambda _, given: [change(given)]).query_summary
     assert {**shown, "day": 0} == {**expected, "day": 0}
     assert shown["city"] == "Tokyo"

@@ -25,10 +25,11 @@ def test_a_result_of_exactly_the_limit_is_whole() -> None:
 
 
 @table("form", ["nested", "merged"])
-def test_a_cut_result_says_so_in_both_forms(form: Any) -> None:
+def test_a_cut_is_told_once_with_one_size(form: Any) -> None:
     read = shown({"rows": "x" * 70_000}, Truncate(), envelope=form)
     assert read["is_complete"] is False
-    assert "was cut" in read["next_action_hint"]
+    assert read["next_action_hint"] == "Ask for a smaller part: a range, a filter or a page."
+    assert json.dumps(read).count("original_bytes") == 1
 
 
 def test_what_own_guards_put_into_a_result_is_bounded_too() -> None:
