@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
 from guardrails.core.engine.refusals import stopped
-from guardrails.core.envelope.envelope import FORMS, OPTIONAL, Form, optional_fields
+from guardrails.core.envelope.envelope import FORMS, OPTIONAL, Form
 from guardrails.core.guards import kinds_of, place_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.tools.tool import Tool
@@ -135,7 +135,7 @@ class Policy:
             mode=mode,
             on_error=on_error,
             form=envelope,
-            left_out=optional_fields(kept),
+            left_out=frozenset() if kept is None else OPTIONAL - frozenset(kept),
             messages=messages,
             kinds=known_kinds,
         )

@@ -2,7 +2,7 @@
 The envelope: the only thing of a call that the model reads.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import copy as shallow
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from operator import attrgetter
@@ -19,7 +19,7 @@ from guardrails.core.text.truncation import render as render_value
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, NextAction, Outcome, Status, Success
 
-from .text import UNBOUNDED, merged, nested, quiet
+from .text import merged, nested, quiet
 
 
 Form = Literal["nested", "merged", "quiet"]
@@ -27,7 +27,8 @@ FORMS: Final = ("nested", "merged", "quiet")
 _SPOKEN: Final = frozenset({"success", "error", "validation_error"})
 _ECHO: Final = frozenset({"result", "results", "query_summary"})
 """Fields that a reader has already who reads them beside the result and the call."""
-_TRIES: Final = ("max_retries_remaining", "retry_success_probability")
+_SCALARS: Final = frozenset({bool, int, float, type(None)})
+_TRIES: Final = frozenset({"max_retries_remaining", "retry_success_probability"})
 """Fields that say nothing of what is not to be tried again."""
 
 
@@ -48,11 +49,11 @@ class Envelope:
 
     __guardrails_envelope__: ClassVar = True
 
-    status: Status = "success"
+    status: Status = field(default="success", metadata=_OURS)
     _: KW_ONLY
     code: str | None = field(default=None, metadata=_OURS)
     query_summary: Any = field(default=None, metadata=_ANY | _OPTIONAL)
-    value: Any = field(default=None, kw_only=False)
+    value: Any = field(default=None, kw_only=False, metadata=_OURS)
     """What the tool gave back; a list is written as `results`, anything else as `result`."""
     total_matches: int | None = field(default=None, metadata=_INT | _OPTIONAL)
     is_complete: bool | None = field(default=None, metadata=_BOOL)
@@ -61,8 +62,8 @@ class Envelope:
     error_type: ErrorType | None = field(default=None, metadata=_TEXT)
     error_message: str | None = field(default=None, metadata=_TEXT)
     http_status: int | None = field(default=None, metadata=_INT | _OPTIONAL)
-    attempts: int = field(default=1, metadata=_OURS)
-    """Calls that the library has made; it repeats one by itself if a policy says so."""
+    tries: int | None = field(default=None, metadata=_OURS)
+    """Calls that the library has made, if it has repeated one by itself; written as `attempts`."""
     errors: list[dict[str, str]] | None = field(default=None, metadata=_LIST)
     user_facing_hint: str | None = field(default=None, metadata=_TEXT)
     message: str | None = field(default=None, metadata=_TEXT)
@@ -138,8 +139,7 @@ class Envelope:
         Returns the envelope of an outcome before any guard shapes it; *rendered* is its value as text.
         """
         envelope = cls("success" if outcome.error_type is None else "error", outcome.value)
-        if rendered is not None:
-            envelope.rendering = outcome.value, rendered
+        envelope.rendering = None if rendered is None else (outcome.value, rendered)
         if outcome.error_type is not None:
             envelope.error_type = outcome.error_type
             envelope.error_message = outcome.error_message
@@ -177,6 +177,13 @@ class Envelope:
         return self.status == "success"
 
     @property
+    def attempts(self) -> int:
+        """
+        Calls that the library has made. It repeats one by itself if a policy says so.
+        """
+        return self.tries or 1
+
+    @property
     def limit_reached(self) -> bool | None:
         """
         The call has used up a limit, or came after it.
@@ -198,7 +205,7 @@ class Envelope:
         made = self.rendering
         return made[1] if made is not None and made[0] is self.value else None
 
-    def render(self, max_bytes: int = UNBOUNDED) -> Rendered:
+    def render(self, max_bytes: int = 1 << 62) -> Rendered:
         """
         Returns the value as text of at most *max_bytes*, made once.
         """
@@ -221,7 +228,7 @@ class Envelope:
         made = self.copy()
         made.rendering = None if rendered is None else (made.value, rendered)
         said = zip(_SETTABLE, _settable(made), strict=True)
-        made.own = {name: word for name, word in said if word is not None and name not in ("sandbox", "attempts")}
+        made.own = {name: word for name, word in said if word is not None and name not in ("sandbox", "tries")}
         return made
 
     def limit(self, message: str, hint: str, code: str | None = None) -> None:
@@ -249,7 +256,7 @@ class Envelope:
         """
         Say how often the library has made the call, and after how long it makes it again, None if it does not.
         """
-        self.attempts, self.again_ms = attempts, again_ms
+        self.tries, self.again_ms = attempts if attempts > 1 else None, again_ms
 
     def repeat_refused(self, refusal: "Envelope") -> None:
         """
@@ -260,8 +267,8 @@ class Envelope:
         self.retryable, self.retry_after_ms = bool(refusal.retryable), refusal.retry_after_ms
         if not self.retryable:
             self.max_retries_remaining, self.next_action = 0, "give_up"
-        said = (refusal.message, refusal.next_action_hint)
-        self.next_action_hint = " ".join(text for text in ("It was not made again.", *said) if text)
+        said = ("It was not made again.", refusal.message, refusal.next_action_hint)
+        self.next_action_hint = " ".join(filter(None, said))
 
     def cut_to(self, original_bytes: int | None) -> None:
         """
@@ -305,23 +312,31 @@ class Envelope:
         self.nudged = True
         self.hint(text)
 
-    def to_dict(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """
-        Returns the fields that say something, in order; the value as the tool gave it.
+        Returns the fields that say something, in order; an earlier result as it is kept.
         """
         names = _NAMES[isinstance(self.value, list | tuple)]
-        shown = {name: said for name, said in zip(names, _read(self), strict=True) if said is not None}
-        if self.attempts == 1:
-            del shown["attempts"]
-        if self.is_complete and is_line(self.value) and "is_complete" not in self.own:
+        shown = {name: said for name, said in zip(names, _read(self), strict=False) if said is not None}
+        kind = type(self.value)
+        short = len(self.value) <= LINE if kind is str else kind in _SCALARS
+        if short and self.is_complete and "is_complete" not in self.own:
+            # That it is all needs not be said of a scalar, or of one short line.
             del shown["is_complete"]
+        left_out = self.left_out
         if self.retryable is False:
             # There is no question left.
-            for name in (*_TRIES, *(() if self.retryable_after_correction else ("retryable_after_correction",))):
-                shown.pop(name, None)
-        for name in self.left_out:
+            left_out |= _TRIES if self.retryable_after_correction else _TRIES | {"retryable_after_correction"}
+        for name in left_out:
             shown.pop(name, None)
         return shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Returns the same with the earlier result read; the value as the tool gave it.
+        """
+        shown = self.fields()
+        return shown if self.previous_payload is None else {**shown, "previous_result": self.previous_result}
 
     def notes(self) -> dict[str, Any]:
         """
@@ -329,7 +344,7 @@ class Envelope:
         a limit that is used up or, in the quiet form, near, and the words of a tool that made the envelope.
         """
         if not self.ok:
-            return {name: said for name, said in self.to_dict().items() if name not in _ECHO and name != "progress"}
+            return {name: said for name, said in self.fields().items() if name not in _ECHO and name != "progress"}
         near = self.form == "quiet" and self.progress is not None and len(self.progress) > 1
         names = {
             *(name for name in self.own if name != "is_complete" and name not in _ECHO),
@@ -338,7 +353,7 @@ class Envelope:
             *(("limit_reached", "limit_message") if self.limit_message is not None else ()),
             *(("progress",) if near else ()),
         }
-        return {name: said for name, said in self.to_dict().items() if name in names} if names else {}
+        return {name: said for name, said in self.fields().items() if name in names} if names else {}
 
     def to_json(self, form: Form | None = None) -> str:
         """
@@ -357,34 +372,18 @@ class Envelope:
         return f"Envelope({self.to_json()})"
 
 
-_FIELDS: Final = {
-    each.name: each.metadata for each in fields(Envelope) if each.metadata or each.name in ("status", "value")
-}
-_BESIDE: Final = {"limit_message": ("limit_reached", "limit_message"), "previous_payload": ("previous_result",)}
-_WRITTEN: Final = [name for one in _FIELDS for name in _BESIDE.get(one, (one,))]
-_NAMES: Final = [[value if name == "value" else name for name in _WRITTEN] for value in ("result", "results")]
-_read: Final = attrgetter(*_WRITTEN)
+_FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.metadata}
+_KEPT: Final = [name for one in _FIELDS for name in (("limit_reached", one) if one == "limit_message" else (one,))]
+_WRITTEN: Final = {"tries": "attempts", "previous_payload": "previous_result"}
+_NAMES: Final = [[{**_WRITTEN, "value": value}.get(name, name) for name in _KEPT] for value in ("result", "results")]
+_read: Final = attrgetter(*_KEPT)
 _FORMS: Final[dict[str, type]] = {name: said["by"] for name, said in _FIELDS.items() if said.get("by")}
 _SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
 _settable: Final = attrgetter(*_SETTABLE)
-FIELDS: Final = tuple(name for one in _WRITTEN for name in (("results", "result") if one == "value" else (one,)))
+FIELDS: Final = tuple(dict.fromkeys(name for pair in zip(*reversed(_NAMES), strict=True) for name in pair))
 """The fields that an envelope can hold, in the order in which they are written."""
 OPTIONAL: Final = frozenset(name for name, said in _FIELDS.items() if said.get("optional"))
 """The fields that a policy's `fields` may leave out."""
-
-
-def optional_fields(kept: Iterable[str] | None) -> frozenset[str]:
-    """
-    Returns the optional fields that are left out when only *kept* are wanted; None wants all.
-    """
-    return frozenset() if kept is None else OPTIONAL - frozenset(kept)
-
-
-def is_line(value: Any) -> bool:
-    """
-    Returns whether *value* is a scalar, or one short line: that it is all needs not be said.
-    """
-    return value is None or type(value) in (bool, int, float) or (type(value) is str and len(value) <= LINE)
 
 
 def _is_word(name: Any, content: Any) -> bool:
@@ -394,7 +393,7 @@ def _is_word(name: Any, content: Any) -> bool:
     form = _FORMS.get(name) if type(name) is str else None
     if isinstance(content, list):
         return form is object or (form is list and all(type(one) is dict for one in content))
-    return form is object or (form is type(content) and (form is not int or content >= 0))
+    return form is object or (form is type(content) and not (isinstance(content, int) and content < 0))
 
 
 class CallDenied(GuardrailsError):

@@ -123,10 +123,7 @@ def with_fields(text: str, added: Mapping[str, Any]) -> str:
     """
     Returns *text* as `splice` does, and a value that is no object as `{"result": <value or text>, ...}`.
     """
-    spliced = splice(text, added)
-    if spliced is not None:
-        return spliced
-    return f'{{"result": {_value(text)}, {json.dumps(added, ensure_ascii=False)[1:-1]}}}'
+    return splice(text, added) or f'{{"result": {_value(text)}, {json.dumps(added, ensure_ascii=False)[1:-1]}}}'
 
 
 def _value(text: str) -> str:

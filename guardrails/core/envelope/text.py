@@ -8,10 +8,12 @@ An envelope as the text that the model reads.
 
 import json
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
+from guardrails.core.result.redaction import sanitise
 from guardrails.core.text.control import cleaned
 from guardrails.core.text.truncation import render
 
@@ -21,7 +23,6 @@ from .merged import begins_object, imitates, is_strict, members, splice, with_fi
 if TYPE_CHECKING:
     from .envelope import Envelope
 
-UNBOUNDED: Final = 1 << 62
 MAX_SAID: Final = 8_192
 """Bytes of a message beside the result and the earlier one that a refusal gives back."""
 _CAPS: Final = (4_096, 2_048, 1_024, 512, 256)
@@ -34,14 +35,14 @@ def nested(envelope: "Envelope") -> str:
     """
     Returns *envelope* as an object, in which the result is one field.
     """
-    shown, size = {**envelope.to_dict()}, 0
-    parts = {"previous_result": envelope.previous_payload}
+    shown, size = envelope.fields(), 0
     if envelope.value is not None:
-        parts["results" if "results" in shown else "result"] = envelope.render().payload
-    for name, part in parts.items():
-        if part is not None:
-            size += len(part)
-            shown[name] = orjson.Fragment(part)
+        payload = envelope.render().payload
+        size = len(payload)
+        shown = {**shown, "results" if "results" in shown else "result": orjson.Fragment(payload)}
+    if envelope.previous_payload is not None:
+        size += len(envelope.previous_payload)
+        shown = {**shown, "previous_result": orjson.Fragment(envelope.previous_payload)}
     try:
         written = orjson.dumps(shown)
     except (TypeError, ValueError):
@@ -74,11 +75,10 @@ def merged(envelope: "Envelope") -> str | None:
         return text
     if not opened:
         return with_fields(text if strict else json.dumps(text, ensure_ascii=False), notes)
-    try:
-        own = {key for key, *_ in members(text)}
-    except (ValueError, RecursionError):
-        return None
-    return splice(text, notes) if own.isdisjoint(notes) else None
+    with suppress(ValueError, RecursionError):
+        if {key for key, *_ in members(text)}.isdisjoint(notes):
+            return splice(text, notes)
+    return None
 
 
 def quiet(envelope: "Envelope") -> str | None:
@@ -104,8 +104,6 @@ def _own(envelope: "Envelope") -> tuple[str, bool]:
     """
     Returns the tool's own text, and whether it is JSON for every parser.
     """
-    from guardrails.core.result.redaction import sanitise
-
     rendered = envelope.render()
     if rendered.text is None:
         return cleaned(rendered.payload.decode()), True
@@ -117,8 +115,6 @@ def _noted(said: dict[str, Any]) -> dict[str, Any]:
     """
     Returns the fields *said*, cleaned and within bounds.
     """
-    from guardrails.core.result.redaction import sanitise
-
     cut = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in said.items()})
     return cast("dict[str, Any]", orjson.loads(orjson.dumps(cut)))
 
@@ -127,7 +123,6 @@ def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
     """
     Returns the fields *shown* in at most `MAX_SAID` bytes but for what is written already: the longest are cut first.
     """
-    made = shown
     for cap in _CAPS:
         made = {name: _cut(content, cap) for name, content in shown.items()}
         said = {name: content for name, content in made.items() if not isinstance(shown[name], orjson.Fragment)}
@@ -139,9 +134,7 @@ def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
 def _cut(content: Any, cap: int) -> Any:
     if isinstance(content, orjson.Fragment):
         return content
-    try:
+    with suppress(TypeError, ValueError):
         if len(orjson.dumps(content)) <= cap:
             return content
-    except (TypeError, ValueError):
-        pass
     return orjson.Fragment(render(content, cap).payload)
