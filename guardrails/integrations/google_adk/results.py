@@ -71,12 +71,9 @@ def told(envelope: Envelope) -> dict[str, Any]:
     """
     *envelope* as the response of a function.
     """
-    text = envelope.to_json()
-    try:
-        said = json.loads(text)
-    except ValueError:
-        said = text
-    return said if isinstance(said, dict) else {"result": said}
+    text = envelope.to_json(None if envelope.form == "merged" else "nested")
+    said: dict[str, Any] = json.loads(text if text[:1] == "{" else envelope.to_json("nested"))
+    return said
 
 
 def shown(native: Any, envelope: Envelope, context: Any) -> Any:
