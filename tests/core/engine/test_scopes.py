@@ -267,6 +267,14 @@ def test_a_guard_of_ones_own_can_be_a_scopes(make: Callable[..., Session]) -> No
     assert codes == [None, None, "user.careful.limit"]
 
 
+def test_own_objections_stand_before_those_of_scopes(make: Callable[..., Session]) -> None:
+    policy = shared(Budget(max_calls=1), own=(Duplicates(window=5), Budget(max_calls=1)))
+    session = make(policy, "s1")
+    session.call("t", {}, ok)
+    codes = [denial.code for denial in session.decide("t", {}).denials]
+    assert codes == ["budget.max_calls", "budget.max_calls", "user.budget.max_calls", "duplicates.window"]
+
+
 @pytest.mark.usefixtures("quick_switches")
 def test_threads_of_many_sessions_admit_exactly_the_budget_of_their_scope(make: Callable[..., Session]) -> None:
     policy, ran = shared(Budget(max_calls=20)), list[int]()

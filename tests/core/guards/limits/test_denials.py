@@ -96,6 +96,15 @@ def test_equal_calls_of_one_turn_do_not_know_of_each_others_refusal(clock: Any) 
     assert session.exhausted
 
 
+def test_one_admitted_call_starts_the_count_again(clock: Any) -> None:
+    session = make(clock, Denials())
+    for _ in range(5):
+        turn(session, REFUSED)
+        turn(session, REFUSED)
+        turn(session, REFUSED, ("t", {}))
+    assert not session.exhausted
+
+
 def test_turns_without_calls_neither_count_nor_reset(clock: Any) -> None:
     session = make(clock, Denials())
     for _ in range(4):

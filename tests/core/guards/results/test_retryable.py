@@ -130,6 +130,20 @@ def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
         assert bool(envelope.retryable_after_correction) is (expected in ("fix_arguments", "fix_precondition"))
 
 
+@table(
+    "error",
+    [
+        PermissionError("no"),
+        FileNotFoundError("gone"),
+        Envelope.error("auth", "401"),
+        Envelope.error("validation", "v"),
+    ],
+)
+def test_a3_auth_permission_and_input_errors_are_never_retryable_whatever_is_declared(error: Any, clock: Any) -> None:
+    tool = Tool(name="t", retryable=True)
+    assert session(clock, tool=tool).call("t", {}, fails(error)).retryable is False
+
+
 def test_a_call_that_may_have_taken_effect_is_not_repeated_where_that_would_do_it_twice(clock: Any) -> None:
     for tool, passing in (
         (Tool(name="pay", idempotent=False), False),

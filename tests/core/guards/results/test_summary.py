@@ -77,6 +77,17 @@ def test_a_list_that_is_cut_is_not_complete_and_does_not_say_that_it_can_be_used
     assert "Do not search again" not in read["next_action_hint"]
 
 
+def test_what_a_tools_own_envelope_says_stays() -> None:
+    own = Envelope.success([1], query_summary="mine", total_matches=9, is_complete=False, next_action_hint="Page 2.")
+    read = shown(own, {"q": 1})
+    assert [read[name] for name in ("query_summary", "total_matches", "is_complete", "next_action_hint")] == [
+        "mine",
+        9,
+        False,
+        "Page 2.",
+    ]
+
+
 def test_each_part_can_be_turned_off() -> None:
     session = Policy([Summary(query=False, total=False)]).session("s", clock=lambda: 0.0)
     envelope = session.call("t", {"q": 1}, lambda *_: [1])
