@@ -144,6 +144,11 @@ def at_terminal(typed: str, before: str = "") -> tuple[object, str]:
     return said, shown.decode()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no pty here")
+def test_what_was_typed_before_the_question_answers_nothing() -> None:
+    assert at_terminal("n\n", before="y\n")[0] is False
+
+
 @table(
     ("typed", "answer"),
     [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("ask Ann first\n", "ask Ann first")],

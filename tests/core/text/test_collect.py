@@ -73,6 +73,13 @@ def test_an_iterator_that_ends_in_time_is_whole(is_async: bool) -> None:
     assert source.closed
 
 
+@table("is_async", [False, True])
+def test_a_collection_is_about_as_large_as_its_limit(is_async: bool) -> None:
+    items, _ = collected(Source("x" * 97), 10_000, is_async=is_async)
+
+    assert len(items) == 100
+
+
 def test_a2_what_an_iterator_raises_is_not_swallowed() -> None:
     def failing() -> Iterator[int]:
         yield 1

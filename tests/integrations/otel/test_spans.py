@@ -73,6 +73,13 @@ def test_a_call_is_one_span_by_the_convention(seen: Seen) -> None:
     }
 
 
+def test_what_a_tool_opens_is_a_child_of_its_call_and_the_call_one_of_who_makes_it(seen: Seen) -> None:
+    with seen.tracer.start_as_current_span("agent"):
+        seen.session().call("search", {}, inner(seen))
+    agent, call, own = (named(seen.spans, name) for name in ("agent", "execute_tool search", "inner"))
+    assert (parent_of(agent), parent_of(call), parent_of(own)) == (None, id_of(agent), id_of(call))
+
+
 def test_a_failure_is_an_error_of_its_type(seen: Seen) -> None:
     def gone(tool: str, arguments: Any) -> Any:
         raise ConnectionError("password=hunter2hunter2")

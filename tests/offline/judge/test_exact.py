@@ -26,7 +26,7 @@ from guardrails import (
 from guardrails.core.guards.base import Facts
 from guardrails.core.values.types import ToolCall
 from guardrails.offline.judge.exact import Exactness, replayed
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.readers.inputs import Input, inputs
 from guardrails.sinks import JsonLines
 from tests.tables import table
 
@@ -126,6 +126,11 @@ def test_of_a_file_that_was_cut_off_what_is_left_is_decided_again(tmp_path: Path
     assert found.calls > 0
     assert "cut off or damaged" in found.notices[0]
     assert found.broken_lines == 1
+
+
+def test_a_file_that_is_not_there_cannot_be_replayed(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="cannot be read"):
+        replayed(Policy([Duplicates()]), [Input(str(tmp_path / "none"), found=False)])
 
 
 @guard

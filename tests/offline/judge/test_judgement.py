@@ -91,6 +91,12 @@ def test_calls_go_by_their_recorded_times(calls: Calls) -> None:
     assert codes(Retryable(backoff=1.0), made) == [None, "retryable.wait", None]
 
 
+def test_without_times_every_wait_is_over(calls: Calls) -> None:
+    made = calls("a!timeout", {"call": "a=1"}, timed=False)
+    made[0].retry_after_ms = 3_600_000
+    assert codes(Retryable(max_wait=86_400.0), made) == [None, None]
+
+
 def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls) -> None:
     policy = Policy([Budget(max_elapsed=1.0), Growth(max_calls_per_second=1), Rate(max_calls_per_minute=1)])
     judge = Judge(policy)

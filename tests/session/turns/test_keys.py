@@ -69,6 +69,16 @@ def test_a_turn_that_was_begun_by_the_key_is_charged_once(clock: Any) -> None:
     assert [record["event"] for record in sink.records] == ["turn", "charge"]
 
 
+def test_a_request_that_was_held_is_freed_by_the_first_charge_only(clock: Any) -> None:
+    store = MemoryStore()
+    session = policy().session("s", store=store, clock=clock)
+    session.request(tokens=500)
+    charge(session, "resp_1")
+    session.request(tokens=600)
+    charge(session, "resp_1")
+    assert state_of(store).held_tokens == 600
+
+
 @pytest.mark.parametrize("key", ["", 7, b"resp", ["resp"]])
 def test_what_is_no_key_is_an_error_and_charges_nothing(key: Any, clock: Any) -> None:
     store = MemoryStore()
