@@ -12,6 +12,8 @@ from threading import Lock
 from typing import Any, Final, TextIO
 
 from guardrails.core.engine.decision import Decision
+from guardrails.core.envelope.text import MARK
+from guardrails.core.values.types import STATUSES
 from guardrails.session.approval import ParkedCall
 
 
@@ -195,18 +197,18 @@ def _used(said: str, left: object) -> str:
 
 
 def _outcome(content: object) -> str:
-    try:
-        envelope = json.loads(content) if isinstance(content, str) else None
-    except ValueError:
-        envelope = None
-    if not isinstance(envelope, dict):
+    if not isinstance(content, str):
         return f"   {_short(str(content))}"
-    status = envelope.get("status")
-    if status == "error":
-        return f"error, {envelope.get('error_type')}: {_short(str(envelope.get('error_message', '')))}"
-    if status in ("denied", "limit_reached", "duplicate_call_blocked", "validation_error"):
+    own, _, below = content.rpartition(MARK)
+    said: Any = None
+    with suppress(ValueError):
+        said = json.loads(below)
+    said = said if isinstance(said, dict) else {}
+    if not own and said.get("status") == "error":
+        return f"error, {said.get('error_type')}: {_short(str(said.get('error_message', '')))}"
+    if not own and said.get("status") in STATUSES[2:]:
         return ""
-    limit = envelope.get("limit_message")
+    limit = said.get("limit_message")
     return f"ok{f', {_short(str(limit))}' if limit else ''}"
 
 

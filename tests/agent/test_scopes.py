@@ -99,7 +99,8 @@ def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has
     with ScriptedOpenAI(twice) as server:
         ended = run(server, tmp_path, "one", *new)
         assert ended.exit_code == 1
-        assert "No price is known for the model `m`, so the cost limit ($0.50) cannot be held" in ended.stderr
+        assert "The cost limit ($0.50) cannot be held any more" in ended.stderr
+        assert "1 response of unknown price" in ended.stderr
         assert "ended by budget.unpriced" in ended.stderr
         chat = next(_after(line) for line in ended.stderr.splitlines() if "--resume" in line)
         assert "--forgive" in ended.stderr

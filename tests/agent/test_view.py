@@ -72,7 +72,7 @@ def test_there_are_plain_lines_and_the_status_once_a_turn() -> None:
         # Told when it was decided.
         (result(status="denied", code="x"), None),
         ({"type": "function_call_output", "call_id": "a", "output": '{"status": "success"}'}, "   ok"),
-        ({"role": "tool", "tool_call_id": "a", "content": "merged text"}, "      merged text"),
+        ({"role": "tool", "tool_call_id": "a", "content": "plain text"}, "   ok"),
         ({"role": "user", "content": "hi"}, None),
     ],
 )
