@@ -87,7 +87,7 @@ def called(client: Any, *calls: tuple[str, dict[str, Any]], **options: Any) -> l
 def test_a_result_that_is_cut_is_still_what_the_tool_promises(made: Any, mode: str) -> None:
     [result] = called(Client(guarding(made(hotels)), mode=mode), ("hotels", {"n": 5_000}))
     assert not result.is_error
-    assert said(result)["truncated"] is True
+    assert said(result)["is_complete"] is False
     assert 300 < len(result.data) < 700
     assert result.data[0].stars == 4
 

@@ -88,7 +88,6 @@ class Calls(Behaviours):
         policy = Policy([Truncate(max_bytes=2_048)])
         done = self.go(policy, [searching([], "row " * 20_000)], in_turn(Say(calls=(search("x"),))))
         cut = envelope(done.results[0])
-        assert cut["truncated"] is True
         assert cut["is_complete"] is False
         assert len(done.results[0]) < 4_096
 
