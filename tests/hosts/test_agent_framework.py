@@ -8,9 +8,9 @@ import itertools
 import json
 import re
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -28,6 +28,7 @@ from agent_framework import (
     FunctionInvocationLayer,
     Message,
     MiddlewareTermination,
+    tool,
 )
 
 from guardrails import Budget, Duplicates, MemorySink, Policy
@@ -36,7 +37,8 @@ from guardrails.integrations.agent_framework import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
 
 from .behaviours.base import envelope, in_turn, search, searching
-from .driver import MODEL, Asked, Call, Say, Script
+from .contract import Contract
+from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:agent_framework")
@@ -122,6 +124,90 @@ def contents(messages: Sequence[Message], kind: str) -> list[Content]:
 
 def results(messages: Sequence[Message]) -> list[str]:
     return [str(one.result) for one in contents(messages, "function_result")]
+
+
+class Driver:
+    """
+    `Agent` over a chat client of the test.
+    """
+
+    name = "agent_framework"
+    cannot: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        self.threads: dict[str, tuple[AgentSession, list[Message]]] = {}
+        self.ids = itertools.count(1)
+
+    def adapter(self, guarded: Any, **options: Any) -> GuardrailsMiddleware:
+        return GuardrailsMiddleware(guarded, **options)
+
+    def run(
+        self,
+        adapter: Any,
+        tools: Sequence[Callable[..., Any]],
+        script: Script,
+        *,
+        prompt: str = "go",
+        thread: str | None = None,
+        stream: bool = False,
+        sync: bool = False,
+        choice: str | None = None,
+        output: Any = None,
+        helper: Helper | None = None,
+        pausing: Sequence[str] = (),
+        resume: bool = False,
+        cancel: Any = None,
+    ) -> Ran:
+        client, behind = Scripted(script, self.ids), [] if adapter is None else [adapter]
+        made = [
+            tool(one, approval_mode="always_require" if one.__name__ in pausing else "never_require") for one in tools
+        ]
+        if helper is not None:
+            inner = Agent(Scripted(helper.script, self.ids), name=HELPER, tools=list(helper.tools), middleware=behind)
+            made.append(inner.as_tool(arg_name="task"))
+        agent = Agent(client, tools=made, middleware=behind)
+        session, before = (
+            (None, []) if thread is None else self.threads.setdefault(thread, (AgentSession(session_id=thread), []))
+        )
+        options: dict[str, Any] = {}
+        if choice is not None:
+            options["tool_choice"] = {"mode": "required", "required_function_name": choice}
+        if output is not None:
+            options["response_format"] = output
+        waits = contents(before, "function_approval_request") if resume else []
+        given: Any = prompt
+        if resume:
+            given = [Message("user", [one.to_function_approval_response(approved=True) for one in waits])]
+        ran = Ran(asked=client.asked)
+
+        async def work() -> Any:
+            if not stream:
+                return await agent.run(given, session=session, options=options)
+            updates = agent.run(given, session=session, options=options, stream=True)
+            async for update in updates:
+                if update.text:
+                    ran.streamed.append(update.text)
+            return await updates.get_final_response()
+
+        try:
+            done = asyncio.run(work() if cancel is None else cancelled(work(), cancel))
+        except BaseException as error:
+            ran.error = error
+            return ran
+        before += done.messages
+        ran.results = results(before)
+        ran.paused = [one.function_call.name for one in done.user_input_requests]
+        if ran.paused:
+            return ran
+        answered = {one.call_id for one in contents(before, "function_result")}
+        ran.unanswered = [one.call_id for one in contents(before, "function_call") if one.call_id not in answered]
+        ran.answer = done.messages[-1].text
+        ran.output = done.value if output is not None else None
+        return ran
+
+
+class TestAgentFramework(Contract):
+    driver = Driver
 
 
 # What is agent-framework's own

@@ -3,15 +3,20 @@ The agents of Strands behind the guards.
 """
 
 import asyncio
+import functools
+import inspect
 import json
 import re
+import shutil
 import sys
+import tempfile
 import uuid
+import weakref
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -21,10 +26,12 @@ pytest.importorskip("strands")
 import strands.models
 
 from mcp import StdioServerParameters, stdio_client
-from strands import Agent, tool
+from strands import Agent, ToolContext, tool
 from strands.hooks import AgentInitializedEvent
+from strands.middleware import InvokeModelStage
 from strands.models import BedrockModel, Model
 from strands.multiagent import Swarm
+from strands.session.file_session_manager import FileSessionManager
 from strands.tools.mcp import MCPClient
 
 from guardrails import Budget, MemorySink, Policy
@@ -32,7 +39,8 @@ from guardrails.integrations.strands import GuardrailsHooks
 
 from .behaviours.base import in_turn, roaming, searching
 from .behaviours.base import search as call_of
-from .driver import HELPER, MODEL, Asked, Call, Say, Script
+from .contract import Contract
+from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
 
 
 class ScriptedModel(Model):
@@ -114,6 +122,114 @@ def _results(messages: Any, outputs: frozenset[str] = frozenset()) -> dict[str, 
         for result in results
         if names.get(result["toolUseId"]) not in outputs
     }
+
+
+class Driver:
+    """
+    `Agent`.
+    """
+
+    name = "strands"
+    cannot: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._interrupts: dict[str | None, Any] = {}
+
+    def adapter(self, guarded: Any, **options: Any) -> GuardrailsHooks:
+        return GuardrailsHooks(guarded, **options)
+
+    def run(
+        self,
+        adapter: Any,
+        tools: Sequence[Callable[..., Any]],
+        script: Script,
+        *,
+        prompt: str = "go",
+        thread: str | None = None,
+        stream: bool = False,
+        sync: bool = False,
+        choice: str | None = None,
+        output: Any = None,
+        helper: Helper | None = None,
+        pausing: Sequence[str] = (),
+        resume: bool | None = None,
+        cancel: Any = None,
+    ) -> Ran:
+        ran, hooks = Ran(), [] if adapter is None else [adapter]
+        outputs = frozenset() if output is None else frozenset({output.__name__})
+        made: list[Any] = [_pausing(one) if one.__name__ in pausing else tool(one) for one in tools]
+        if helper is not None:
+            inner = Agent(
+                ScriptedModel(helper.script, []),
+                tools=[tool(one) for one in helper.tools],
+                hooks=hooks,
+                callback_handler=None,
+            )
+            made.append(inner.as_tool(name=HELPER, description="Ask a sub-agent."))
+        agent = Agent(
+            ScriptedModel(script, ran.asked, outputs),
+            tools=made,
+            hooks=hooks,
+            callback_handler=None,
+            session_manager=None if thread is None else FileSessionManager(thread, storage_dir=self._folder),
+        )
+        if choice is not None:
+            forced = {"tool": {"name": choice}}
+            agent.add_middleware(InvokeModelStage.Input, lambda context: context.replace(tool_choice=forced))
+        given: Any = prompt
+        if resume is not None:
+            asked = self._interrupts[thread]
+            given = [{"interruptResponse": {"interruptId": one.id, "response": resume}} for one in asked]
+        result: Any = None
+        try:
+            if sync and not stream:
+                result = agent(given, structured_output_model=output)
+            else:
+                work = self._async(agent, given, output, ran, stream=stream)
+                result = asyncio.run(work if cancel is None else cancelled(work, cancel))
+        except BaseException as error:
+            ran.error = error
+        ran.results = list(_results(agent.messages, outputs).values())
+        if result is None:
+            return ran
+        if result.stop_reason == "interrupt":
+            self._interrupts[thread] = result.interrupts
+            ran.paused = [one.name for one in result.interrupts]
+        else:
+            answered = _results(agent.messages)
+            ran.unanswered = [made for made in _calls(agent.messages) if made not in answered]
+            ran.answer = "".join(block.get("text", "") for block in agent.messages[-1]["content"])
+        ran.output = result.structured_output
+        return ran
+
+    @staticmethod
+    async def _async(agent: Any, given: Any, output: Any, ran: Ran, *, stream: bool) -> Any:
+        if not stream:
+            return await agent.invoke_async(given, structured_output_model=output)
+        result: Any = None
+        async for event in agent.stream_async(given, structured_output_model=output):
+            if "data" in event:
+                ran.streamed.append(event["data"])
+            result = event.get("result", result)
+        return result
+
+
+def _pausing(function: Callable[..., Any]) -> Any:
+    @functools.wraps(function)
+    def asked(tool_context: ToolContext, **arguments: Any) -> Any:
+        return function(**arguments) if tool_context.interrupt(function.__name__) else "the user said no"
+
+    plain = inspect.signature(function)
+    context = inspect.Parameter("tool_context", inspect.Parameter.KEYWORD_ONLY, annotation=ToolContext)
+    asked.__signature__ = plain.replace(parameters=[*plain.parameters.values(), context])  # type: ignore[attr-defined]
+    asked.__annotations__ = {**function.__annotations__, "tool_context": ToolContext}
+    return tool(context=True)(asked)
+
+
+class TestStrands(Contract):
+    driver = Driver
 
 
 # What is the host's own
