@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from guardrails.core.guards.base import Facts as Facts
     from guardrails.core.guards.base import Guard as Guard
     from guardrails.core.guards.base import guard as guard
+    from guardrails.core.guards.duplicates import Duplicates as Duplicates
     from guardrails.core.guards.limits.budget import Budget as Budget
     from guardrails.core.guards.limits.denials import Denials as Denials
     from guardrails.core.guards.limits.growth import Growth as Growth
     from guardrails.core.guards.limits.rate import Rate as Rate
     from guardrails.core.guards.limits.streak import Streak as Streak
-    from guardrails.core.guards.repeats.duplicates import Duplicates as Duplicates
-    from guardrails.core.guards.repeats.loops import Loops as Loops
+    from guardrails.core.guards.loops import Loops as Loops
     from guardrails.core.guards.results.retry_budget import RetryBudget as RetryBudget
     from guardrails.core.guards.results.retryable import Retryable as Retryable
     from guardrails.core.guards.results.summary import Summary as Summary
@@ -99,8 +99,8 @@ _NAMES = {
     "core.guards.limits.growth": "Growth",
     "core.guards.limits.rate": "Rate",
     "core.guards.limits.streak": "Streak",
-    "core.guards.repeats.duplicates": "Duplicates",
-    "core.guards.repeats.loops": "Loops",
+    "core.guards.duplicates": "Duplicates",
+    "core.guards.loops": "Loops",
     "core.guards.results.retry_budget": "RetryBudget",
     "core.guards.results.retryable": "Retryable",
     "core.guards.results.summary": "Summary",

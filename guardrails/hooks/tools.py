@@ -72,7 +72,7 @@ CODEX: Final = _named(
         _work("apply_patch"),
         _look("view_image", "path"),
         *(
-            Tool(name=name, polling=True, timeout=_AGENT_S)
+            Tool(name=name, repeats="allow", timeout=_AGENT_S)
             for name in ("wait", "wait_agent", "multi_agent_v1wait", "multi_agent_v1wait_agent")
         ),
     )

@@ -130,7 +130,7 @@ class AnsweringTools:
             tools: Iterable[Tool] = self._tools.values()
             if continuing:
                 # It carries what its client was asked for, and is the same call again, as often as the tool asks.
-                tools = [replace(tool, polling=True) for tool in tools]
+                tools = [replace(tool, repeats="allow") for tool in tools]
             session = self.policy.session(run, tools=tools, store=self._store, records=self._records)
             self._sessions[key] = session
             if len(self._sessions) > MAX_RUNS:

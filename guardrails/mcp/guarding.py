@@ -118,7 +118,9 @@ class Guarding:
         if continuing or declared is None:
             # One that continues is no repeat, also if the session does not know what asked, since another process was asked.
             # The names of tools that no server lists are the client's: they are not kept.
-            scope = session.scoped({}, [replace(tool, polling=continuing)], passes=(_Asks,))
+            scope = session.scoped(
+                {}, [replace(tool, repeats="allow" if continuing else tool.repeats)], passes=(_Asks,)
+            )
         else:
             session.declare(tool)
             scope = session.scoped({}, passes=(_Asks,))

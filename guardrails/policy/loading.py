@@ -22,7 +22,7 @@ from .file.folder import inner, place_files
 from .file.yaml_position import Mistake, Node, numbered, plain
 
 
-_AS_WRITTEN: Final = ("mode", "stop", "on_error", "envelope", "fields", "messages")
+_AS_WRITTEN: Final = ("mode", "stop", "on_error", "by_name", "envelope", "fields", "messages")
 
 
 def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:

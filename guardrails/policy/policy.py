@@ -72,7 +72,8 @@ class Policy:
     Guards in order, tools, prices and the form of the envelope; sessions are made of it.
 
     The *guards* stand in the library's order, a person's own before `truncate`, which bounds the messages of all
-    others. The *tools* are `Tool`s or plain functions. The optional envelope fields are *fields* (None: all). The
+    others. The *tools* are `Tool`s or plain functions; with *by_name* the words of a name tell looks from work where
+    nothing is declared. The optional envelope fields are *fields* (None: all). The
     mapping *prices* gives a `Price` for a model's name or glob. The mapping *messages* gives a code a wording of one's
     own: `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like. If a number it
     uses is missing, the library's own words stand. The mapping *scopes* gives a scope, such as `user`, the guards of
@@ -94,6 +95,7 @@ class Policy:
         mode: Mode = "enforce",
         stop: str | None = None,
         on_error: Literal["deny", "allow"] = "deny",
+        by_name: bool = False,
         envelope: Form | None = None,
         fields: Iterable[str] | None = None,
         prices: Mapping[str, Price | Mapping[str, float]] | None = None,
@@ -134,6 +136,7 @@ class Policy:
             rules=known_rules,
             mode=mode,
             on_error=on_error,
+            by_name=by_name,
             form=envelope,
             left_out=frozenset() if kept is None else OPTIONAL - frozenset(kept),
             messages=messages,

@@ -9,10 +9,10 @@ from typing import Any, Final
 from guardrails.core.engine.plan import Rule
 from guardrails.core.envelope.envelope import OPTIONAL
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.growth import Growth
 from guardrails.core.guards.limits.rate import Rate
-from guardrails.core.guards.repeats.duplicates import Duplicates
 from guardrails.policy.policy import Policy
 
 

@@ -20,6 +20,7 @@ from guardrails.core.guards.session_limits import Far
 from guardrails.core.guards.settings import filled, laid
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER, SessionState
+from guardrails.core.tools.names import look_by_name
 from guardrails.core.tools.tool import Tool, source_of
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
@@ -68,6 +69,7 @@ class Chain:
         left_out: frozenset[str] = frozenset(),
         messages: Mapping[str, Mapping[str, str]] | None = None,
         models: Models = NO_MODELS,
+        by_name: bool = False,
         kinds: Iterable[type[Guard]] = GUARDS,
     ) -> None:
         self.kinds = tuple(kinds)
@@ -79,7 +81,7 @@ class Chain:
         self.rules = tuple(rules)
         self.mode: Mode = mode
         self.on_error = on_error
-        self.form, self.left_out = form, left_out
+        self.form, self.left_out, self.by_name = form, left_out, by_name
         self.messages = dict(messages or {})
         self.known = self._known()
         self.source: str | None = None  # what stands for the contents of the files that it was read from again
@@ -153,7 +155,7 @@ class Chain:
         return made
 
     def _again(self, guards: Iterable[Guard], tools: Iterable[Tool], **other: Any) -> "Chain":
-        same = ("rules", "mode", "on_error", "form", "left_out", "messages", "models", "kinds")
+        same = ("rules", "mode", "on_error", "form", "left_out", "messages", "models", "by_name", "kinds")
         return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same} | other)
 
     def plan(self, name: str) -> Plan:
@@ -171,6 +173,8 @@ class Chain:
         own = self.tools.get(name) or Tool(name=name)
         declared, settings, mode, on_error = self._ruled(name, own)
         tool = own.override(declared)
+        if self.by_name and tool.read_only is None:
+            tool = replace(tool, read_only=look_by_name(name))
         guards: list[Guard] = []
         for guard in self.guards:
             said = settings.pop(guard.name, None)
@@ -181,6 +185,8 @@ class Chain:
         if tool.held:
             # First, as no other reason is of use then.
             guards.insert(0, Held())
+        if tool.repeats == "ask" and not any(isinstance(g, Approve) for g in guards):
+            guards.insert(0, Approve())
         heard = [g for g in guards if g.mode != "off" and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
@@ -207,7 +213,7 @@ class Chain:
             success_shapes=tuple(shape for _, method, shape in shapes if method == "shape"),
             max_bytes=min((g.result_bytes for g in acting if g.result_bytes is not None), default=NEVER),
             timeout_ms=None if tool.timeout is None else max(1, round(tool.timeout * 1000)),
-            changes=not (tool.read_only or tool.stable),
+            changes=not (tool.read_only or tool.repeats == "evidence"),
             cost=tool.cost,
             tokens=tool.tokens,
             known=None if self.known is None else name in self.known,
@@ -234,7 +240,7 @@ class Chain:
             # A glob only guesses: it makes no look of a tool that was declared to change something.
             acts = tool.read_only is False and name not in rule.match
             for key, value in rule.declared.items():
-                if not (acts and value is True and key in ("read_only", "stable")):
+                if not (acts and (key, value) in (("read_only", True), ("repeats", "evidence"))):
                     declared.setdefault(key, value)
             for guard, own in rule.guards.items():
                 held = settings.get(guard, {})

@@ -8,13 +8,12 @@ from typing import Any, Self
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
+from guardrails.core.guards.evidence import brought_news, moved
 from guardrails.core.guards.limits.budget_words import finish, names
-from guardrails.core.guards.repeats.loop_words import hints_of
-from guardrails.core.repetition.age import moved
 from guardrails.core.retries.context import Settled
 from guardrails.core.retries.context import time_left as named_left
 from guardrails.core.retries.serving import Advised, Judged, Retried
-from guardrails.core.state.admissions import follow, settle, settle_late
+from guardrails.core.state.admissions import settle, settle_late
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.family import note_moved
 from guardrails.core.state.parking import resume
@@ -165,10 +164,6 @@ class Settle(Event[tuple[Envelope, Completion]]):
             # Where each call in the window is another there is nothing to compare.
             if len(state.latest) < len(state.window) and moved(state, pending.entry):
                 note_moved(state, sig)
-            if failed or state.failing:
-                # What failed is followed by what it says where there is no result.
-                said = outcome.error_message.encode(errors="replace") if rendered is None else rendered.payload
-                follow(state, call, pending.entry, said if prepared.told is None else prepared.told)
             if facts is not None and plan.settles:
                 errors += _corrected(plan, self, state, facts)
         envelope = Envelope.of(outcome, rendered) if prepared.own is None else prepared.own.shown(rendered)
@@ -180,8 +175,12 @@ class Settle(Event[tuple[Envelope, Completion]]):
                 envelope = shaped
             except Exception as error:  # noqa: BLE001
                 errors.append((name, f"{type(error).__name__}: {error}"))
-        for hint in hints_of(decision.nudges, pending, state, chain.repeating) if decision.nudges else ():
-            envelope.nudge(hint)
+        if decision.nudges:
+            # That a loop brings nothing is not said beside something new.
+            news = pending is not None and brought_news(state, pending.entry)
+            for code, hint in decision.nudges:
+                if not (news and code.startswith(chain.repeating)):
+                    envelope.nudge(hint)
         if budgets:
             afford(envelope, outcome, no_retry, budgets, call.tool)
         unafforded = no_retry is not None and envelope.code == no_retry.code

@@ -8,7 +8,7 @@ from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
-from guardrails.core.guards.repeats.duplicates import in_flight
+from guardrails.core.guards.duplicates import in_flight
 from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up, use_approval
 from guardrails.core.state.holds import NOTHING, average, lapse
 from guardrails.core.state.parking import approved, fits, forget_expired, park, waits

@@ -12,7 +12,7 @@ from guardrails.core.guards.base import Guard
 from guardrails.core.guards.results.retry_budget import RetryBudget
 from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.result import Source
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.types import Mode
 
 
@@ -33,6 +33,11 @@ class Rule:
     def __post_init__(self) -> None:
         if isinstance(self.match, str):
             object.__setattr__(self, "match", (self.match,))
+        if not REPEATS.keys().isdisjoint(self.declared):
+            declared = {key: value for key, value in self.declared.items() if key not in REPEATS}
+            for old in REPEATS.keys() & self.declared.keys():
+                declared.setdefault("repeats", REPEATS[old] if self.declared[old] else None)
+            object.__setattr__(self, "declared", declared)
 
 
 @dataclass(slots=True)
@@ -79,7 +84,7 @@ class Plan:
     def __post_init__(self) -> None:
         tool, self.auto_ms = self.tool, None
         # What a name suggests is not enough; what a person is asked about is none of it either.
-        safe = (tool.read_only or tool.stable or tool.idempotent) and tool.idempotent is not False
+        safe = (tool.read_only or tool.repeats == "evidence" or tool.idempotent) and tool.idempotent is not False
         if safe and not any(isinstance(each, Approve) and each.asks(tool.name) for each in self.guards):
             for each in self.guards:
                 if isinstance(each, Retryable) and each.auto and each.name in self.enforced:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading, reading_of
-from guardrails.core.state.failing import Told
 from guardrails.core.text.truncation import Rendered
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
@@ -35,8 +34,6 @@ class Prepared:
     """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
     empty: int = 0
     """1: it only acknowledges; 2: it is empty; 3: it is unfinished; 0: none of them."""
-    told: Told | None = None
-    """Its values; None: to be taken from the call and what is rendered, if a tool fails."""
 
     def of(self, outcome: Outcome) -> "Prepared":
         """
@@ -63,10 +60,9 @@ def told(
     return reading_of(result, plan.source, arguments, now_ms=now_ms, limit=plan.max_bytes, passes=passes)
 
 
-def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> Prepared:
+def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, look: bool = False) -> Prepared:
     """
-    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Its steady part is hashed too if a guard looked
-    closer at the *call*.
+    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Of a *look* the news is hashed too.
     """
     given = None if call is None else call.arguments
     reading = outcome if isinstance(outcome, Reading) else Reading(arguments=given, **vars(outcome))
@@ -75,11 +71,8 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> P
         reading = _spoken(reading, own)
     failed = reading.error_type is not None
     rendered = reading.render(max_bytes)
-    # An object that says of one thing that it is not there, or not well, may be the answer to each of many questions.
-    answer = failed and type(reading.content) is dict
-    alike = failed and not (answer and "error" not in reading.content)
-    steady = reading.steady if alike or (call is not None and call.sketch is not None and not failed) else 0
-    empty = int(answer)
+    steady = reading.steady if failed or look else 0
+    empty = 0
     if not failed and rendered is not None and rendered.size <= CLOSE:
         empty = 3 if reading.unfinished else 2 if reading.empty else 1 if reading.acknowledges else 0
     return Prepared(reading, rendered, reading.hash, own, steady, empty)

@@ -10,13 +10,13 @@ from guardrails.core.guards.access.shell import Shell
 from guardrails.core.guards.access.tool_filter import ToolFilter
 from guardrails.core.guards.access.validation import Validation
 from guardrails.core.guards.access.workspace import Workspace
+from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.guards.limits.growth import Growth
 from guardrails.core.guards.limits.rate import Rate
 from guardrails.core.guards.limits.streak import Streak
-from guardrails.core.guards.repeats.duplicates import Duplicates
-from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.loops import Loops
 from guardrails.core.guards.results.retry_budget import RetryBudget
 from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.guards.results.summary import Summary

@@ -64,8 +64,9 @@ class Ways:
         if chain.plan(record["tool"]).tool.held != record.get("held", ""):
             chain = _holding(chain, record["tool"], record.get("held", ""))
         plan = chain.plan(record["tool"])
-        said = {name: record[name] for name in ("stable", "idempotent", "polling", "read_only")}
-        tool = replace(plan.tool, retryable=record["retryable_declared"], **said)
+        repeats = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
+        declared = {name: record[name] for name in ("idempotent", "read_only")}
+        tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=repeats, **declared)
         own = {
             "cost": record["estimate"],
             "tokens": record.get("estimate_tokens", 0),
@@ -75,7 +76,7 @@ class Ways:
 
 
 _DECLARED: Final = (
-    *("tool", "known", "stable", "idempotent", "polling", "read_only", "retryable_declared"),
+    *("tool", "known", "stable", "idempotent", "polling", "repeats", "read_only", "retryable_declared"),
     *("estimate", "estimate_tokens", "timeout_ms", "mutates", "held"),
 )
 

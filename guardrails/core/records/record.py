@@ -94,7 +94,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "tokens": decision.tokens,
         "timeout_ms": plan.timeout_ms,
         "mutates": plan.changes,
-        "polling": plan.tool.polling,
+        "polling": plan.tool.repeats == "allow",
         **_declared(plan),
         "retry_source": decision.retry_source,
         "args_sim_max": None,
@@ -111,9 +111,6 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     if call.sketch is not None:
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch
-    if call.news is not None:
-        # What results have shown may be erased too.
-        record["news"] = call.news
     return record
 
 
@@ -125,11 +122,12 @@ def _declared(plan: Plan) -> dict[str, Any]:
     return {
         "estimate": plan.cost,
         "known": plan.known,
-        "stable": tool.stable,
+        "stable": tool.repeats == "evidence",
         "read_only": tool.read_only,
         "idempotent": tool.idempotent,
         "retryable_declared": tool.retryable,
         **({"held": tool.held} if tool.held else {}),
+        **({"repeats": "ask"} if tool.repeats == "ask" else {}),
     }
 
 

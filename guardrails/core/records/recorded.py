@@ -11,7 +11,7 @@ from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.repetition.sketch import NO_SKETCH
+from guardrails.core.guards.similarity import NO_SKETCH
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import NOTHING
@@ -92,7 +92,6 @@ def call_of(record: Record) -> ToolCall:
         problems,
         places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
         sketch=sketch,
-        news=record.get("news"),
         attempt=record.get("attempt", 0),
     )
 

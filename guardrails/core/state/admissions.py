@@ -9,7 +9,6 @@ from guardrails.core.retries.spec import MAX_LOOKBACK
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
 from .entries import Entry, Pending, low, pending_key
-from .failing import Told, note_ended, note_refused, told
 from .family import end, outdate, tell
 from .holds import free_guess
 from .parking import drop, lapse, resume, unpark
@@ -67,8 +66,6 @@ def admit(
         oldest = state.window.pop(0)
         if state.latest.get(oldest.sig) == oldest.seq:
             del state.latest[oldest.sig]
-        if state.results.get(oldest.result_hash) == oldest.seq:
-            del state.results[oldest.result_hash]
     expires = now + (ADMISSION_MS if timeout_ms is None else timeout_ms)
     if claimed:
         expires += GRACE_MS
@@ -209,10 +206,6 @@ def settle(
     entry.result_hash, entry.steady = result_hash, steady
     if empty:
         entry.empty, entry.unfinished, entry.little = empty == 2, empty == 3, empty == 1
-    if failed or entry.empty or result_hash in state.results:
-        state.dull_seq = entry.seq
-    if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:
-        state.results[result_hash] = entry.seq
     if entry.seq != state.seq:
         end(state, entry)
     if entry.worked:
@@ -237,18 +230,6 @@ def settle_late(state: SessionState, *, changes: bool) -> int:
     return number(state)
 
 
-def follow(state: SessionState, call: ToolCall, entry: Entry, said: Told | bytes) -> None:
-    """
-    While a tool fails, note the values of a call that was just settled, or of what it *said*; one that was cancelled tells
-    nothing.
-    """
-    failed = entry.error_type is not None
-    if not (failed or state.failing) or entry.error_type == "cancelled":
-        return
-    what = said if isinstance(said, Told) else told(call, said, failed=failed)
-    note_ended(state.failing, entry.tool, entry.seq, failed=failed, what=what, oldest=state.window[0].seq)
-
-
 def note_retry(entry: Entry, tries: int, at_ms: int, *, explored: bool | None = None) -> None:
     """
     Keep how many more identical calls are a retry of a failure, and from when on; *explored*: advised only to learn.
@@ -264,7 +245,6 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
     """
     if call.attempt <= 1:
         state.turn_decided += 1
-        note_refused(state.failing, call, denial.code, state.seq)
         if denial.strike:
             _remember_refusal(state, call.sig)
     else:

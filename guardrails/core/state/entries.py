@@ -41,7 +41,7 @@ class Entry:
     explored: bool = False  # a retry of it is advised only to learn from what comes of it
     turn: int = 0  # mark of its turn, see `SessionState.mark`
     beside: int = 0  # calls that were admitted while it ran; `MANY` stands for that many or more
-    sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
+    sketch: int = 0  # its arguments, where `Loops` looked at them; see `similarity`
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
     unfinished: bool = False  # it said that what is waited for is not there yet

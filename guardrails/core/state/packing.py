@@ -17,7 +17,6 @@ from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
 from .entries import EntryStatus, Hold, Parked, pending_key
-from .failing import packed_failing, unpacked_failing
 from .state import NEVER, Entry, Pending, SessionState
 
 
@@ -193,15 +192,15 @@ TOTALS: Final = (
     "changed_seq",
     "behind_ms",
     "shared",
-    "dull_seq",
+    "",
     "refused_turns",
     "turn_refused",
     "implied",
-    "turn_n",
+    "",
     "turn_ms",
-    "call_ms",
+    "",
 )
-_totals = attrgetter(*TOTALS)
+"""By place; a total that is kept no more is written as 0."""
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
 _FITS: Final = (-(2**63), 2**64)
 """Counters outside of it are written as text: orjson has no larger numbers."""
@@ -222,7 +221,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         for seq in calls.keys() - {entry.seq for entry in state.window}:
             del calls[seq]
     trail = packed_trail(state, names, memo)
-    rest: dict[str, Any] = {"t": _totals(state), "s": state.streak_tool}
+    rest: dict[str, Any] = {"t": [getattr(state, name, 0) for name in TOTALS], "s": state.streak_tool}
     # Nine of ten states have few of these: to ask each is quicker than to gather all.
     if state.meters:
         lowest, highest = _FITS
@@ -231,8 +230,6 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["o"] = packed_admissions(state)
     if trail:
         rest["h"] = trail
-    if state.failing:
-        rest["f"] = packed_failing(state.failing)
     for key, value in _optional(state):
         if value:
             rest[key] = value
@@ -365,9 +362,9 @@ def unpack(packed: bytes) -> SessionState:
 
 
 def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
-    state = SessionState(**dict(zip(TOTALS, numbers(rest["t"]), strict=True)), streak_tool=rest["s"], window=window)
+    totals = {name: total for name, total in zip(TOTALS, numbers(rest["t"]), strict=True) if name}
+    state = SessionState(**totals, streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
-    state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     numbers([*state.limits.values()])
@@ -382,7 +379,6 @@ def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> Sessi
     [state.stood_ms], state.asking = numbers([rest.get("d", 0)]), rest.get("q", False)
     state.answers = {sig: (answer, reason) for sig, answer, reason in rest.get("a", ())}
     state.told = a2b_base64(rest["e"]) if "e" in rest else b""
-    state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):

@@ -15,7 +15,6 @@ from guardrails.core.retries.context import Settled
 from .entries import Entry as Entry  # noqa: PLC0414  what a state is made of
 from .entries import Hold, low
 from .entries import Pending as Pending  # noqa: PLC0414
-from .failing import Failing
 
 
 METERS: Final = 64
@@ -68,10 +67,8 @@ class SessionState:
     """Those of them that repeated a refused call."""
     implied: int = 0
     """Turns that were told apart by when their calls started, while nobody told any."""
-    turn_n: int = 0  # `n` when the latest of them began
     turn_ms: int = 0
     """When the first of the calls began that came so soon after each other, up to the latest."""
-    call_ms: int = 0  # when the latest call was decided, while nobody told turns
 
     streak_tool: str = ""
     streak: int = 0
@@ -86,14 +83,8 @@ class SessionState:
     window: list[Entry] = field(default_factory=list)
     trail: list[Settled] = field(default_factory=list)
     """The latest calls that are over, oldest first: what the features of a failure are taken from."""
-    results: dict[int, int] = field(default_factory=dict)
-    """`seq` of the latest call in the window that is over, by result hash."""
-    dull_seq: int = 0
-    """`seq` of the latest call that failed, was empty, or brought what another in the window had brought."""
     latest: dict[int | None, int] = field(default_factory=dict)
     """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
-    failing: dict[str, Failing] = field(default_factory=dict)
-    """The tools whose latest call failed, by name, as far as they are followed."""
     moving: list[int] = field(default_factory=list)
     """Signatures, as `low` gives them, of the calls whose result was seen to change by itself, the latest last."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)

@@ -1,29 +1,17 @@
 """
 The turns of a session: those that the host tells or, if it tells none, those that the times of calls imply.
 
-A model reads a result before it makes the next call, which takes more than milliseconds. So calls that overlap, or
-start at nearly the same time, were made together. The evidence for that is in the state and in the time of the call
-alone, so that a replay finds it again.
+A call that starts after the last one ended is a turn of its own; calls that overlap are one, as a fan-out is.
 """
 
 from typing import Final
-
-from guardrails.core.values.types import NO_TIME
 
 from .entries import Pending
 from .state import SessionState
 
 
-TOGETHER_MS: Final = 10
-"""Calls that start so soon after each other were made without knowing each other's results."""
-BURST_MS: Final = 1_000
-"""How long such calls are one turn, from the first of them; then each is one, so that so fast a loop ends too."""
 OVERLAP_MS: Final = 60_000
-"""The same of calls that start while another of their turn still runs: what never ends must not hide a loop."""
-MOST: Final = 1_000
-"""Events of a turn, after which the next call begins another: a loop ends too while the clock stands still."""
-
-
+"""How long calls that overlap are one turn, from the first of them: what never ends must not hide a loop."""
 KEYS: Final = 64
 """Responses whose keys are kept: what is told again after so many others counts again."""
 KEY_BYTES: Final = 6
@@ -110,54 +98,28 @@ def count_refusals(state: SessionState) -> None:
     state.turn_strikes = state.turn_refused = 0
 
 
-def imply_turn(state: SessionState, sig: int | None) -> bool:
+def imply_turn(state: SessionState) -> bool:
     """
-    Open the next turn unless a call of *sig* that starts now is of the present one. Returns whether it did.
+    Open the next turn unless a call that starts now is of the present one. Returns whether it did.
 
-    An equal call that comes after its twin was answered, or refused, is of the next turn however soon it comes. The turns
-    that a budget counts are those that are told: they stay what they are.
+    The turns that a budget counts are those that are announced: they stay what they are.
     """
-    begins, now = not _goes_on(state, sig), state.now_ms
+    begins = not _goes_on(state)
     if begins:
         count_refusals(state)
         state.implied += 1
-        state.turn_n = state.n
-        if now - state.call_ms > TOGETHER_MS:
-            state.turn_ms = now
-    state.call_ms = now
+        state.turn_ms = state.now_ms
     return begins
 
 
-def part_turn(state: SessionState) -> None:
+def _goes_on(state: SessionState) -> bool:
     """
-    Let the next call be of the next turn, unless another of this one still runs, for a caller that tells no times
-    either.
+    Returns whether another call of the present turn still runs: calls that overlap are one turn, as a fan-out is.
     """
-    state.call_ms = NO_TIME
-
-
-def _goes_on(state: SessionState, sig: int | None) -> bool:
-    if not state.implied or state.n - state.turn_n >= MOST:
+    if not state.implied or state.now_ms - state.turn_ms > OVERLAP_MS:
         return False
-    now = state.now_ms
-    apart = now - state.call_ms > TOGETHER_MS
-    if apart and not state.pending:
-        # Nothing still runs that it could be of one turn with: so it is with nearly every call.
-        return False
-    mark, window = state.mark, state.window
-    if sig is not None:
-        seq = state.latest.get(sig)
-        twin = None if seq is None else window[seq - window[0].seq]
-        if twin is not None and twin.status == "running":
-            return True
-        if (twin is not None and twin.turn == mark) or state.refused_now(sig):
-            return False
-    age = now - state.turn_ms
-    if not apart and age <= BURST_MS:
-        return True
-    return age <= OVERLAP_MS and any(
-        pending.entry.turn == mark and pending.parked is None for pending in state.pending.values()
-    )
+    mark = state.mark
+    return any(pending.entry.turn == mark and pending.parked is None for pending in state.pending.values())
 
 
 def note_again(state: SessionState, pending: Pending) -> None:

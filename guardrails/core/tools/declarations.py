@@ -2,7 +2,7 @@
 The declarations of a tool by keywords.
 """
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from guardrails.core.tools.failure_rules import ResultClassifier
 
@@ -14,10 +14,11 @@ class Declarations(TypedDict, total=False):
 
     name: str
     description: str
-    stable: bool
     read_only: bool | None
     idempotent: bool | None
+    repeats: Literal["allow", "evidence", "ask"] | None
     polling: bool
+    stable: bool
     retryable: bool | None
     cost_usd: float
     tokens: int

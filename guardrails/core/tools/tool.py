@@ -7,7 +7,7 @@ import inspect
 import re
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import InitVar, dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, Unpack
 
 from guardrails.core.arguments import Arguments, arguments_of
@@ -33,6 +33,10 @@ _RUNS: Final = (
 )
 
 
+REPEATS: Final[Mapping[str, Literal["allow", "evidence"]]] = {"polling": "allow", "stable": "evidence"}
+"""The words of `Tool.repeats` by the older ones, which still work."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """
@@ -47,14 +51,17 @@ class Tool:
     name: str
     description: str = ""
     parameters: Any = None
-    stable: bool = False
-    """Same arguments, same result until a state-changing call is made; never implied by *read_only*."""
     read_only: bool | None = None
     """Changes nothing; None: unknown, which counts as state-changing."""
     idempotent: bool | None = None
     """Running it twice does no more than once; False: never called retryable after a timeout or a lost connection."""
-    polling: bool = False
-    """Meant to be called again with the same arguments; exempt from duplicates and streaks."""
+    repeats: Literal["allow", "evidence", "ask"] | None = None
+    """The same arguments again. `allow`: meant to be, exempt from duplicates and streaks. `evidence`: same result until work is done,
+    so one is enough; never implied by *read_only*. `ask`: the second equal call is a person's decision, as of a payment."""
+    polling: InitVar[bool] = False
+    """The old word for `repeats: allow`."""
+    stable: InitVar[bool] = False
+    """The old word for `repeats: evidence`."""
     retryable: bool | None = None
     """A prior for failures of kinds that may pass; evidence changes it."""
     cost_usd: Annotated[float, Ge(0)] = 0.0
@@ -87,6 +94,10 @@ class Tool:
     held: str = ""
     """Why every call of it is refused until somebody has looked at it; empty: it is not held."""
 
+    def __post_init__(self, polling: bool, stable: bool) -> None:  # noqa: FBT001
+        if self.repeats is None and (polling or stable):
+            object.__setattr__(self, "repeats", REPEATS["polling" if polling else "stable"])
+
     @classmethod
     def of(
         cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Unpack[Declarations]
@@ -108,6 +119,15 @@ class Tool:
         hints = from_annotations(declared.get("annotations") or {})
         hints = {name: hint for name, hint in hints.items() if getattr(self, name) is None}
         return replace(self, **{k: v for k, v in {**hints, **declared}.items() if k in known})
+
+    @property
+    def once(self) -> bool:
+        """
+        Whether a call that may have happened is not to be made again unseen.
+        """
+        return self.idempotent is False or (
+            self.idempotent is None and self.read_only is False and self.repeats != "evidence"
+        )
 
     @property
     def cost(self) -> int:

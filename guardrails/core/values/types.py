@@ -117,11 +117,7 @@ class ToolCall:
     """Whether each path that a guard asked about really is where it must be, symbolic links followed, by the guard's name;
     None: nobody looked."""
     sketch: int | None = None
-    """The number by which `repetition` tells calls that are worded alike; None if nobody looked."""
-    news: bool | None = None
-    """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
-    waits: bool | None = None
-    """Whether it is a command that is made again until something has happened; None: nobody looked."""
+    """The number by which calls that are worded alike are found, see `similarity`; None if nobody looked."""
     guess: tuple[int, int] | None = None
     """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them. None if
     nothing is known."""
@@ -148,7 +144,7 @@ class ToolCall:
         made.signature, made.sig, made.canonical = signed
         made.problems = problems
         made.asked = asked
-        made.places = made.sketch = made.news = made.waits = made.guess = None
+        made.places = made.sketch = made.guess = None
         made.attempt = 0
         made.given = None
         return made
@@ -171,20 +167,6 @@ class ToolCall:
         Keep what was guessed of it.
         """
         self.guess = guess
-
-    def note_waits(self, *, waits: bool) -> bool:
-        """
-        Keep whether it *waits*.
-        """
-        self.waits = waits
-        return waits
-
-    def note_news(self, *, news: bool) -> bool:
-        """
-        Keep whether it brings *news*.
-        """
-        self.news = news
-        return news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ class Calls:
         if "inputResponses" in params or "requestState" in params:
             # It carries what its client was asked for, and is the same call again, as often as the tool asks.
             session.declare(tool)
-            session = session.scoped({}, [replace(tool, polling=True)])
+            session = session.scoped({}, [replace(tool, repeats="allow")])
         else:
             session.declare(tool)
         telemetry = self._telemetry

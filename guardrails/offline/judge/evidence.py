@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import CLOSE, Prepared
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.failures import may_fail
-from guardrails.core.state.failing import told
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool, source_of
 from guardrails.core.values.types import Outcome, ToolCall
@@ -134,18 +134,17 @@ def evidence_of(call: RecordedCall, failed: bool) -> int | None:
 
 def shown_by(
     call: RecordedCall, evidence: int, outcome: Outcome, *, looks: bool
-) -> Callable[[ToolCall, bool], Prepared]:
+) -> Callable[[ToolCall, Plan], Prepared]:
     """
     Returns the result of *call* as guards see it once it is there. They see no more than its *evidence* unless one
     *looks* closer.
 
-    It is made for the call as it was decided, and for whether a tool fails meanwhile: then its values count too.
+    It is made for the call as it was decided, and the plan of its tool.
     """
     result, failed = call.result, outcome.error_type is not None
 
-    def shown(decided: ToolCall, failing: bool) -> Prepared:
+    def shown(decided: ToolCall, plan: Plan) -> Prepared:
         steady = empty = 0
-        values = None
         if result is not None:
             read = Reading(result, arguments=decided.arguments)
             if looks and failed:
@@ -153,10 +152,8 @@ def shown_by(
                 steady = read.steady
             elif looks and len(result) <= CLOSE:
                 empty = 3 if read.unfinished else 2 if read.empty else 1 if read.acknowledges else 0
-            if failed or failing:
-                values = told(decided, result.encode(errors="ignore"), failed=failed)
-            if not failed and decided.sketch is not None and len(result) < CUT:
+            if not failed and not plan.changes and len(result) < CUT:
                 steady = read.steady
-        return Prepared(outcome, None, evidence, None, steady, empty=empty, told=values)
+        return Prepared(outcome, None, evidence, None, steady, empty=empty)
 
     return shown

@@ -209,7 +209,10 @@ class Judge:
                 add(tools.setdefault(name, Tally(name)), tally)
             tallies.append(whole)
         plans = [chain.plan(name) for name in tools]
-        specified, stable = any(plan.arguments is not None for plan in plans), any(plan.tool.stable for plan in plans)
+        specified, stable = (
+            any(plan.arguments is not None for plan in plans),
+            any(plan.tool.repeats == "evidence" for plan in plans),
+        )
         parted = one_by_one(chain, self.held)
         most = sorted(tools.values(), key=lambda tally: (-tally.calls, tally.source))[:SHOWN_TOOLS]
         return Judgement(

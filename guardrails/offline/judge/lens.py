@@ -12,12 +12,12 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.plan import Plan, Rule
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.guards.limits.growth import Growth
 from guardrails.core.guards.limits.rate import Rate
-from guardrails.core.guards.repeats.duplicates import Duplicates
-from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.loops import Loops
 from guardrails.core.guards.results.summary import Summary
 from guardrails.core.guards.results.truncate import Truncate
 
@@ -132,9 +132,9 @@ def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:
     """
     tool = plan.tool
     if polling:
-        tool = replace(tool, polling=True)
+        tool = replace(tool, repeats="allow")
     if read_only is not None and tool.read_only is None:
         tool = replace(tool, read_only=read_only)
     if tool is plan.tool:
         return plan
-    return replace(plan, tool=tool, changes=not (tool.read_only or tool.stable))
+    return replace(plan, tool=tool, changes=not (tool.read_only or tool.repeats == "evidence"))

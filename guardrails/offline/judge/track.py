@@ -68,9 +68,9 @@ class Side:
             # Nobody knows how it ended: its admission is given up by the next call.
             engine.apply(Lose(now, decision), (state,))
         elif end_ms > now:
-            self.running.append((end_ms, decision, shown(call, bool(state.failing)), plan))
+            self.running.append((end_ms, decision, shown(call, plan), plan))
         else:
-            engine.apply(Settle(now, decision, shown(call, bool(state.failing)), plan), (state,))
+            engine.apply(Settle(now, decision, shown(call, plan), plan), (state,))
         return decision
 
     def settle(self, now: int) -> None:

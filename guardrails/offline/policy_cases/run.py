@@ -162,9 +162,6 @@ class _Run:
         call = tool_call(step.tool, self._fill(step.arguments), call_id, plan.arguments, plan.tool.labels)
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
         claim = step.ran is not None
-        if step.at_ms is None:
-            # Steps come one after another: only a time that is told says that two calls are of one response.
-            self.happen(admissions.Part(self.now))
         decision = self.happen(Ask(self.now, call, plan, claim))
         found = decision_differs(step.expected, decision)
         read: dict[str, Any] | None = None
@@ -206,7 +203,7 @@ class _Run:
         else:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan, decision.call.arguments)
-        prepared = prepare(outcome, plan.max_bytes, decision.call)
+        prepared = prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
         envelope, completion = self.happen(complete.Settle(self.now, decision, prepared, plan))
         call = decision.call
         if call.sig is not None and call.canonical is not None and not completion.late:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from guardrails.core.guards.repeats.duplicates import REPAIRABLE
-from guardrails.core.repetition.commands.waiting import waits
-from guardrails.core.repetition.work import shown_to_change
+from guardrails.core.guards.duplicates import REPAIRABLE
+from guardrails.core.guards.evidence import shown_to_change
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import WITHOUT_EFFECT, micro_dollars
@@ -178,7 +177,7 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
     if latest.result_hash is None or latest.result_hash != earlier.result_hash or latest.error in TRANSIENT:
         return False
     since, between = kept[last + 1 :], kept[before + 1 : last]
-    if waits(latest.tool) or (latest.changes and shown_to_change(since, between)):
+    if latest.changes and shown_to_change(since, between):
         return False
     if any(done.worked for done in since):
         return False
@@ -355,7 +354,7 @@ def _count_run(
     error = outcome.error_type
     worked = call.has_result and error is None
     evidence = evidence_of(call, error is not None)
-    polling = tool.polling or call.polling
+    polling = tool.repeats == "allow" or call.polling
     place = trail.latest(sig)
     since = [] if place is None else trail.done[place + 1 :]
     latest = None if place is None else trail.done[place]
@@ -397,8 +396,8 @@ def _count_run(
     tally.wasted += idle or (error is not None and error not in NEWS)
     count_loop(tally, trail, call, sig, idle=idle)
     attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
-    undeclared = tool.read_only is None and not tool.stable
-    changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
+    undeclared = tool.read_only is None and tool.repeats != "evidence"
+    changes = not (tool.read_only or tool.repeats == "evidence" or (undeclared and call.read_only))
     kept = polling or not refused_by_evidence(tally, trail, sig, worth)
     did = changes and worked and not same and not (undeclared and named_to_read(call.tool))
     trail.ran(

@@ -105,7 +105,7 @@ def _tools(
         yield "  # - match: get_*"
         yield "  #   read_only: true               # changes nothing"
         yield "  # - match: job_status"
-        yield "  #   polling: true                 # is asked again until something has happened"
+        yield "  #   repeats: allow                # is asked again until something has happened"
         yield "  # - match: search"
         yield "  #   timeout: 30s"
         return
@@ -121,7 +121,7 @@ def _tools(
 def _tool(tally: Tally, one: Suggestion | None, policy: Policy, *, observed: bool) -> Iterator[str]:
     name, tool = text_of(glob.escape(tally.tool)), policy.chain.plan(tally.tool).tool
     failed = f", {tally.failed:,} failed" if tally.failed else ""
-    taken = "polling" if tool.polling else "read-only" if tool.read_only else None
+    taken = f"`repeats: {tool.repeats}`" if tool.repeats else "read-only" if tool.read_only else None
     said = f"; `{policy.name}` takes it for {taken} by its name" if taken else ""
     yield f"  # {visible(tally.tool)}: {plural(tally.calls, 'call')} in {plural(tally.sessions, 'session')}{failed}{said}"
     if observed:

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.engine.plan import Plan
-from guardrails.core.guards.repeats.duplicates import Duplicates
-from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.retries.shrinkage import wilson
 from guardrails.offline.judge.evidence import WINDOW
@@ -133,23 +132,9 @@ def duplicates(tally: Tally, plan: Plan) -> Made:
     Settings of the guard `duplicates` for a tool that does not poll.
     """
     guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
-    if guard is None or plan.tool.polling:
+    if guard is None or plan.tool.repeats == "allow":
         return None
     return _of_always(tally, guard) if guard.rule == "always" else _of_evidence(tally, guard, plan)
-
-
-def loops(plan: Plan, rule: Made) -> Made:
-    """
-    Returns the settings that go with a smaller window of the rule `evidence`: else `loops` refuses the calls that lie
-    outside it.
-    """
-    guard = next((guard for guard in plan.guards if isinstance(guard, Loops)), None)
-    if guard is None or rule is None or rule[0]["rule"] != "evidence" or rule[0]["window"] == WINDOW:
-        return None
-    deny = guard.identical["deny"]
-    if deny is None or deny > PAIR:
-        return None
-    return {"identical": {"deny": PAIR + 1}}, "the same figures: two equal results outside that window prove too little"
 
 
 def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
@@ -160,16 +145,16 @@ def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
     change something, to declare it stable would hide that from the repeats of others.
     """
     guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
-    if guard is None or guard.rule == "always" or plan.tool.polling or plan.tool.stable or not read_only:
+    if guard is None or guard.rule == "always" or plan.tool.repeats or not read_only:
         return None
     own = tally.stable
     where = "with nothing changed in between"
     if right(own):
-        return True, _told(own, where)
+        return "evidence", _told(own, where)
     if own.n < OWN or own.s < own.n or not likely(peers):
         return None
     return (
-        True,
+        "evidence",
         f"{of(own)} repeats {where} brought nothing new; of other tools that change nothing {_told(peers, where)}",
     )
 
@@ -184,7 +169,7 @@ def value(odds: Odds) -> int:
 def _of_evidence(tally: Tally, guard: Duplicates, plan: Plan) -> Made:
     window = _clean(tally.always)
     near = within(tally.always, window)
-    if right(near) and not (plan.tool.stable and value(tally.stable) >= value(near)):
+    if right(near) and not (plan.tool.repeats == "evidence" and value(tally.stable) >= value(near)):
         return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
     return _narrower(tally, guard.window)
 
@@ -323,7 +308,7 @@ def timeout(tally: Tally, plan: Plan) -> Made:
     Only durations that were measured around the tool itself count, and no tool that waits for a person or polls.
     """
     worked, p99 = tally.worked_ms, tally.worked_ms.at(0.99)
-    if plan.tool.timeout is not None or plan.tool.polling or waits_for_a_person(tally.tool):
+    if plan.tool.timeout is not None or plan.tool.repeats == "allow" or waits_for_a_person(tally.tool):
         return None
     if p99 is None or worked.n < TIMED:
         return None
@@ -382,7 +367,7 @@ def suggestion(tally: Tally, plan: Plan, peers: Odds = NO_PEERS) -> Suggestion |
     if not tally.tool.isprintable() or not 0 < len(tally.tool) <= NAME_LENGTH:
         return None
     polling, read_only = _polling(tally, plan), _read_only(tally, plan)
-    made: dict[str, Made] = {"polling": polling, "read_only": read_only}
+    made: dict[str, Made] = {"repeats": polling, "read_only": read_only}
     often = tally.repeat_sessions >= SESSIONS
     if often and polling is None:
         # Repeats of a tool that waits are its nature.
@@ -402,9 +387,9 @@ def _repeats(tally: Tally, plan: Plan, steady: Made) -> dict[str, Made]:
     """
     rule = duplicates(tally, plan)
     if rule is None or steady is None or rule[0]["rule"] == "evidence":
-        return {"stable": steady, "duplicates": rule, "loops": loops(plan, rule)}
+        return {"repeats": steady, "duplicates": rule}
     worth = value(within(tally.always, rule[0]["window"]))
-    return {"stable": steady} if value(tally.stable) >= worth else {"duplicates": rule}
+    return {"repeats": steady} if value(tally.stable) >= worth else {"duplicates": rule}
 
 
 def waits(tally: Tally) -> bool:
@@ -415,9 +400,9 @@ def waits(tally: Tally) -> bool:
 
 
 def _polling(tally: Tally, plan: Plan) -> Made:
-    if plan.tool.polling or not waits(tally):
+    if plan.tool.repeats == "allow" or not waits(tally):
         return None
-    return True, (
+    return "allow", (
         f"{of(tally.polls)} times the same call brought something after equal results with nothing changed in between,"
         f" in {tally.poll_sessions:,} sessions ({bound('>', least(tally.polls))}, needed {percent(POLLS)}): it waits for"
         " something"

@@ -82,7 +82,7 @@ class RecordedCall:
         Returns the same call, with the declaration that its program makes of its own *tool*, as it has when it runs.
         """
         if tool is not None:
-            self.read_only, self.polling, self.labels = tool.read_only, tool.polling, tool.labels
+            self.read_only, self.polling, self.labels = tool.read_only, tool.repeats == "allow", tool.labels
         return self
 
     def shows(self, text: str) -> None:

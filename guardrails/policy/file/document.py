@@ -16,7 +16,7 @@ from guardrails.core.arguments import arguments_of
 from guardrails.core.envelope.envelope import OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.bounds import MinLen
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.plain_types import Checked, UnsureError, hints
@@ -93,6 +93,7 @@ def _document(own: tuple[type[Guard], ...], made: Maker) -> Any:
             "mode": mode,
             "stop": Annotated[str, MinLen(1)],
             "on_error": Literal["deny", "allow"],
+            "by_name": bool,
             "envelope": Literal["nested", "merged", "quiet"],
             "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
             "prices": dict[str, price],  # type: ignore[valid-type]
@@ -150,6 +151,7 @@ def declarations() -> dict[str, Any]:
     declared = {f.name: types[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
     declared["parameters"] = Annotated[dict[str, Any], Checked(_defining)]
     declared["annotations"] = dict[str, Any]
+    declared |= dict.fromkeys(REPEATS, bool)
     return declared
 
 

@@ -253,7 +253,7 @@ class Calls(Approvals):
         try:
             # What was read while its tool ran is an outcome already.
             outcome = result if isinstance(result, Outcome) else told(result, plan, decision.call.arguments, known)
-            return now, prepare(outcome, plan.max_bytes, decision.call)
+            return now, prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
             unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)

@@ -15,7 +15,6 @@ from guardrails.core.state.parking import approve, digest_of, parked, refuse, su
 from guardrails.core.state.scope_state import approve_held, let_go, suspend_held, withdraw_held
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import go_on, number, time_of, touch
-from guardrails.core.state.turns import part_turn
 from guardrails.core.values.errors import SessionError
 
 
@@ -177,18 +176,6 @@ class Lose(Event[None]):
         pending = _open(state, self.decision)
         if pending is not None:
             lose(pending, self.now_ms)
-
-
-@dataclass(slots=True)
-class Part(Event[None]):
-    """
-    The next call is of another turn than the calls before, and no times are told. It is no event of its own.
-    """
-
-    now_ms: int
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        part_turn(state)
 
 
 def _open(state: SessionState, decision: Decision) -> Pending | None:

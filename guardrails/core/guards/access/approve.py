@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
-from guardrails.core.guards.repeats.duplicates import in_flight
+from guardrails.core.guards.duplicates import in_flight
 from guardrails.core.guards.results.retryable import AMBIGUOUS
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.bounds import Gt
@@ -61,7 +61,9 @@ class Approve(Guard):
         return self.asks(tool)
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        if not self.asks(call.tool):
+        last = latest(state, call.sig)
+        again = facts.tool.repeats == "ask" and last is not None and last.status == "ok"
+        if not again and not self.asks(call.tool):
             return None
         answer, why = state.answers.get(call.sig, ("", "")) if state.answers else ("", "")
         if answer == "refused":
@@ -75,7 +77,7 @@ class Approve(Guard):
                 return self._said(
                     call, "pending", "This exact `{}` call waits for a person already", self.reason, _WAIT
                 )
-        why, last = self.reason, latest(state, call.sig)
+        why = self.reason or (_DONE if again else "")
         if last is not None and last.changes and (last.status == "expired" or last.error_type in AMBIGUOUS):
             why = f"{why}; {_TWICE}" if why else _TWICE
         lasts = 0 if self.expires is None else round(self.expires * 1000)
@@ -98,5 +100,6 @@ _WAIT = (
     "A person has to approve this call. Go on with other work, or finish and say what waits; look for no way around it."
 )
 _TWICE = "the same call was made before and may have happened"
+_DONE = "the same call was made before and worked"
 _NEVER = "Do not repeat it, and look for no way around it. Do what the person says, or ask."
 _LAPSED = "Go on without it, or say that nobody answered. If it is still needed, the same call asks again."

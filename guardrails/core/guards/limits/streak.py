@@ -35,7 +35,7 @@ class Streak(Guard):
         if call.tool != state.streak_tool or (facts.failed is not None and facts.failed.retried):
             # Another attempt of the library's is no further call of the model.
             return None
-        if self.max_same is not None and state.streak >= self.max_same and not facts.tool.polling:
+        if self.max_same is not None and state.streak >= self.max_same and facts.tool.repeats != "allow":
             return Denial(
                 code="streak.max_same",
                 message=f"`{call.tool}` was called {state.streak} times in a row (limit {self.max_same}).",

@@ -1,0 +1,132 @@
+"""
+Refuse a call whose answer is already there.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated, ClassVar, Final, Literal
+
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.values.bounds import Ge, Gt, Le
+from guardrails.core.values.types import Denial, ErrorType, ToolCall
+from guardrails.core.values.units import Duration
+
+from .evidence import PASSING, is_evidence, moves, outdated, shown_to_change, speak
+
+
+REPAIRABLE: Final[frozenset[ErrorType | None]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
+"""Failures after which the same call works once something else is done."""
+
+
+@guard
+class Duplicates(Guard):
+    """
+    Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
+
+    `always` denies any repeat, and says so if the earlier result may be outdated. `evidence` denies a repeat only if it would bring
+    nothing new: the last two identical calls gave equal content, not long ago, and no work was done between them or since.
+    An acknowledgement (`ok`), a wait and a result that was seen to change by itself are no evidence.
+
+    Under both, an identical call that still runs is denied at once, and a retry that the last envelope allowed is let through. A
+    tool's `repeats` goes before: `allow` exempts it, with `evidence` one equal call is enough, with `ask` a person decides.
+    """
+
+    codes: ClassVar[Codes] = {
+        "duplicates.window": (),
+        "duplicates.stable": (),
+        "duplicates.evidence": (),
+        "duplicates.in_flight": (),
+    }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+
+    window: Annotated[int, Ge(1), Le(200)] = 5
+    rule: Literal["always", "evidence"] = "always"
+    settled_for: Annotated[Duration, Gt(0)] | None = 60.0
+    """Seconds that two equal results speak at most, under `evidence`; none: for ever, even if things change by themselves."""
+
+    @property
+    def remembers(self) -> int:
+        return self.window
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return False
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        if call.sig is None:
+            return None
+        if state.pending and any(pending.sig == call.sig for pending in state.pending.values()):
+            return in_flight(call)
+        earlier = state.earlier(call.sig, self.window)
+        if facts.tool.repeats in ("allow", "ask") or not earlier or _may_retry(earlier[0], facts.now_ms):
+            return None
+        last = earlier[0]
+        if self.rule == "always":
+            return None if _is_open(last, state) else _again(call.tool, "window", last, outdated(state, last))
+        if outdated(state, last) or moves(state, last, self.settled_for):
+            return None
+        if facts.tool.repeats == "evidence" and last.status == "ok":
+            return _repeat(call.tool, "stable")
+        if len(earlier) < 2 or not is_evidence(last, earlier[1]) or last.error_type in PASSING:
+            return None
+        if not speak(state, last, earlier[1], self.settled_for) or _does_something(state, last, earlier[1]):
+            return None
+        return _repeat(call.tool, "evidence")
+
+
+def _is_open(last: Entry, state: SessionState) -> bool:
+    """
+    Returns whether a call has no answer yet, or work done since may have removed the cause of its failure.
+    """
+    if last.status == "expired" or last.error_type == "cancelled":
+        return True
+    return last.seq < state.seq and last.error_type in REPAIRABLE
+
+
+def _does_something(state: SessionState, last: Entry, before: Entry) -> bool:
+    """
+    Returns whether looks around the latest of two equal calls show that it changes something.
+    """
+    between = (entry for entry in state.window if before.seq < entry.seq < last.seq)
+    return last.changes and shown_to_change((entry for entry in state.window if entry.seq > last.seq), between)
+
+
+def _may_retry(last: Entry, now_ms: int) -> bool:
+    return last.retries_left > 0 or last.due(now_ms)
+
+
+def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:  # noqa: FBT001
+    denial = _repeat(tool, code, old)
+    if last.error_type not in PASSING:
+        return denial
+    message = f"This exact {tool} call failed again and again for a cause that may pass, so it was not made."
+    hint = "Do something else and try again later, use another tool, or tell the user what does not work."
+    return replace(denial, status="denied", message=message, hint=hint)
+
+
+def in_flight(call: ToolCall) -> Denial:
+    """
+    Returns the refusal of a call that is running already.
+    """
+    return Denial(
+        code="duplicates.in_flight",
+        status="duplicate_call_blocked",
+        message=f"This exact {call.tool} call is still running. Its result comes with the first call.",
+        hint="Wait for that result.",
+        running=True,
+    )
+
+
+@lru_cache(maxsize=256)
+def _repeat(tool: str, code: str, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
+    message = (
+        f"This exact {tool} call was already made earlier in this conversation. "
+        "Use the previous result instead of calling again."
+    )
+    return Denial(
+        code=f"duplicates.{code}",
+        status="duplicate_call_blocked",
+        message=f"{message} A call made since may have changed it." if old else message,
+        hint="Use the previous result, change the arguments, or go on with the next step.",
+        details={"previous_result_outdated": True} if old else {},
+    )

@@ -1,0 +1,351 @@
+"""
+Tell a model that goes round in circles what to do instead, then refuse; the session ends only if refusals are ignored.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Annotated, ClassVar, Final, TypedDict
+
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.guards.settings import Keys, map_of
+from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.values.bounds import Ge, Gt, Le
+from guardrails.core.values.types import Denial, ErrorType, Nudge, ToolCall
+from guardrails.core.values.units import Duration
+
+from .evidence import LASTING, PASSING, SLOW, alike, is_evidence, is_over, moves, outdated, past, past_of, recent
+from .similarity import same_but_numbers, same_words, sketch_of
+
+
+Count = Annotated[int, Ge(1), Le(200)]
+
+
+class FromCalls(TypedDict, total=False):
+    """
+    From how many calls on the next is nudged, or denied; none: never.
+    """
+
+    nudge: Count | None
+    deny: Count | None
+
+
+Grades = Annotated[FromCalls, Keys()]
+MAX_CYCLE: Final = 5
+"""Calls of the longest cycle that is looked for."""
+WRONG: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path"})
+"""Failures that say that a call is wrong, and nothing of the world."""
+WAITS: Final = 3
+"""Equal answers of a wait, from which on the next is nudged."""
+WORDS: Final[dict[str, tuple[str, str]]] = {
+    "unrepaired": (
+        "This exact $tool call has failed, and no call since is known to have changed anything.",
+        "Correct the arguments, or remove the cause and call again. If neither can be done, say so.",
+    ),
+    "reread": (
+        "This exact $tool call was answered before, and no call since is known to have changed anything.",
+        "Use the previous result, unless the answer changes by itself or goes on with each call.",
+    ),
+    "identical": (
+        "This exact $tool call ended the same $count times.",
+        "To learn more, change the arguments or call another tool.",
+    ),
+    "done": (
+        "This exact $tool call was accepted before, and was now accepted again.",
+        "If once was meant, undo one of the two or tell the user.",
+    ),
+    "wait": (
+        "This exact $tool call gave the same answer $count times.",
+        "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
+    ),
+    "cycle": (
+        "The last $length calls were made $count times over, each time with the same results.",
+        "To get on, make another call than these, or say what is missing.",
+    ),
+    "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),
+    "reworded": (
+        "$count of the last calls of `$tool`, with other arguments, brought the same result or none.",
+        "Try another source or a different question, or answer with what is there.",
+    ),
+    "empty": (
+        "The last $count calls of `$tool` came back empty.",
+        "If something is searched for, list or browse first, try another source, or say that it was not found.",
+    ),
+}
+ADVICE: Final[dict[ErrorType, str]] = {
+    "auth": "Check the credentials, or ask the user for access.",
+    "permission": "Ask for something that is allowed, or ask the user for access.",
+    "rate_limit": "Wait before the next call.",
+    "validation": "Check the arguments against the error and the tool's parameters.",
+    "not_found": "Find out what is there (list, search, or ask the user) before the next call.",
+    "conflict": "Look at the present state before the next call.",
+    "precondition": "Do first what the error asks for.",
+    "server_error": "Wait before the next call, go on without it, or tell the user.",
+    "unavailable": "The service may be down: wait, go on without it, or tell the user.",
+    "timeout": "Wait before the next call, or ask for less at once.",
+    "connection": "The service may be down: check its address, wait, go on without it, or tell the user.",
+    "tool_missing": "Choose one of those that are listed, or go on without.",
+    "invalid_path": "Check the path: list the folder that it should be in.",
+    "too_large": "Ask for less at once: a part, a page, a narrower question.",
+}
+"""By kind of failure. Of a kind that is not known no advice is true."""
+
+
+@guard
+class Loops(Guard):
+    """
+    Nudge, then deny calls that go on with a pattern that brings nothing. The session ends only if denials are ignored.
+
+    Each pattern has the number of calls (whole laps of a cycle) from which on the next is nudged, and denied; none switches it off.
+    A changed result is progress, denied calls never count, and calls of one turn are one. Retries that the last envelope allowed
+    are let through. A wait is nudged only, and so is all that a shell runs but for the exact call and the exact lap.
+    """
+
+    codes: ClassVar[Codes] = {
+        **{f"loops.{name}": ("tool", "count") for name in WORDS},
+        "loops.same_error": ("tool", "count", "error"),
+        "loops.cycle": ("tool", "count", "length"),
+    }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    nudges_repeats: ClassVar[bool] = True
+
+    unrepaired: Grades = map_of(nudge=None, deny=1)
+    """The exact call that failed for a cause that lies in it, while nothing is done that could remove it."""
+    identical: Grades = map_of(nudge=1, deny=None)
+    """The exact call that ended alike. `duplicates` refuses what is evidence; here the model is told."""
+    cycle: Grades = map_of(nudge=2, deny=3)
+    """Whole laps of 2 to 5 calls: refused if all of them failed alike, or all are looks that showed the same."""
+    same_error: Grades = map_of(nudge=3, deny=6)
+    """Failures in a row with one cause; refused only if the calls themselves are wrong, and nothing was looked up in between."""
+    reworded: Grades = map_of(nudge=3, deny=6)
+    """One question in other words, with the same answer or none."""
+    empty: Grades = map_of(nudge=4, deny=None)
+    """Looks of one tool in a row that found nothing."""
+    settled_for: Annotated[Duration, Gt(0)] | None = 60.0
+    """Seconds for which a result is believed to be still true, so that it may refuse the next call. None: for ever, even if
+    things change by themselves."""
+    final_after: Count | None = 3
+    """Turns in a row that only repeated refused calls. One more denial of that kind ends the session; it never does if the host
+    tells no turns."""
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        if call.sig in state.latest:
+            return self._repeat(call, past(state), state, facts)
+        return self._fresh(call, state, facts)
+
+    def _repeat(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
+        last = next((entry for entry in before if entry.sig == call.sig), None)
+        if last is None or call.sig is None or last.advised or last.due(facts.now_ms):
+            return None
+        count = alike(before, call.sig)
+        if facts.tool.repeats == "allow" or last.unfinished or moves(state, last, self.settled_for):
+            return self._nudge("wait", count, call) if count >= WAITS else None
+        old = outdated(state, last)
+        if (
+            last.error_type in LASTING
+            and not old
+            and recent(state, last, self.settled_for)
+            and not _mended(state, last)
+        ):
+            denial = self._graded("unrepaired", count, call, state)
+            if denial is not None:
+                return denial
+        cycle = self._cycle(call, before, state)
+        if cycle is not None:
+            return cycle
+        if old or last.little or not recent(state, last, self.settled_for, times=SLOW):
+            return None
+        told = "reread" if last.status == "ok" and not last.changes else "identical"
+        count += told == "reread" or last.status == "error"
+        return self._graded("identical", count - 1, call, state, words=told, refuse=last.error_type not in PASSING)
+
+    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
+        length, count = laps(before, call.sig)
+        if not count:
+            return None
+        lap = before[:length]
+        times = [state.now_ms, *(entry.at_ms for entry in lap)]
+        pause = max(later - sooner for later, sooner in pairwise(times)) / 1_000
+        limit = self.settled_for or pause
+        if pause > SLOW * limit:
+            return None
+        failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
+        looks = all(entry.status == "ok" and not entry.changes for entry in lap)
+        refuse = (failed or looks) and pause <= limit
+        return self._graded("cycle", count, call, state, refuse=refuse, length=length)
+
+    def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        own = past_of(state, call.tool)
+        last = next(own, None)
+        if last is None or last.status == "error":
+            return self._failing(call, state, last)
+        if last.changes or not (last.empty or self._equal_before(last, state)):
+            return None
+        sketch = sketch_of(call.arguments)
+        call.note_sketch(sketch)
+        run = [last, *_run(own, lambda one: one.empty == last.empty and (last.empty or is_evidence(one, last)), last)]
+        refuse = last.seq == state.seq and recent(state, last, self.settled_for) and not facts.tool.commands
+        same = [entry for entry in run if same_words(entry.sketch, sketch)]
+        verdict = self._graded("reworded", len(same), call, state, refuse=refuse)
+        if verdict is None and not last.little and not last.empty:
+            near = sum(same_but_numbers(entry.sketch, sketch) for entry in run)
+            verdict = self._graded("reworded", near, call, state, refuse=refuse)
+        if verdict is None and last.empty:
+            verdict = self._graded("empty", len(run), call, state, refuse=refuse)
+        return None if verdict is None or _news_now(state, call.tool, last) else verdict
+
+    def _equal_before(self, last: Entry, state: SessionState) -> bool:
+        return any(one is not last and one.tool == last.tool and is_evidence(one, last) for one in state.window)
+
+    def _failing(self, call: ToolCall, state: SessionState, last: Entry | None) -> Verdict:
+        """
+        Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
+        """
+        if last is None:
+            before = past(state)
+            server = call.tool.rpartition("__")[0]
+            if not before or not server or before[0].tool.rpartition("__")[0] != server:
+                return None
+            last, rest = before[0], iter(before[1:])
+        else:
+            rest = past_of(state, call.tool)
+            next(rest)
+        if last.status != "error" or last.steady == 0:
+            return None
+        run = [last, *_run(rest, lambda one: one.status == "error" and one.steady == last.steady, last)]
+        count = len({entry.sig for entry in run})
+        deny = self.same_error["deny"] or 0
+        unbroken = all(one is other for one, other in zip(run[:deny], past(state), strict=False))
+        refuse = last.error_type in WRONG and unbroken and last.tool == call.tool
+        verdict = self._graded("same_error", count, call, state, refuse=refuse, error=last.error_type)
+        return None if verdict is None or _news_now(state, call.tool, last) else verdict
+
+    def _graded(
+        self,
+        pattern: str,
+        count: int,
+        call: ToolCall,
+        state: SessionState,
+        *,
+        refuse: bool = True,
+        length: int = 0,
+        error: ErrorType | None = None,
+        words: str = "",
+    ) -> Verdict:
+        grades: FromCalls = getattr(self, pattern)
+        nudge, deny = grades["nudge"], grades["deny"]
+        if refuse and deny is not None and count >= deny:
+            return _denial(words or pattern, call.tool, count, length, error, final=self._final(call, state))
+        if nudge is not None and count >= nudge:
+            return self._nudge(words or pattern, count, call, length, error)
+        return None
+
+    def _nudge(
+        self, pattern: str, count: int, call: ToolCall, length: int = 0, error: ErrorType | None = None
+    ) -> Nudge:
+        return _nudge(pattern, call.tool, count, length, error)
+
+    def _final(self, call: ToolCall, state: SessionState) -> bool:
+        after = self.final_after
+        return after is not None and state.turn > 0 and state.denied_turns >= after and state.refused_before(call.sig)
+
+
+def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
+    """
+    Returns (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
+    """
+    for length in range(2, MAX_CYCLE + 1):
+        if len(before) < 2 * length:
+            break
+        own = sum(entry.sig == sig for entry in before[:length])
+        if own in (0, length):
+            continue
+        matched = length
+        while matched < len(before) and _same(before[matched], before[matched - length]):
+            matched += 1
+        if matched >= 2 * length:
+            return length, matched // length
+    return 0, 0
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    if one.sig != other.sig or one.sig is None or one.unfinished:
+        return False
+    return is_evidence(one, other) or (one.little and one.result_hash == other.result_hash)
+
+
+def _run(entries: Iterator[Entry], goes_on: Callable[[Entry], bool], last: Entry) -> Iterator[Entry]:
+    """
+    Yields the beginning of *entries* while it *goes_on*; one of each turn.
+    """
+    for entry in entries:
+        if not goes_on(entry):
+            break
+        if not entry.turn or entry.turn != last.turn:
+            yield entry
+            last = entry
+
+
+def _mended(state: SessionState, last: Entry) -> bool:
+    """
+    Returns whether a look since may have renewed what a call that acts did not find, or just before may still be at work.
+    """
+    if last.error_type != "not_found":
+        return False
+    return any(
+        (entry.seq > last.seq and last.changes and entry.status == "ok")
+        or (entry.seq < last.seq and entry.worked and entry.sig != last.sig and last.at_ms - entry.at_ms <= 60_000)
+        for entry in state.window
+    )
+
+
+def _news_now(state: SessionState, tool: str, last: Entry) -> bool:
+    """
+    Returns whether a call of the present turn ended otherwise than the run that it goes on with.
+    """
+    return any(
+        entry.seq > last.seq
+        and entry.tool == tool
+        and is_over(entry)
+        and not is_evidence(entry, last)
+        and not entry.empty
+        for entry in state.window
+    )
+
+
+@lru_cache(maxsize=256)
+def _denial(pattern: str, tool: str, count: int, length: int, error: ErrorType | None, *, final: bool) -> Denial:
+    message, hint, values = _words(pattern, tool, count, length, error)
+    status = "duplicate_call_blocked" if pattern in ("unrepaired", "identical", "reread") else "denied"
+    if final:
+        return Denial(
+            code=f"loops.{pattern}",
+            status="limit_reached",
+            message=message,
+            hint=FINISH,
+            values=values,
+            ends_session=True,
+        )
+    return Denial(code=f"loops.{pattern}", status=status, message=message, hint=hint, values=values)
+
+
+@lru_cache(maxsize=256)
+def _nudge(pattern: str, tool: str, count: int, length: int, error: ErrorType | None) -> Nudge:
+    message, hint, values = _words(pattern, tool, count, length, error)
+    return Nudge(code=f"loops.{pattern}", hint=f"{message} {hint}".rstrip(), values=values)
+
+
+def _words(
+    pattern: str, tool: str, count: int, length: int, error: ErrorType | None
+) -> tuple[str, str, dict[str, object]]:
+    message, hint = WORDS[pattern]
+    values: dict[str, object] = {"tool": tool, "count": count}
+    if length:
+        values["length"] = length
+    if pattern == "same_error":
+        values["error"] = kind = error or "other"
+        message, hint = message.replace("$error", kind), ADVICE.get(kind, "")
+    # The tool's name is the model's, and comes last.
+    text = message.replace("$count", str(count)).replace("$length", str(length)).replace("$tool", tool)
+    return text, hint, values

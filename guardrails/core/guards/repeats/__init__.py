@@ -1,3 +1,0 @@
-"""
-Guards that stop what was asked before.
-"""

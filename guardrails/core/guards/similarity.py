@@ -1,0 +1,88 @@
+"""
+The likeness of two calls whose arguments differ, as one small number a call: a sketch.
+
+A sketch has four parts of 16 bits. Three are the least hashes of the words in the call's texts, a bottom-k min-hash (Broder 1997;
+Cohen and Kaplan 2007). Numbers count as words. The fourth is a hash of all other
+arguments; a moment is left out, since it says when a call is made and not what for.
+"""
+
+import re
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from xxhash import xxh3_64_intdigest
+
+from guardrails.core.values.late_pattern import pattern
+
+
+NO_SKETCH: Final = 0
+"""Of a call whose arguments are not known."""
+READ: Final = 512
+"""Characters of an argument that are read."""
+UNSPACED: Final = "\u0e00"
+"""From here on most scripts (Thai, CJK, Hangul) put no space between words: pairs of characters stand for words."""
+STEM: Final = 5
+"""Characters of a word in another alphabet than Latin, whose endings change with its role in the sentence."""
+_MASK: Final = 0xFFFF
+_TIME: Final = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
+"""A moment in an argument; a date alone names a day, and a day is a thing of its own."""
+
+
+def sketch_of(arguments: Any) -> int:
+    """
+    Returns the sketch of *arguments*, 64 bits, signed; `NO_SKETCH` if they are no object.
+    """
+    if not isinstance(arguments, Mapping):
+        return NO_SKETCH
+    words: set[str] = set()
+    others: list[str] = []
+    for name, value in arguments.items():
+        if isinstance(value, str) and is_text(value):
+            words.update(_words(value[:READ].lower()))
+        elif isinstance(value, str):
+            if _TIME.fullmatch(value) is None:
+                others.append(f"{name}={value}")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            words.add(f"{name}={value}")
+        else:
+            others.append(f"{name}={value!r}"[: READ * 4])
+    least = sorted(xxh3_64_intdigest(word.encode(errors="replace")) for word in words)[:3]
+    parts = [xxh3_64_intdigest("\0".join(sorted(others)).encode(errors="replace")), *least, 0, 0, 0][:4]
+    sketch = sum((part & _MASK) << 16 * at for at, part in enumerate(parts))
+    return (sketch - (1 << 64) if sketch >> 63 else sketch) or 1
+
+
+def is_text(value: str) -> bool:
+    """
+    Returns whether *value* asks in words: four of them, or a phrase of a script that does not space them.
+    """
+    head = value[:READ]
+    return len(head.split(None, 3)) > 3 or (len(head) > STEM and not head.isascii() and max(head) >= UNSPACED)
+
+
+def same_but_numbers(one: int, other: int) -> bool:
+    """
+    Returns whether two calls differ in nothing but numbers, times and texts.
+    """
+    return NO_SKETCH not in (one, other) and (one ^ other) & _MASK == 0
+
+
+def same_words(one: int, other: int) -> bool:
+    """
+    Returns whether two calls ask in nearly the same words, with all else equal.
+    """
+    if not same_but_numbers(one, other):
+        return False
+    words, others = ({sketch >> at & _MASK for at in (16, 32, 48)} - {0} for sketch in (one, other))
+    return len(words & others) >= 2
+
+
+def _words(text: str) -> Iterator[str]:
+    for word in re.findall(r"\w+", text):
+        if word.isascii():
+            yield word
+        elif max(word) < UNSPACED:
+            yield word[:STEM]
+        else:
+            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))

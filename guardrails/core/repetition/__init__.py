@@ -1,3 +1,0 @@
-"""
-Likeness of calls and results whose bytes differ, and the patterns that such calls form.
-"""
