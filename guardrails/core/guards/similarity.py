@@ -58,7 +58,7 @@ def is_text(value: str) -> bool:
     Returns whether *value* asks in words: four of them, or a phrase of a script that does not space them.
     """
     head = value[:READ]
-    return len(head.split(None, 3)) > 3 or (len(head) > STEM and not head.isascii() and max(head) >= UNSPACED)
+    return len(head.split(None, 2)) > 2 or (len(head) > STEM and not head.isascii() and max(head) >= UNSPACED)
 
 
 def same_but_numbers(one: int, other: int) -> bool:

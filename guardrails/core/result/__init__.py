@@ -27,7 +27,7 @@ from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, Failed, NextAction, Outcome, Success, claimed
 
 from .completeness import Extent, extent_of
-from .content import content_of, given_by, news_in, news_of, unechoed
+from .content import content_of, given_by, news_in, news_of
 from .failures import Source as Source
 from .failures import failure_in, may_fail
 from .kinds import follows, passing
@@ -120,8 +120,9 @@ def _hash(reading: Reading) -> int:
 def _steady(reading: Reading) -> int:
     said, given = evidence_of(reading, reading.render()), given_by(reading.arguments)
     if reading.failed:
-        text = unechoed(untraced((reading.error_message or said.decode(errors="replace"))[:4096])[:400], given)
-        text = re.sub(r"\w+", lambda word: "~" if word[0] in given else word[0], text)
+        text = untraced((reading.error_message or said.decode(errors="replace"))[:4096])[:400]
+        words = {word for one in given for word in re.findall(r"\w+", one)}
+        text = re.sub(r"(?:~\W*)+", "~", re.sub(r"\w+", lambda word: "~" if word[0] in words else word[0], text))
         news = f"{reading.error_type}: {''.join(char for char in text if not char.isdigit())[:120]}"
     else:
         news = news_of(reading.content, given) if len(said) <= STEADY else {}

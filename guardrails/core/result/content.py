@@ -37,7 +37,7 @@ _STATE: Final = r"""(?ix)\W*(?:(?P<waiting>.*\bstill\b.*|(?:not?)\b.*\b(?:yet|re
 _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
 (?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
 |(?:generated|fetched|retrieved|queried|checked|requested|responded|served|searched|asked|evaluated|computed)(?:_(?:at|on|time))?|traceparent|total_matches
-|(?:x_)?(?:amzn?_)?(?:request|req|trace|span|correlation)_?id|(?:calls|requests|searches|queries|credits|tokens|quota|budget)_(?:used|left|remaining|made|so_far|count)
+|(?:x_)?(?:amzn?_)?(?:request|req|trace|span|correlation)(?:_?id)?|_?meta|(?:calls|requests|searches|queries|credits|tokens|quota|budget)_(?:used|left|remaining|made|so_far|count)
 |(?:remaining|used|total|num)_(?:calls|requests|searches|queries|credits)|(?:search_)?(?:query|terms?)|q|search|keywords?|pattern|filters?|page|limit|offset|per_page
 |page_size|size|start|query_summary|next_action_hint|is_complete"""
 """Names of what a result says of itself, or repeats of the request: times, durations, ids of the request, counts of progress, the query."""
@@ -232,12 +232,6 @@ def given_by(arguments: Any) -> frozenset[str]:
     return frozenset(str(one) for one in values if type(one) in (str, int, float))
 
 
-def unechoed(text: str, given: frozenset[str]) -> str:
-    for said in sorted((one for one in given if len(one) > 2), key=len, reverse=True):
-        text = text.replace(said, "~")
-    return text
-
-
 def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     """
     Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
@@ -247,7 +241,7 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     if kind is list:
         return sorted(xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace")) for row in content)
     if kind is not dict or not depth:
-        return unechoed(content, given) if kind is str else content
+        return content
     rows = any(type(content.get(name)) is list and content[name] for name in ROWS)
     news: dict[str, Any] = {}
     for key, member in content.items():

@@ -92,6 +92,7 @@ def _chain(chain: Chain, guards: list[Guard], rules: list[Rule]) -> Chain:
         mode=chain.mode,
         on_error=chain.on_error,
         left_out=chain.left_out | {"progress"},
+        by_name=chain.by_name,
     )
 
 
