@@ -590,3 +590,89 @@ TIMED_HONEST: Final[dict[str, Story]] = {
 
 LOOPS: Final = OPEN_LOOPS | FAILING_LOOPS | PAIRED_LOOPS | TIMED_LOOPS
 HONEST: Final = OPEN_HONEST | FAILING_HONEST | PAIRED_HONEST | TIMED_HONEST
+
+
+# Honest work that a rule of its own protects (docs/loops.md): none of it may be refused.
+
+
+def told(tool: str, arguments: dict[str, Any], *results: Any) -> Story:
+    """
+    One call over and over, and what it says each time.
+    """
+    return each(*((tool, arguments, result) for result in results))
+
+
+USER: Final = "user"
+"""A message of the user, in a story."""
+WAITING: Final = ("Process still running.", "(no output yet)", "Deploying...", "45 %", "Progressing")
+INSERTS: Final = [f"INSERT INTO users VALUES ({n}, '{name}')" for n, name in enumerate(NAMES)]
+BUSY: Final = RuntimeError("HTTP 409: the record is locked by another request")
+DOWN: Final = ConnectionError("503 Service Unavailable")
+
+TWINS: Final[dict[str, Story]] = {
+    **{
+        f"acknowledged: {tool}": told(tool, arguments, *[answer] * 8)
+        for tool, arguments, answer in [
+            ("press_key", {"key": "Tab"}, "ok"),
+            ("scroll", {"by": 300}, {"success": True}),
+            ("go_back", {}, None),
+            ("undo", {}, '{"ok": true}'),
+            ("roll_dice", {"sides": 6}, {"value": 4}),
+            ("deposit", {"account": "a1", "amount": 20}, block({"status": "ok"})),
+            ("add_to_cart", {"sku": "A-7"}, "Added to cart."),
+            ("next_slide", {}, True),
+            ("browser_press", {"key": "ArrowDown"}, block("Pressed ArrowDown")),
+        ]
+    },
+    **{f"waiting: {line}": told("get_output", {"id": "p1"}, *[line] * 8) for line in WAITING},
+    **{f"waiting, by MCP: {line}": told("get_output", {"id": "p1"}, *[block(line)] * 8) for line in WAITING},
+    **{f"waiting, by status: {line}": told("get_job", {"id": 7}, *[{"id": 7, "status": line}] * 8) for line in WAITING},
+    "waiting, as JSON text": told("get_job", {"id": 7}, *['{"status": "in_progress"}'] * 8),
+    "rows inserted one by one": [
+        *each(*(("execute_sql", {"sql": sql}, []) for sql in INSERTS)),
+        [("execute_sql", {"sql": "SELECT count(*) FROM users"}, [{"count": 12}])],
+    ],
+    "records updated": each(*(("update_record", {"id": n, "name": name}, "No results") for n, name in enumerate(NAMES))),
+    "rows inserted by a tool": each(
+        *(("insert_rows", {"table": "users", "row": name}, {"rows": [], "rowCount": 1}) for name in NAMES)
+    ),
+    "statements that answer with no rows": each(
+        *(("query", {"sql": sql}, '{"rows": [], "rowCount": 1}') for sql in INSERTS),
+        *(("query", {"sql": f"SELECT * FROM t{n}"}, [{"n": n}]) for n in range(5)),
+    ),
+    "a conflict that passes": told("update_page", {"id": 4, "text": "Hi"}, BUSY, BUSY, "saved"),
+    "a server that comes back": told("get_order", {"id": "W1"}, DOWN, DOWN, DOWN, {"id": "W1"}),
+    "a server that comes back for its other tools": each(
+        *((f"crm__{tool}", {"id": 4}, DOWN) for tool in ("get_user", "list_deals", "find_task", "get_team", "get_note")),
+        ("crm__get_mail", {"id": 4}, {"id": 4}),
+    ),
+    "a lap until the lock is free": each(*[("pull_repo", {}, BUSY), ("push_repo", {}, BUSY)] * 4),
+    "asked again by the user": [turn for _ in range(6) for turn in ([("get_price", {"of": "ACME"}, {"price": 9})], USER)],
+    "asked by the user, two looks each": [
+        turn
+        for _ in range(4)
+        for turn in ([("get_mail", {}, [])], [("get_price", {"of": "ACME"}, {"price": 9})], USER)
+    ],
+    "the time, twice a second": told("get_current_time", {}, *["2026-11-22T10:00:00Z"] * 6),
+    "a count that is zero until it is not": told("count_jobs", {"state": "open"}, *[[{"count": 0}]] * 6, [{"count": 1}]),
+    "mails with one text": told("send_mail", {"to": "bo@example.com", "text": "Hi"}, *({"id": n} for n in range(6))),
+    "payments of one sum": told("pay", {"to": "bo", "eur": 5}, *({"id": f"p-{n}", "status": "accepted"} for n in range(6))),
+    "commands that print nothing": each(*(("bash", {"command": f"touch {name}"}, "") for name in NAMES)),
+    "commands that look for this and that": each(
+        *(("bash", {"command": f"grep -rn {name}_total src tests docs"}, "") for name in NAMES)
+    ),
+    "symbols without a price": each(
+        *(("get_quote", {"symbol": name.upper()}, LookupError(f"symbol {name.upper()} not found")) for name in NAMES)
+    ),
+    "days without an appointment": each(
+        *(("list_events", {"day": f"2026-11-{n:02d}"}, {"events": []}) for n in range(1, 19))
+    ),
+    "links that are dead": each(*(("fetch_url", {"url": f"https://{n}.example/a"}, "404 page not found") for n in NAMES)),
+    "names that nobody has": each(*(("search_users", {"name": name}, []) for name in NAMES)),
+    "hits by guests, others each time": each(
+        *(
+            ("search_hotels", {"city": "Oslo", "guests": n}, {"query": {"guests": n}, "results": [{"id": 7 * n}]})
+            for n in range(1, 16)
+        )
+    ),
+}

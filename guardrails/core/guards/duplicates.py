@@ -65,6 +65,9 @@ class Duplicates(Guard):
             return None if _is_open(last, state) else _again(call.tool, "window", last, outdated(state, last))
         if outdated(state, last) or moves(state, last, self.settled_for):
             return None
+        if facts.tool.read_only is False and last.status == "ok":
+            # Work that was done may be meant once more: a key, a throw of dice, a payment. `repeats: ask` asks.
+            return None
         if facts.tool.repeats == "evidence" and last.status == "ok":
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not is_evidence(last, earlier[1]) or last.error_type in PASSING:

@@ -140,6 +140,7 @@ class Loops(Guard):
             return None
         count = alike(before, call.sig)
         if facts.tool.repeats == "allow" or last.unfinished or moves(state, last, self.settled_for):
+            count = max(count, sum(entry.unfinished for entry in before if entry.sig == call.sig))
             return self._nudge("wait", count, call) if count >= WAITS else None
         old = outdated(state, last)
         if (
