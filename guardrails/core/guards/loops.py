@@ -7,12 +7,13 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, ClassVar, Final, TypedDict
 
+from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.settings import Keys, map_of
 from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.values.bounds import Ge, Gt, Le
-from guardrails.core.values.types import Denial, ErrorType, Nudge, ToolCall
+from guardrails.core.values.types import Denial, ErrorType, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 
 from .evidence import LASTING, PASSING, SLOW, alike, is_evidence, is_over, moves, outdated, past, past_of, recent
@@ -133,6 +134,16 @@ class Loops(Guard):
         if call.sig in state.latest:
             return self._repeat(call, past(state), state, facts)
         return self._fresh(call, state, facts)
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
+    ) -> Envelope:
+        if outcome.error_type is None and facts.tool.read_only is False and facts.tool.repeats != "allow":
+            own = [entry for entry in reversed(state.window) if entry.sig == call.sig][:2]
+            accepted = all(entry.status == "ok" and entry.little for entry in own)
+            if accepted and len({entry.result_hash for entry in own}) == 2:
+                envelope.nudge(_nudge("done", call.tool, 2, 0, None).hint)
+        return envelope
 
     def _repeat(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         last = next((entry for entry in before if entry.sig == call.sig), None)
