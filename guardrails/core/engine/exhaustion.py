@@ -73,7 +73,7 @@ def tell_turn(chain: Chain, state: SessionState, sig: int | None) -> None:
     """
     If the host tells no turns, note whether a call of *sig* begins one, and end a session whose refusals are enough.
     """
-    if imply_turn(state) and state.refused_turns:
+    if imply_turn(state, sig) and state.refused_turns:
         cause = first_cause(chain, chain.refusal_spenders, state, state.now_ms)
         if cause is not None:
             exhaust(state, cause)

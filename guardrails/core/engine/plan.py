@@ -33,7 +33,7 @@ class Rule:
     def __post_init__(self) -> None:
         if isinstance(self.match, str):
             object.__setattr__(self, "match", (self.match,))
-        if not REPEATS.keys().isdisjoint(self.declared):
+        if isinstance(self.declared, Mapping) and not REPEATS.keys().isdisjoint(self.declared):
             declared = {key: value for key, value in self.declared.items() if key not in REPEATS}
             for old in REPEATS.keys() & self.declared.keys():
                 declared.setdefault("repeats", REPEATS[old] if self.declared[old] else None)

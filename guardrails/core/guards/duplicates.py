@@ -98,12 +98,14 @@ def _may_retry(last: Entry, now_ms: int) -> bool:
     return last.retries_left > 0 or last.due(now_ms)
 
 
-def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:  # noqa: FBT001
+def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:
     denial = _repeat(tool, code, old)
     if last.error_type not in PASSING:
         return denial
-    message = f"This exact {tool} call failed again and again for a cause that may pass, so it was not made."
-    hint = "Do something else and try again later, use another tool, or tell the user what does not work."
+    message = (
+        f"This exact {tool} call failed for a cause that may pass, and may have happened, so it was not made again."
+    )
+    hint = "Look whether it happened. Else try again later, use another tool, or tell the user what does not work."
     return replace(denial, status="denied", message=message, hint=hint)
 
 
@@ -121,7 +123,7 @@ def in_flight(call: ToolCall) -> Denial:
 
 
 @lru_cache(maxsize=256)
-def _repeat(tool: str, code: str, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
+def _repeat(tool: str, code: str, old: bool = False) -> Denial:
     message = (
         f"This exact {tool} call was already made earlier in this conversation. "
         "Use the previous result instead of calling again."

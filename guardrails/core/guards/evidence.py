@@ -67,7 +67,7 @@ def is_evidence(one: Entry, other: Entry) -> bool:
         return False
     if one.status == "error":
         return one.result_hash == other.result_hash or (one.steady == other.steady != 0)
-    if one.little or (one.empty and one.changes):
+    if one.little:
         return False
     return one.result_hash == other.result_hash or (one.steady == other.steady != 0 and not one.changes)
 

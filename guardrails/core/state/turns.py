@@ -10,6 +10,8 @@ from .entries import Pending
 from .state import SessionState
 
 
+TOGETHER_MS: Final = 100
+"""How soon after the first another refused call is of its turn: a model takes longer to read a refusal and answer."""
 OVERLAP_MS: Final = 60_000
 """How long calls that overlap are one turn, from the first of them: what never ends must not hide a loop."""
 KEYS: Final = 64
@@ -98,13 +100,13 @@ def count_refusals(state: SessionState) -> None:
     state.turn_strikes = state.turn_refused = 0
 
 
-def imply_turn(state: SessionState) -> bool:
+def imply_turn(state: SessionState, sig: int | None = None) -> bool:
     """
-    Open the next turn unless a call that starts now is of the present one. Returns whether it did.
+    Open the next turn unless a call of *sig* that starts now is of the present one. Returns whether it did.
 
     The turns that a budget counts are those that are announced: they stay what they are.
     """
-    begins = not _goes_on(state)
+    begins = not _goes_on(state, sig)
     if begins:
         count_refusals(state)
         state.implied += 1
@@ -112,14 +114,18 @@ def imply_turn(state: SessionState) -> bool:
     return begins
 
 
-def _goes_on(state: SessionState) -> bool:
+def _goes_on(state: SessionState, sig: int | None) -> bool:
     """
-    Returns whether another call of the present turn still runs: calls that overlap are one turn, as a fan-out is.
+    Returns whether another call of the present turn still runs, or this very call: calls that overlap are one turn, as a fan-out
+    is. Refused calls do not run, so those of a fan-out are told by how soon they come.
     """
-    if not state.implied or state.now_ms - state.turn_ms > OVERLAP_MS:
+    if not state.implied:
         return False
-    mark = state.mark
-    return any(pending.entry.turn == mark and pending.parked is None for pending in state.pending.values())
+    mark, age = state.mark, state.now_ms - state.turn_ms
+    if state.turn_refused and state.only_refused and not state.refused_now(sig):
+        return age <= TOGETHER_MS
+    open_ = (pending for pending in state.pending.values() if pending.parked is None)
+    return any(one.sig == sig or (one.entry.turn == mark and age <= OVERLAP_MS) for one in open_)
 
 
 def note_again(state: SessionState, pending: Pending) -> None:

@@ -6,63 +6,11 @@ from functools import lru_cache
 from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
-from guardrails.core.values.tool_name import own_name
+from guardrails.core.values.tool_name import FIRST, WORK, own_name
 
 
-WORK: Final = frozenset(
-    {"add", "append", "apply", "approve", "ask", "assign", "book", "buy", "cancel", "click", "close", "confirm", "copy"}
-    | {
-        "create",
-        "delete",
-        "deploy",
-        "deposit",
-        "drop",
-        "edit",
-        "go",
-        "insert",
-        "install",
-        "invite",
-        "kill",
-        "log",
-        "make",
-    }
-    | {
-        "mark",
-        "merge",
-        "modify",
-        "move",
-        "next",
-        "open",
-        "pay",
-        "play",
-        "post",
-        "press",
-        "publish",
-        "push",
-        "put",
-        "remove",
-    }
-    | {"rename", "replace", "reply", "reset", "restart", "roll", "save", "schedule", "scroll", "select", "send", "set"}
-    | {
-        "start",
-        "stop",
-        "store",
-        "submit",
-        "swipe",
-        "tap",
-        "toggle",
-        "transfer",
-        "type",
-        "undo",
-        "update",
-        "upload",
-        "upsert",
-    }
-    | {"write", "input", "confirmation", "approval", "feedback"}
-)
-"""Words of what is done, or asked of a person. One of them anywhere in a name outweighs all looks."""
 LOOKS: Final = frozenset(
-    {
+    [
         "browse",
         "calculate",
         "cat",
@@ -76,13 +24,20 @@ LOOKS: Final = frozenset(
         "find",
         "get",
         "glob",
-    }
-    | {"grep", "head", "help", "inspect", "list", "load", "look", "lookup", "ls", "peek", "preview", "read", "resolve"}
-    | {
+        "grep",
+        "head",
+        "help",
+        "inspect",
+        "list",
+        "look",
+        "lookup",
+        "ls",
+        "peek",
+        "preview",
+        "read",
         "retrieve",
         "scan",
         "search",
-        "select",
         "show",
         "snapshot",
         "stat",
@@ -92,9 +47,9 @@ LOOKS: Final = frozenset(
         "validate",
         "verify",
         "view",
-    }
+    ]
 )
-"""Words of looks. `query`, `execute`, `run` and `sql` are neither: they do what their arguments say."""
+"""Words of looks, anywhere in a name. `query` and `sql` are on neither list: they do what their arguments say."""
 _WORD: Final = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
@@ -102,8 +57,13 @@ _WORD: Final = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 def look_by_name(tool: str) -> bool | None:
     """
     Returns whether *tool* is a look (True) or work (False), by the words of its own name; None if they do not say.
+
+    A name that begins like a look and goes on like work (`get_next_page`, `find_or_create`) does not say.
     """
-    words = {word.lower() for word in _WORD.findall(own_name(tool))}
-    if not WORK.isdisjoint(words):
+    words = [word.lower() for word in _WORD.findall(own_name(tool))]
+    looks = not LOOKS.isdisjoint(words)
+    if words and (words[0] in WORK or words[0] in FIRST):
         return False
-    return True if not LOOKS.isdisjoint(words) else None
+    if WORK.isdisjoint(words):
+        return True if looks else None
+    return None if looks else False

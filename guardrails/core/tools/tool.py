@@ -94,7 +94,7 @@ class Tool:
     held: str = ""
     """Why every call of it is refused until somebody has looked at it; empty: it is not held."""
 
-    def __post_init__(self, polling: bool, stable: bool) -> None:  # noqa: FBT001
+    def __post_init__(self, polling: bool, stable: bool) -> None:
         if self.repeats is None and (polling or stable):
             object.__setattr__(self, "repeats", REPEATS["polling" if polling else "stable"])
 
@@ -125,9 +125,9 @@ class Tool:
         """
         Whether a call that may have happened is not to be made again unseen.
         """
-        return self.idempotent is False or (
-            self.idempotent is None and self.read_only is False and self.repeats != "evidence"
-        )
+        if self.read_only or self.idempotent or self.repeats == "evidence":
+            return False
+        return self.idempotent is False or self.read_only is False
 
     @property
     def cost(self) -> int:

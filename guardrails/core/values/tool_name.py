@@ -16,17 +16,156 @@ TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 MARKS: Final = pattern(r"__|[/.:]")
 """Marks between a host's prefix and a tool's own name."""
 _WORDS: Final = pattern(r"[-_]")
-_ACTS: Final = frozenset(
-    {"ack", "acquire", "add", "append", "apply", "approve", "archive", "assign", "auto", "batch", "book", "bulk", "buy"}
-    | {"cancel", "change", "claim", "clear", "close", "consume", "copy", "create", "delete", "disable", "do", "draw"}
-    | {"drop", "edit", "empty", "enable", "exec", "execute", "fix", "flush", "force", "generate", "insert", "kill"}
-    | {"lock", "make", "mark", "merge", "modify", "move", "new", "open", "or", "and", "patch", "pay", "pop", "post"}
-    | {"publish", "purge", "push", "put", "refresh", "register", "release", "remove", "rename", "replace", "reserve"}
-    | {"reset", "restart", "restore", "revert", "rotate", "run", "save", "sell", "send", "set", "start", "stop"}
-    | {"store", "submit", "subscribe", "swap", "sync", "take", "then", "toggle", "transfer", "trigger", "un", "unlock"}
-    | {"unset", "unsubscribe", "update", "upload", "upsert", "use", "withdraw", "write"}
+WORK: Final = frozenset(
+    [
+        "ack",
+        "acknowledge",
+        "acquire",
+        "add",
+        "advance",
+        "and",
+        "append",
+        "apply",
+        "approval",
+        "approve",
+        "archive",
+        "assign",
+        "attach",
+        "buy",
+        "cancel",
+        "clear",
+        "click",
+        "commit",
+        "confirmation",
+        "consume",
+        "create",
+        "decrement",
+        "delete",
+        "deploy",
+        "deposit",
+        "dequeue",
+        "detach",
+        "disable",
+        "drag",
+        "drain",
+        "edit",
+        "enable",
+        "enqueue",
+        "exec",
+        "execute",
+        "feedback",
+        "flush",
+        "increment",
+        "input",
+        "insert",
+        "invite",
+        "lock",
+        "merge",
+        "mint",
+        "modify",
+        "navigate",
+        "next",
+        "or",
+        "publish",
+        "purchase",
+        "purge",
+        "random",
+        "rebuild",
+        "refresh",
+        "register",
+        "reindex",
+        "remove",
+        "rename",
+        "reorder",
+        "replace",
+        "reset",
+        "restart",
+        "restore",
+        "revert",
+        "rollback",
+        "rotate",
+        "save",
+        "send",
+        "shuffle",
+        "submit",
+        "subscribe",
+        "then",
+        "toggle",
+        "undo",
+        "unlock",
+        "unsubscribe",
+        "update",
+        "upload",
+        "upsert",
+        "withdraw",
+        "write",
+    ]
 )
-"""Words that no server is called by: before a hyphen they belong to the tool, as in `mark-read_all`."""
+"""Words of what is done, or asked of a person, and those that join two things. With one of them in its name no tool is a look."""
+FIRST: Final = frozenset(
+    [
+        "ask",
+        "block",
+        "book",
+        "charge",
+        "checkout",
+        "claim",
+        "close",
+        "confirm",
+        "copy",
+        "draw",
+        "drop",
+        "fill",
+        "fix",
+        "go",
+        "hire",
+        "hover",
+        "import",
+        "install",
+        "issue",
+        "kill",
+        "log",
+        "make",
+        "mark",
+        "move",
+        "new",
+        "notify",
+        "open",
+        "order",
+        "pause",
+        "pay",
+        "place",
+        "play",
+        "pop",
+        "post",
+        "press",
+        "push",
+        "put",
+        "refund",
+        "reject",
+        "release",
+        "reload",
+        "reply",
+        "reserve",
+        "roll",
+        "run",
+        "schedule",
+        "scroll",
+        "set",
+        "sign",
+        "start",
+        "stop",
+        "store",
+        "swap",
+        "swipe",
+        "sync",
+        "take",
+        "tap",
+        "transfer",
+        "type",
+    ]
+)
+"""The same, if a name begins with one: elsewhere they are things (`get_order`)."""
 
 
 def own_name(name: str) -> str:
@@ -38,7 +177,8 @@ def own_name(name: str) -> str:
     """
     own = MARKS.split(name)[-1]
     server, hyphen, rest = own.rpartition("-")
-    if hyphen and "_" in rest and _ACTS.isdisjoint(_WORDS.split(server.lower())):
+    words = _WORDS.split(server.lower())
+    if hyphen and "_" in rest and WORK.isdisjoint(words) and FIRST.isdisjoint(words):
         return rest
     return own
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from benchmarks.loops import stories, table
 from guardrails import Duplicates, Loops, Policy, Rule, Tool
 from guardrails.core.records.replay import replay
-from guardrails.core.repetition.age import BURST_MS, SHARE
+from guardrails.core.guards.evidence import BURST_MS, SHARE
 from guardrails.core.state.totals import LEAP_MS
 from guardrails.sinks import MemorySink
 
@@ -28,6 +28,7 @@ WAYS: dict[str, Policy] = {
         [guard for guard in DEFAULT.guards if guard.name in ("duplicates", "loops", "retryable")],
         rules=DEFAULT.rules,
         tools=READ,
+        by_name=True,
     ),
     "duplicates": Policy([Duplicates(rule="evidence", window=20)], tools=READ),
     "loops": Policy([Loops()], tools=READ),

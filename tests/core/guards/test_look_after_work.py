@@ -61,7 +61,7 @@ def policies() -> list[Policy]:
         Policy([Duplicates(rule="evidence", window=20)]),
         Policy([Loops()]),
         Policy(
-            [Loops(reread={"deny": 1}, unrepaired={"deny": 1}, settled_for=None)],
+            [Loops(identical={"deny": 1}, unrepaired={"deny": 1}, settled_for=None)],
             tools=[Tool(name="read_file", read_only=True)],
         ),
         Policy([Duplicates(rule="evidence", window=20), Loops()], tools=[Tool(name="read_file", stable=True)]),

@@ -242,26 +242,18 @@ def test_a_fan_out_by_threads_is_refused_nothing_for_what_its_siblings_brought(w
     assert {end.error_type for end in ends} == {"not_found"}
 
 
-def test_the_next_fan_out_is_told_what_the_one_before_brought(clock: Any) -> None:
+@table("apart", [0, 0.002, 1, 30])
+def test_calls_that_are_made_one_by_one_are_turns_of_their_own(apart: float, clock: Any) -> None:
     session = Policy(GUARDS).session("s", clock=clock)
-    seen = []
-    for _ in range(4):
-        for page in range(5):
-            decision = session.decide("fetch", {"page": page, "at": clock.now})
-            session.complete(decision, FileNotFoundError("404: no such page"))
-            seen.append([code for code, _ in decision.nudges])
-        clock.advance(4)
-    assert seen == [[]] * 15 + [["loops.same_error"]] * 5
-
-
-@table("apart", [0.02, 0.05, 1, 30])
-def test_calls_that_a_model_made_one_by_one_are_turns_of_their_own(apart: float, clock: Any) -> None:
-    session = Policy(GUARDS).session("s", clock=clock)
+    session.decide("watch", {}, id="never ends")
+    clock.advance(61)
     seen = []
     for page in range(7):
-        seen.append(session.call("fetch", {"page": page}, missing).code)
+        decision = session.decide("fetch", {"page": page})
+        seen.append([code for code, _ in decision.nudges])
+        session.complete(decision, FileNotFoundError("404: no such page"))
         clock.advance(apart)
-    assert seen == [None] * 6 + ["loops.same_error"]
+    assert seen == [[]] * 3 + [["loops.same_error"]] * 4
 
 
 calls_made = st.tuples(

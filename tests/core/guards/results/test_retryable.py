@@ -149,7 +149,7 @@ def test_a_call_that_may_have_taken_effect_is_not_repeated_where_that_would_do_i
         (Tool(name="pay", idempotent=False), False),
         (Tool(name="pay", idempotent=False, read_only=True), True),
         (Tool(name="pay", idempotent=True), True),
-        (Tool(name="pay"), False),
+        (Tool(name="pay", read_only=False), False),
         (Tool(name="look"), True),
     ):
         envelope = session(clock, tool=tool).call(tool.name, {}, fails(TimeoutError("slow")))

@@ -13,8 +13,6 @@ from tests.tables import table
 
 READERS = [
     "search_hotels",
-    "book_details",
-    "transfer_status",
     "geocode",
     "mcp__a__list_x",
 ]
@@ -23,14 +21,13 @@ ACTORS = [
     "create_issue",
     "mcp__linear__create_issue",
     "bookFlight",
-    "place_order",
-    "bank__issue_refund",
-    "charge_card",
+    "makePayment",
+    "fs/add_row",
 ]
 
 
 def said(tool: Tool, error: object) -> Any:
-    policy = Policy([Retryable()], tools=[tool])
+    policy = Policy([Retryable()], tools=[tool], by_name=True)
     session = policy.session("s")
     return session.complete(session.decide(tool.name, {"a": 1}), error)
 
@@ -56,6 +53,7 @@ def test_what_acts_by_its_name_is_checked_first(name: str, error: Exception) -> 
         ({"idempotent": True}, True),
         ({"read_only": True}, True),
         ({"stable": True}, True),
+        ({"repeats": "evidence"}, True),
         ({"retryable": True}, True),
         ({"idempotent": False}, False),
         ({"read_only": False}, False),
@@ -78,14 +76,14 @@ def test_what_a_person_has_to_approve_acts_whatever_its_name() -> None:
 
     assert session.call("launch", {}, late).retryable is False
     assert session.call("launched", {}, late).retryable is True
-    assert Policy([Retryable()]).session("s").call("launch", {}, late).retryable is True
+    assert Policy([Retryable()], by_name=True).session("s").call("launch", {}, late).retryable is True
 
 
 @table("kind", sorted(AMBIGUOUS))
 def test_every_kind_of_unknown_outcome_is_told(kind: Any) -> None:
     from guardrails import Outcome
 
-    session = Policy([Retryable()]).session("s")
+    session = Policy([Retryable()], by_name=True).session("s")
     envelope = session.complete(session.decide("send_email", {}), Outcome(error_type=kind, error_message="no"))
     assert envelope.retryable is False
     assert "may have happened" in (envelope.next_action_hint or "")
@@ -108,7 +106,7 @@ def test_what_a_person_did_not_let_run_did_not_happen(message: str, unknown: boo
 
 
 def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
-    policy = Policy([Duplicates(), Retryable()])
+    policy = Policy([Duplicates(), Retryable()], by_name=True)
     session = policy.session("s")
 
     def late(tool: str, arguments: Any) -> None:
@@ -125,7 +123,7 @@ def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
 @table("tool", ["send_email", "search_hotels"])
 def test_a_call_that_nobody_ended_is_told_when_it_is_made_again(tool: str) -> None:
     now, sink = [1_800_000_000.0], MemorySink()
-    policy = Policy([Retryable(), Approve(tools=("pay_*",), expires=60.0)])
+    policy = Policy([Retryable(), Approve(tools=("pay_*",), expires=60.0)], by_name=True)
     session = policy.session("s", clock=lambda: now[0], records=sink)
 
     def again(name: str) -> str:
