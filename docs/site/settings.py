@@ -17,6 +17,7 @@ FILE = {
     "version": "The version of the file format. Every file names it.",
     "extends": "The policies that this one builds on: shipped names, or paths relative to this file.",
     "mode": "The mode of all guards that set none of their own.",
+    "by_name": "The words of a tool's name tell looks from work where nothing is declared.",
     "stop": "The reason for which every call is refused, as long as the file has it.",
     "on_error": "The fate of a call if a guard itself fails: it is refused, or it runs.",
     "envelope": "The form of the text for the model: the result apart from what is said of it, or merged with it.",
