@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from guardrails.core.values.types import ToolCall as ToolCall
     from guardrails.core.values.usage import Price as Price
     from guardrails.core.values.version import __version__ as __version__
-    from guardrails.policy.names import READ_ONLY_NAMES as READ_ONLY_NAMES
     from guardrails.policy.policy import Policy as Policy
     from guardrails.policy.registry import Registry as Registry
     from guardrails.session.approval import ParkedCall as ParkedCall
@@ -113,7 +112,6 @@ _NAMES = {
     "core.values.types": "Denial Failed Nudge Outcome Success ToolCall",
     "core.values.usage": "Price",
     "core.values.version": "__version__",
-    "policy.names": "READ_ONLY_NAMES",
     "policy.policy": "Policy",
     "policy.registry": "Registry",
     "session.approval": "ParkedCall",

@@ -83,7 +83,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         tool, self.auto_ms = self.tool, None
-        # What a name suggests is not enough; what a person is asked about is none of it either.
+        # What a person is asked about is none of it.
         safe = (tool.read_only or tool.repeats == "evidence" or tool.idempotent) and tool.idempotent is not False
         if safe and not any(isinstance(each, Approve) and each.asks(tool.name) for each in self.guards):
             for each in self.guards:

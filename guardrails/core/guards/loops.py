@@ -3,8 +3,8 @@ Tell a model that goes round in circles what to do instead, then refuse; the ses
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
+from string import Template
 from typing import Annotated, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
@@ -49,7 +49,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "Use the previous result, unless the answer changes by itself or goes on with each call.",
     ),
     "identical": (
-        "This exact $tool call ended the same $count times.",
+        "This exact $tool call ended the same $times times.",
         "To learn more, change the arguments or call another tool.",
     ),
     "done": (
@@ -64,7 +64,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "The last $length calls were made $count times over, each time with the same results.",
         "To get on, make another call than these, or say what is missing.",
     ),
-    "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),
+    "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),  # ADVICE goes on
     "reworded": (
         "$count of the last calls of `$tool`, with other arguments, brought the same result or none.",
         "Try another source or a different question, or answer with what is there.",
@@ -74,7 +74,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "If something is searched for, list or browse first, try another source, or say that it was not found.",
     ),
 }
-ADVICE: Final[dict[ErrorType, str]] = {
+ADVICE: Final[dict[object, str]] = {
     "auth": "Check the credentials, or ask the user for access.",
     "permission": "Ask for something that is allowed, or ask the user for access.",
     "rate_limit": "Wait before the next call.",
@@ -115,7 +115,7 @@ class Loops(Guard):
     """The exact call that failed for a cause that lies in it, while nothing is done that could remove it."""
     identical: Grades = map_of(nudge=1, deny=None)
     """The exact call that ended alike. `duplicates` refuses what is evidence; here the model is told."""
-    cycle: Grades = map_of(nudge=2, deny=3)
+    cycle: Grades = map_of(nudge=2, deny=2)
     """Whole laps of 2 to 5 calls: refused if all of them failed alike, or all are looks that showed the same."""
     same_error: Grades = map_of(nudge=3, deny=6)
     """Failures in a row with one cause; refused only if the calls themselves are wrong, and nothing was looked up in between."""
@@ -139,10 +139,10 @@ class Loops(Guard):
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
     ) -> Envelope:
         if outcome.error_type is None and facts.tool.read_only is False and facts.tool.repeats != "allow":
-            own = [entry for entry in reversed(state.window) if entry.sig == call.sig][:2]
+            own = [one for one in reversed(state.window) if one.sig == call.sig and one.seq > state.changed_seq][:2]
             accepted = all(entry.status == "ok" and entry.little for entry in own)
             if accepted and len({entry.result_hash for entry in own}) == 2:
-                envelope.nudge(_nudge("done", call.tool, 2, 0, None).hint)
+                envelope.nudge(_nudge("done", {"tool": call.tool}).hint)
         return envelope
 
     def _repeat(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
@@ -152,7 +152,7 @@ class Loops(Guard):
         count = alike(before, call.sig)
         if facts.tool.repeats == "allow" or last.unfinished or moves(state, last, self.settled_for):
             count = max(count, sum(entry.unfinished for entry in before if entry.sig == call.sig))
-            return self._nudge("wait", count, call) if count >= WAITS else None
+            return _nudge("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
         old = outdated(state, last)
         if (
             last.error_type in LASTING
@@ -168,9 +168,11 @@ class Loops(Guard):
             return cycle
         if old or last.little or not recent(state, last, self.settled_for, times=SLOW):
             return None
-        told = "reread" if last.status == "ok" and not last.changes else "identical"
-        count += told == "reread" or last.status == "error"
-        return self._graded("identical", count - 1, call, state, words=told, refuse=last.error_type not in PASSING)
+        words = "reread" if last.status == "ok" and not last.changes else "identical"
+        # A failure, and a look that showed something, are worth a word at the second time; work may be meant twice.
+        free = words == "identical" and last.status == "ok"
+        refuse = last.error_type not in PASSING and recent(state, last, self.settled_for)
+        return self._graded("identical", count - free, call, state, words=words, refuse=refuse, times=count)
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         length, count = laps(before, call.sig)
@@ -190,14 +192,16 @@ class Loops(Guard):
     def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         own = past_of(state, call.tool)
         last = next(own, None)
+        if facts.tool.repeats == "allow":
+            return None
         if last is None or last.status == "error":
-            return self._failing(call, state, last)
+            return self._failing(call, state, last, shell=facts.tool.shell)
         if last.changes or not (last.empty or self._equal_before(last, state)):
             return None
         sketch = sketch_of(call.arguments)
         call.note_sketch(sketch)
         run = [last, *_run(own, lambda one: one.empty == last.empty and (last.empty or is_evidence(one, last)), last)]
-        refuse = last.seq == state.seq and recent(state, last, self.settled_for) and not facts.tool.commands
+        refuse = last.seq == state.seq and recent(state, last, self.settled_for) and not facts.tool.shell
         same = [entry for entry in run if same_words(entry.sketch, sketch)]
         verdict = self._graded("reworded", len(same), call, state, refuse=refuse)
         if verdict is None and not last.little and not last.empty:
@@ -210,16 +214,17 @@ class Loops(Guard):
     def _equal_before(self, last: Entry, state: SessionState) -> bool:
         return any(one is not last and one.tool == last.tool and is_evidence(one, last) for one in state.window)
 
-    def _failing(self, call: ToolCall, state: SessionState, last: Entry | None) -> Verdict:
+    def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
         """
         Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
         """
+        name = call.tool
         if last is None:
             before = past(state)
             server = call.tool.rpartition("__")[0]
             if not before or not server or before[0].tool.rpartition("__")[0] != server:
                 return None
-            last, rest = before[0], iter(before[1:])
+            last, rest, name = before[0], iter(before[1:]), server
         else:
             rest = past_of(state, call.tool)
             next(rest)
@@ -229,8 +234,9 @@ class Loops(Guard):
         count = len({entry.sig for entry in run})
         deny = self.same_error["deny"] or 0
         unbroken = all(one is other for one, other in zip(run[:deny], past(state), strict=False))
-        refuse = last.error_type in WRONG and unbroken and last.tool == call.tool
-        verdict = self._graded("same_error", count, call, state, refuse=refuse, error=last.error_type)
+        refuse = last.error_type in WRONG and unbroken and name == call.tool and not shell
+        error = last.error_type or "other"
+        verdict = self._graded("same_error", count, call, state, refuse=refuse, error=error, tool=name)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
 
     def _graded(
@@ -241,22 +247,20 @@ class Loops(Guard):
         state: SessionState,
         *,
         refuse: bool = True,
-        length: int = 0,
-        error: ErrorType | None = None,
         words: str = "",
+        **values: object,
     ) -> Verdict:
+        """
+        Returns what the grades of *pattern* say of *count* calls; the *words* are those of another pattern if they fit better.
+        """
         grades: FromCalls = getattr(self, pattern)
         nudge, deny = grades["nudge"], grades["deny"]
+        values = {"tool": call.tool, "count": count} | values
         if refuse and deny is not None and count >= deny:
-            return _denial(words or pattern, call.tool, count, length, error, final=self._final(call, state))
+            return _denial(words or pattern, values, final=self._final(call, state))
         if nudge is not None and count >= nudge:
-            return self._nudge(words or pattern, count, call, length, error)
+            return _nudge(words or pattern, values)
         return None
-
-    def _nudge(
-        self, pattern: str, count: int, call: ToolCall, length: int = 0, error: ErrorType | None = None
-    ) -> Nudge:
-        return _nudge(pattern, call.tool, count, length, error)
 
     def _final(self, call: ToolCall, state: SessionState) -> bool:
         after = self.final_after
@@ -326,38 +330,23 @@ def _news_now(state: SessionState, tool: str, last: Entry) -> bool:
     )
 
 
-@lru_cache(maxsize=256)
-def _denial(pattern: str, tool: str, count: int, length: int, error: ErrorType | None, *, final: bool) -> Denial:
-    message, hint, values = _words(pattern, tool, count, length, error)
-    status = "duplicate_call_blocked" if pattern in ("unrepaired", "identical", "reread") else "denied"
-    if final:
-        return Denial(
-            code=f"loops.{pattern}",
-            status="limit_reached",
-            message=message,
-            hint=FINISH,
-            values=values,
-            ends_session=True,
-        )
-    return Denial(code=f"loops.{pattern}", status=status, message=message, hint=hint, values=values)
+def _denial(pattern: str, values: dict[str, object], *, final: bool) -> Denial:
+    message, hint = _words(pattern, values)
+    again = pattern in ("unrepaired", "identical", "reread")
+    return Denial(
+        code=f"loops.{pattern}",
+        status="limit_reached" if final else "duplicate_call_blocked" if again else "denied",
+        message=message,
+        hint=FINISH if final else hint,
+        values=values,
+        ends_session=final,
+    )
 
 
-@lru_cache(maxsize=256)
-def _nudge(pattern: str, tool: str, count: int, length: int, error: ErrorType | None) -> Nudge:
-    message, hint, values = _words(pattern, tool, count, length, error)
-    return Nudge(code=f"loops.{pattern}", hint=f"{message} {hint}".rstrip(), values=values)
+def _nudge(pattern: str, values: dict[str, object]) -> Nudge:
+    return Nudge(code=f"loops.{pattern}", hint=" ".join(_words(pattern, values)).rstrip(), values=values)
 
 
-def _words(
-    pattern: str, tool: str, count: int, length: int, error: ErrorType | None
-) -> tuple[str, str, dict[str, object]]:
+def _words(pattern: str, values: dict[str, object]) -> tuple[str, str]:
     message, hint = WORDS[pattern]
-    values: dict[str, object] = {"tool": tool, "count": count}
-    if length:
-        values["length"] = length
-    if pattern == "same_error":
-        values["error"] = kind = error or "other"
-        message, hint = message.replace("$error", kind), ADVICE.get(kind, "")
-    # The tool's name is the model's, and comes last.
-    text = message.replace("$count", str(count)).replace("$length", str(length)).replace("$tool", tool)
-    return text, hint, values
+    return Template(message).substitute(values), hint or ADVICE.get(values.get("error"), "")

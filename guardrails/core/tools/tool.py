@@ -33,6 +33,7 @@ _RUNS: Final = (
 )
 
 
+SHELLS: Final = frozenset({"bash", "shell", "exec_shell", "run_command", "run_shell_command", "terminal"})
 REPEATS: Final[Mapping[str, Literal["allow", "evidence"]]] = {"polling": "allow", "stable": "evidence"}
 """The words of `Tool.repeats` by the older ones, which still work."""
 
@@ -119,6 +120,13 @@ class Tool:
         hints = from_annotations(declared.get("annotations") or {})
         hints = {name: hint for name, hint in hints.items() if getattr(self, name) is None}
         return replace(self, **{k: v for k, v in {**hints, **declared}.items() if k in known})
+
+    @property
+    def shell(self) -> bool:
+        """
+        Whether it runs what its arguments say: by declaration, or by one of six names.
+        """
+        return bool(self.commands) or own_name(self.name).lower() in SHELLS
 
     @property
     def once(self) -> bool:

@@ -29,6 +29,7 @@ WAYS: dict[str, Policy] = {
         rules=DEFAULT.rules,
         tools=READ,
         by_name=True,
+        by_name=True,
     ),
     "duplicates": Policy([Duplicates(rule="evidence", window=20)], tools=READ),
     "loops": Policy([Loops()], tools=READ),
