@@ -103,7 +103,6 @@ PREFIXES = (
     "functions.",
     "a__b/",
     "read_ai__",
-    "server-",
 )
 
 

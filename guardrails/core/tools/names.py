@@ -9,47 +9,11 @@ from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.tool_name import FIRST, WORK, own_name
 
 
-LOOKS: Final = frozenset(
-    [
-        "browse",
-        "calculate",
-        "cat",
-        "check",
-        "compare",
-        "count",
-        "describe",
-        "diff",
-        "explain",
-        "fetch",
-        "find",
-        "get",
-        "glob",
-        "grep",
-        "head",
-        "help",
-        "inspect",
-        "list",
-        "look",
-        "lookup",
-        "ls",
-        "peek",
-        "preview",
-        "read",
-        "retrieve",
-        "scan",
-        "search",
-        "show",
-        "snapshot",
-        "stat",
-        "status",
-        "suggest",
-        "tail",
-        "validate",
-        "verify",
-        "view",
-    ]
-)
-"""Words of looks, anywhere in a name. `query` and `sql` are on neither list: they do what their arguments say."""
+_LOOKS: Final = """
+browse calculate cat check compare count describe diff explain fetch find get glob grep head help inspect list look
+lookup ls peek preview read retrieve scan search show snapshot stat status suggest tail validate verify view"""
+LOOKS: Final = frozenset(_LOOKS.split())
+"""Words of looks, anywhere in a name. `query`, `execute`, `run` and `sql` are on neither list: they do what their arguments say."""
 _WORD: Final = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from guardrails import Duplicates, Loops, Policy, Tool
 from tests.core.guards.worlds import harm
+from tests.tables import table
 
 
 Call = tuple[str, dict[str, Any], Any]
@@ -148,51 +149,32 @@ def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(cl
 # Cycles
 
 
-def cycle(clock: Any, *calls: Call, **settings: Any) -> list[str | None]:
-    return said(Policy([Loops()], **settings).session("s", clock=clock), *calls * 9)
+@table("lap", [(READ, EDIT), (LIST, MAKE), (NEUTRAL, OTHER), (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines."))])
+def test_a_cycle_with_work_in_it_is_told_only(lap: tuple[Call, Call], clock: Any) -> None:
+    one = Policy([Loops()], by_name=True).session("s", clock=clock)
+    assert set(said(one, *lap * 9)) == {None}
 
 
-def test_of_a_cycle_the_work_that_did_not_take_is_refused_and_never_the_look(clock: Any) -> None:
-    for look, work in (READ, EDIT), (LIST, MAKE):
-        heard = cycle(clock, look, work)
-        assert heard[:7] == [None] * 7
-        assert heard[7] == "loops.cycle"
-        assert heard[6] is None
-
-
-def test_of_a_cycle_with_a_declared_look_the_work_is_refused_first(clock: Any) -> None:
-    one = Policy([Loops()], tools=[Tool(name="alpha", read_only=True)]).session("s", clock=clock)
-    assert said(one, *[NEUTRAL, OTHER] * 3) == [None] * 5 + ["loops.identical"]
-
-
-def test_a_cycle_in_which_nobody_can_tell_the_look_is_not_refused(clock: Any) -> None:
-    assert set(cycle(clock, NEUTRAL, OTHER)) == {None}
+@table(
+    "lap",
+    [
+        (READ, LIST),
+        (READ, ("search", {"q": "x"}, ["y"]), CART),
+        (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
+        (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
+    ],
+)
+def test_a_lap_of_looks_and_one_in_which_all_failed_alike_are_refused_at_the_third(
+    lap: tuple[Call, ...], clock: Any
+) -> None:
+    one = Policy([Loops(unrepaired={"deny": None})], by_name=True).session("s", clock=clock)
+    assert said(one, *lap * 3) == [None] * 2 * len(lap) + ["loops.cycle"] * len(lap)
 
 
 def test_a_look_is_let_through_however_often_the_work_before_it_did_nothing(clock: Any) -> None:
     pressed = Policy([Loops()]).session("s", clock=clock)
     wait: list[Call] = [("panel", {"of": "lift"}, "closed"), ("press", {"key": 1}, {"pressed": True})]
     assert set(said(pressed, *wait * 12, ("panel", {"of": "lift"}, "open"))) == {None}
-
-
-@pytest.mark.parametrize(
-    "name", ["edit_file", "fs__write_file", "srv/create", "updateRow", "Edit", "store_note", "patch"]
-)
-def test_work_that_is_named_for_writing_is_refused_whatever_it_says_of_what_it_did(name: str, clock: Any) -> None:
-    heard = cycle(clock, SHOW, (name, {"path": "x"}, "The file x has been changed. It now has 3 lines."))
-    assert heard[:8] == [None] * 7 + ["loops.cycle"]
-    assert heard[8] != "loops.cycle"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("add_and_get", "update_and_show", "str_replace_based_edit_tool", "get_or_create", "exec_shell", "press"),
-        *("setAndRead", "srv__put_and_list", "created_items", "editor", "additions", "send_keys", "move_and_look"),
-    ],
-)
-def test_what_may_look_too_is_not_refused_for_its_name(name: str, clock: Any) -> None:
-    assert set(cycle(clock, SHOW, (name, {"path": "x"}, "line 1"))) == {None}
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -203,9 +185,6 @@ def test_a_cycle_with_one_new_answer_in_three_laps_is_none(place: int, clock: An
         tool, arguments, value = laps[n][place]
         laps[n][place] = (tool, arguments, f"{value} {n}")
     assert set(said(one, *(call for lap in laps for call in lap))) == {None}
-
-
-# Names
 
 
 # Random worlds
@@ -224,8 +203,8 @@ def test_in_many_worlds_no_look_is_refused_after_its_object_has_changed(long: bo
     assert found.refused > found.looks / 10
 
 
-@given(st.sampled_from([call for pair in STORIES.values() for call in pair]), st.booleans())
-def test_a_call_that_is_stuck_is_refused_by_its_fifth_time(call: Call, turns: bool) -> None:
+@given(st.sampled_from([look for look, _ in STORIES.values()]), st.booleans())
+def test_a_look_that_is_stuck_is_refused_by_its_fifth_time(call: Call, turns: bool) -> None:
     now = 1_800_000_000.0
     one = Policy.load("default").session("s", clock=lambda: now)
     heard = []

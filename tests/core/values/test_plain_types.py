@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pytest
 
+from guardrails.core.guards.repeats.loops import Grades, Loops, Waits
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, guard
-from guardrails.core.guards.repeats.loops import Grades, Loops, Waits
 from guardrails.core.guards.settings import Map
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.bounds import MaxLen, MinLen
