@@ -97,7 +97,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.file import find, read
     from guardrails.policy.file.document import other_names
-    from guardrails.policy.file.overrides import overrides
+    from guardrails.policy.file.overrides import overrides, renamed
     from guardrails.policy.policy import Policy
 
     try:
@@ -111,7 +111,13 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
         policy = Policy.load(file, guards=own)
         found = tuple(lacking(policy, document.root))
         guards = len(policy.chain)
-        return Checked(file, guards=guards, mistakes=found, hints=hints, overrides=tuple(overrides(document)))
+        return Checked(
+            file,
+            guards=guards,
+            mistakes=found,
+            hints=(*hints, *renamed(document)),
+            overrides=tuple(overrides(document)),
+        )
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)

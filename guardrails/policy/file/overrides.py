@@ -5,6 +5,7 @@ The settings of a policy file that stand in place of those of the policies it ex
 from collections.abc import Iterator
 from pathlib import Path
 
+from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.units import matcher
 
 from .extends import Document, rules
@@ -38,6 +39,19 @@ def overrides(document: Document) -> list[str]:
                 found += _differing(f"tools.{number}.", rule, other)
 
     return found
+
+
+def renamed(document: Document) -> list[str]:
+    """
+    Returns the older words of the named file that still work, each with the one that stands for it now.
+    """
+    return [
+        _at(entry, f"tools.{number}.{key}: {key} is now `repeats: {REPEATS[key]}`")
+        for number, rule in enumerate(rules(document.parts[0]))
+        if isinstance(rule.value, dict)
+        for key, entry in rule.value.items()
+        if key in REPEATS
+    ]
 
 
 def _differing(where: str, own: Node, below: Node) -> Iterator[str]:

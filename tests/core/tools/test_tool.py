@@ -138,7 +138,7 @@ def test_of_rules_by_glob_the_first_match_wins_key_by_key() -> None:
         ),
     )
     plan = policy.chain.plan("search_web")
-    assert (plan.tool.cost_usd, plan.tool.read_only, plan.tool.polling) == (0.5, True, True)
+    assert (plan.tool.cost_usd, plan.tool.read_only, plan.tool.repeats) == (0.5, True, "allow")
     assert next(g for g in plan.guards if isinstance(g, Duplicates)) == Duplicates(window=9, rule="evidence")
     assert policy.chain.plan("other").tool.cost_usd == 0.1
 

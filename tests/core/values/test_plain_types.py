@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pytest
 
-from guardrails.core.guards.repeats.loops import Grades, Loops, Waits
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, guard
+from guardrails.core.guards.loops import Grades
 from guardrails.core.guards.settings import Map
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.bounds import MaxLen, MinLen
@@ -73,7 +73,7 @@ def test_a_setting_that_fits_is_what_pydantic_makes_of_it(name: str, value: Any)
     assert same(made, strictly(SETTINGS[name]).validate_json(json.dumps([value]))[0])
 
 
-@given(GRADES, st.sampled_from([Grades, Waits]))
+@given(GRADES, st.sampled_from([Grades]))
 def test_a_map_that_is_checked_again_is_what_pydantic_makes_of_it(value: dict[str, Any], kind: Any) -> None:
     try:
         made = fitted(kind, Map(value))
@@ -161,10 +161,9 @@ def test_a_guard_made_in_code_is_what_pydantic_makes_of_it(made: tuple[Any, dict
     assert not mistakes
 
 
-def test_the_loops_of_a_file_are_told_in_both_spellings() -> None:
-    made = fitted(document_type(), {"loops": {"cycle": {"deny": 4}, "wait": {"nudge": 1}}}, written=True)
-    assert same(made, {"loops": {"cycle": Map(deny=4), "wait": Map(nudge=1)}})
-    assert _plainly_right(Loops(cycle_deny=4)) == Loops(cycle={"deny": 4})  # type: ignore[call-arg]
+def test_the_loops_of_a_file_have_grades() -> None:
+    made = fitted(document_type(), {"loops": {"cycle": {"deny": 4}, "empty": {"nudge": 1}}}, written=True)
+    assert same(made, {"loops": {"cycle": Map(deny=4), "empty": Map(nudge=1)}})
 
 
 @guard
