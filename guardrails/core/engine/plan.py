@@ -12,7 +12,7 @@ from guardrails.core.guards.base import Guard
 from guardrails.core.guards.results.retry_budget import RetryBudget
 from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.result import Source
-from guardrails.core.tools.tool import REPEATS, Tool
+from guardrails.core.tools.tool import Tool, renewed
 from guardrails.core.values.types import Mode
 
 
@@ -33,11 +33,8 @@ class Rule:
     def __post_init__(self) -> None:
         if isinstance(self.match, str):
             object.__setattr__(self, "match", (self.match,))
-        if isinstance(self.declared, Mapping) and not REPEATS.keys().isdisjoint(self.declared):
-            declared = {key: value for key, value in self.declared.items() if key not in REPEATS}
-            for old in REPEATS.keys() & self.declared.keys():
-                declared.setdefault("repeats", REPEATS[old] if self.declared[old] else None)
-            object.__setattr__(self, "declared", declared)
+        if isinstance(self.declared, Mapping):
+            object.__setattr__(self, "declared", renewed(self.declared))
 
 
 @dataclass(slots=True)

@@ -119,8 +119,8 @@ class Loops(Guard):
     """Whole laps of 2 to 5 calls: refused if all of them failed alike, or all are looks that showed the same."""
     same_error: Grades = map_of(nudge=3, deny=6)
     """Failures in a row with one cause; refused only if the calls themselves are wrong, and nothing was looked up in between."""
-    reworded: Grades = map_of(nudge=3, deny=6)
-    """One question in other words, with the same answer or none."""
+    reworded: Grades = map_of(nudge=2, deny=5)
+    """One question in other words, with the same answer or none; those count whose words were compared, from the second on."""
     empty: Grades = map_of(nudge=4, deny=None)
     """Looks of one tool in a row that found nothing."""
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
@@ -151,7 +151,9 @@ class Loops(Guard):
             return None
         count = alike(before, call.sig)
         if facts.tool.repeats == "allow" or last.unfinished or moves(state, last, self.settled_for):
-            count = max(count, sum(entry.unfinished for entry in before if entry.sig == call.sig))
+            if last.unfinished:
+                own = [one.unfinished and one.result_hash == last.result_hash for one in before if one.sig == call.sig]
+                count = [*own, False].index(False)  # noqa: FBT003
             return _nudge("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
         old = outdated(state, last)
         if (
@@ -166,13 +168,12 @@ class Loops(Guard):
         cycle = self._cycle(call, before, state)
         if cycle is not None:
             return cycle
-        if old or last.little or not recent(state, last, self.settled_for, times=SLOW):
+        if old or last.little or not recent(state, last, self.settled_for):
             return None
         words = "reread" if last.status == "ok" and not last.changes else "identical"
-        # A failure, and a look that showed something, are worth a word at the second time; work may be meant twice.
-        free = words == "identical" and last.status == "ok"
-        refuse = last.error_type not in PASSING and recent(state, last, self.settled_for)
-        return self._graded("identical", count - free, call, state, words=words, refuse=refuse, times=count)
+        # A look that showed something is worth a word at the second time; all else may be meant twice.
+        times, refuse = count - (words == "identical"), last.error_type not in PASSING
+        return self._graded("identical", times, call, state, words=words, refuse=refuse, times=count)
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         length, count = laps(before, call.sig)

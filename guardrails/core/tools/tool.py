@@ -38,6 +38,16 @@ REPEATS: Final[Mapping[str, Literal["allow", "evidence"]]] = {"polling": "allow"
 """The words of `Tool.repeats` by the older ones, which still work."""
 
 
+def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Returns *declared* with `repeats` in place of the older words.
+    """
+    now = {key: value for key, value in declared.items() if key not in REPEATS}
+    for old in REPEATS.keys() & declared.keys():
+        now.setdefault("repeats", REPEATS[old] if declared[old] else None)
+    return now
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """
@@ -116,7 +126,7 @@ class Tool:
         """
         Returns the same tool with *declared* on top; MCP-style `annotations` are read if no plainer word is said.
         """
-        known = {f.name for f in fields(self)}
+        known, declared = {f.name for f in fields(self)}, renewed(declared)
         hints = from_annotations(declared.get("annotations") or {})
         hints = {name: hint for name, hint in hints.items() if getattr(self, name) is None}
         return replace(self, **{k: v for k, v in {**hints, **declared}.items() if k in known})

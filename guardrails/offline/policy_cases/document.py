@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from guardrails.core.envelope.envelope import FIELDS
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.types import ErrorType, Status
 from guardrails.core.values.units import DURATION_PATTERN, ByteSize, Duration, FromText, duration_ms
 
@@ -195,6 +195,7 @@ def _tool() -> Any:
         "parameters": NotRequired[dict[str, Any]],
         "annotations": NotRequired[dict[str, Any]],
         "ask_user": NotRequired[list[str]],
+        **dict.fromkeys(REPEATS, NotRequired[bool]),
     }
     make: Any = TypedDict
     made = make("ToolDeclaration", kinds)
