@@ -25,15 +25,25 @@ LINE: Final = 60
 """Characters of a text that is read like a status."""
 PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
-_STATE: Final = r"""(?ix)\W*(?:(?P<waiting>.*\bstill\b.*|(?:not?)\b.*\b(?:yet|ready|finished|done|completed?)
-|(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)?\ ?(?:%|percent)(?:\W{1,3}(?:complete|completed|done|finished|ready))?|(?!not?\ )(?:.*\s)?\w+ing\b.*(?:\.\.\.|\u2026)
-|(?!not?\ )(?:.*[\W_])?(?:pending|queued|enqueued|scheduled|running|in_?progress|progress(?:ing)?|processing|waiting|(?:re)?starting|initiali[sz]ing|building
-|deploying|provisioning|preparing|(?:up|down)?loading|installing|indexing|working|busy|computing|executing|syncing|retrying|unfinished|rendering|importing|exporting))
-|(?P<nothing>none|nothing\b.*|empty\b.*|(?!.*(?:error|warning|issue|problem|failure|violation|conflict|finding))(?:sorry\W{1,3})?(?:no|zero|0)[ _](?:\w+\ ){0,3}?
-(?:results?|match(?:es)?|hits?|records?|rows?|items?|entries|documents?|data|articles?|pages?|files?|found|returned|available)\b.*)
-|(?P<done>not\ found|(?!.*\b(?:not?|failed|rejected|denied|expired|refused|cancell?ed|aborted|unchanged|need|needed)\b)
-(?:(?:(?:\w+\ )?\w+ed|ok|okay|done|success\w*|sent|set|true)\b.*|.*\b(?:(?:was|were|been|is|successfully)\ \w+ed\b.*|\w+ed|ok|okay|done|success\w*|sent))))\W*"""
-"""The values of a status, and the short lines, that mean waiting, nothing there, or done; that nothing is wrong is an answer."""
+_WAITS: Final = """
+pending queued enqueued scheduled running progress progressing processing waiting starting restarting initializing initialising
+building deploying provisioning preparing loading uploading downloading installing indexing working busy computing executing syncing
+retrying unfinished rendering importing exporting"""
+WAITS: Final = frozenset(_WAITS.split())
+"""Last words of a status, or of a short line, that mean waiting; so do `still`, and an end of three points."""
+READY: Final = frozenset(("yet", "ready", "finished", "done", "complete", "completed"))
+"""Words that mean waiting after a `not` or a `no`."""
+_THINGS: Final = """
+result results match matches hit hits record records row rows item items entry entries document documents data article articles page
+pages file files found returned available"""
+THINGS: Final = frozenset(_THINGS.split())
+"""Words that mean that nothing was found, behind a `no`."""
+_UNDONE: Final = """
+no not none cannot failed rejected denied expired refused cancelled canceled aborted unchanged need needed"""
+UNDONE: Final = frozenset(_UNDONE.split())
+"""With one of these words a line does not say that something was done; else a word in `-ed` does, and these:"""
+DONE: Final = frozenset(("ok", "okay", "done", "success", "successful", "successfully", "sent", "set", "true"))
+_PART: Final = r"(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*"
 _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
 (?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
 |(?:generated|fetched|retrieved|queried|checked|requested|responded|served|searched|asked|evaluated|computed)(?:_(?:at|on|time))?|traceparent|total_matches
@@ -177,15 +187,26 @@ def data_in(text: str) -> Any:
 
 @cached_if_short(2048, LINE)
 def _state(line: str) -> str | None:
-    found = re.fullmatch(_STATE, line) if 0 < len(line) <= LINE and "\n" not in line else None
-    return None if found is None else found.lastgroup
+    words = re.findall(r"\w+", line) if len(line) <= LINE and "\n" not in line else []
+    words = words[words[:1] == ["sorry"] :]
+    if not words:
+        return None
+    none, denied, last = words[0] in ("no", "zero", "0"), words[0] in ("no", "not"), words[-1].rpartition("_")[2]
+    goes_on = last in WAITS or (line.endswith(("...", "\u2026")) and any(word.endswith("ing") for word in words))
+    if "still" in words or (not READY.isdisjoint(words) if denied else goes_on) or re.fullmatch(_PART, line):
+        return "waiting"
+    nothing = words[0] in ("nothing", "empty") or words == ["none"]
+    if nothing or (none and not THINGS.isdisjoint(words[1:5]) and not re.search(_FAULTS, line)):
+        return "nothing"
+    done = any(word in DONE or (word.endswith("ed") and len(word) > 3) for word in words)
+    return "done" if words == ["not", "found"] or (done and UNDONE.isdisjoint(words)) else None
 
 
 def state_of(said: Any) -> str | None:
     """
     Returns what a status, or a text of one short line, says: `waiting`, `nothing`, `done`, or None.
     """
-    return _state(said.strip()) if type(said) is str and len(said) <= LINE + 20 else None
+    return _state(said.strip().lower()) if type(said) is str and len(said) <= LINE + 20 else None
 
 
 def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", depth: int = 5) -> int:
