@@ -26,16 +26,8 @@ KEPT: Final = 2_000_000
 TIMES: Final = 40
 BY_TOOL: Final = frozenset(
     {
-        *(f"core.repetition.commands.waiting.{name}" for name in ("_runs_code", "_runs_commands", "_service")),
-        *(f"core.repetition.commands.waiting.{name}" for name in ("inspects", "waits")),
-        *(f"core.repetition.tool_names.{name}" for name in ("server_of", "edits", "undoes", "writes")),
-        *("core.guards.repeats.duplicates._repeat", "core.repetition.tool_names._acts"),
-        "core.tools.tool.speaker",
-        *(
-            "core.guards.repeats.loop_words.denial_of",
-            "core.guards.repeats.loop_words.nudge_of",
-            "offline.quality.names.named_to_read",
-        ),
+        *("core.guards.duplicates._repeat", "core.tools.names.look_by_name", "core.tools.tool.speaker"),
+        "offline.quality.names.named_to_read",
     }
 )
 """By the name of a tool, which is bounded where it comes in."""

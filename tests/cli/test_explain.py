@@ -23,7 +23,7 @@ def test_a_code_is_explained_whole() -> None:
         "duplicates.rule: evidence in the policy `default`, always in one that says nothing of it",
         "Model reads This exact $tool call was already made",
         "Retry Yes, once a call has run that may have changed something",
-        "Loosen tools: [{match: the_tool, polling: true}]",
+        "Loosen tools: [{match: the_tool, repeats: allow}]",
         "Switch off duplicates: {mode: off}",
         '`"decision":"deny","code":"duplicates.evidence"`',
         "docs/guards/duplicates.md",

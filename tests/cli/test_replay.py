@@ -30,7 +30,7 @@ def line(session: str, result: str, tool: str = "look", **more: Any) -> str:
 @pytest.fixture
 def transcript(tmp_path: Path) -> Path:
     path = tmp_path / "calls.jsonl"
-    told = [line("s", "1", ts=1_800_000_000.0 + n, tokens_in=5, tokens_out=1, cost_usd=0.01) for n in range(4)]
+    told = [line("s", "Oslo", ts=1_800_000_000.0 + n, tokens_in=5, tokens_out=1, cost_usd=0.01) for n in range(4)]
     path.write_text("".join(told) + line("t", "1") + line("t", "2") + "{broken\n")
     return path
 
@@ -42,7 +42,7 @@ def records(tmp_path: Path, clock: Any) -> Path:
         session = Policy.load("default").session("trip-42", records=sink, clock=clock)
         for _ in range(4):
             session.charge(model="m", usage={"prompt_tokens": 10})
-            session.call("look", {"q": 1}, lambda *_: "1")
+            session.call("look", {"q": 1}, lambda *_: "Oslo")
     return path
 
 
@@ -84,7 +84,7 @@ def test_the_cap_on_refused_turns_is_told_apart(transcript: Path, tmp_path: Path
     text = "version: 1\nduplicates: {window: 5}\ndenials: {max_turns_in_a_row: 1}\n"
     (tmp_path / "own.yaml").write_text(text)
     with transcript.open("a") as file:
-        file.write(line("s", "1", ts=1_800_000_004.0, tokens_in=5, tokens_out=1, cost_usd=0.01))
+        file.write(line("s", "Oslo", ts=1_800_000_004.0, tokens_in=5, tokens_out=1, cost_usd=0.01))
     shown = replay(tmp_path / "own.yaml", transcript).stdout
     assert "  duplicates.window 3 (1 wrong), denials.max_turns_in_a_row 1, after" in shown
     assert "  with the denial cap off: duplicates.window 5, 1 wrong, later 3/3" in shown
@@ -143,7 +143,7 @@ def test_guards_that_could_not_be_judged_and_files_that_are_cut_off_are_said(tmp
     with JsonLines(path, arguments="hash") as sink:
         session = Policy.load("shell").session("s", records=sink, clock=clock)
         for n in range(9):
-            session.call("look", {"n": n}, lambda *_: "1")
+            session.call("look", {"n": n}, lambda *_: "Oslo")
     packed.write_bytes(gzip.compress(path.read_bytes())[:-40])
     shown = " ".join(replay("shell", packed, "--exact").stdout.split())
     assert "8 calls of 1 session decided again by `shell`: every decision is the recorded one." in shown
@@ -229,7 +229,7 @@ def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> Non
 
 def test_many_sources_are_one_row(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
-    path.write_text("".join(line("s", "1", source=f"source {n}") for n in range(60)))
+    path.write_text("".join(line("s", "Oslo", source=f"source {n}") for n in range(60)))
     lines = replay("default", path).stdout.splitlines()
     assert sum(line.startswith("source ") for line in lines) == 39
     assert any(line.startswith("all others (21)") for line in lines)

@@ -85,7 +85,7 @@ class Claude(Driven):
         return self.tell("PreToolUse", **self.last)
 
     def after(self, response: Any = None, **said: Any) -> Any:
-        shown = {"stdout": "done", "stderr": "", "interrupted": False} if response is None else response
+        shown = {"stdout": "1 failed", "stderr": "", "interrupted": False} if response is None else response
         return self.tell("PostToolUse", **{**self.last, **said, "tool_response": shown})
 
     def ran(self, tool: str = "Bash", arguments: Any = None, response: Any = None, **said: Any) -> bool:
@@ -119,7 +119,7 @@ class Codex(Claude):
         return super().tell(name, turn_id="t", model="gpt-5", permission_mode="default", **said)
 
     def after(self, response: Any = "done\n", **said: Any) -> Any:
-        return super().after("done\n" if response is None else response, **said)
+        return super().after("1 failed\n" if response is None else response, **said)
 
 
 class Gemini(Driven):
@@ -137,7 +137,7 @@ class Gemini(Driven):
         return self.tell("BeforeTool", **self.last)
 
     def after(self, response: Any = None, **said: Any) -> Any:
-        text = f"<untrusted_context>\nOutput: done\nProcess Group PGID: {4000 + self.calls}\n</untrusted_context>"
+        text = f"<untrusted_context>\nOutput: 1 failed\nProcess Group PGID: {4000 + self.calls}\n</untrusted_context>"
         shown = text if response is None else response
         given = {"llmContent": shown, "returnDisplay": "done"}
         return self.tell("AfterTool", **{**self.last, **said, "tool_response": given})

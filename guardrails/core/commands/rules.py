@@ -22,7 +22,7 @@ _Operand = tuple[bool, list[str]]
 """Whether a part of a word is not known, and the forms that a rule may name it by."""
 _SHORT: Final = {"--recursive": "-r", "--force": "-f"}
 """The meaning of these two in every program that has them both."""
-_BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES: Final = re.compile(r"\{([^{},]*+(?:,[^{},]*+)++)\}")
 _PART: Final = re.compile(r"\*\*?|\?|\[[^]]{1,100}\]|.", re.DOTALL)
 _MEANING: Final = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
 _MOST: Final = 512

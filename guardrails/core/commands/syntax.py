@@ -26,7 +26,7 @@ _DOCUMENT: Final = re.compile(
     r"""(<<-?[ \t]*(?:'(\w+)'|"(\w+)"|\\?(\w+))[^\n]*\n)(.*?)(\n\t*(?:\2|\3|\4)(?=\n|$))""", re.DOTALL
 )
 _BARE: Final = re.compile(r"(?:[A-Za-z0-9@][~^]+|[A-Za-z0-9_./:,+@%=-])+")
-_WORKED_OUT: Final = re.compile(r"\[.*(?:\$\(|`)")
+_WORKED_OUT: Final = re.compile(r"\$\(|`")
 """In a variable's name some commands of a shell work that out between any quotes: `test -v 'x[$(id)]'`."""
 _JOINTS: Final = frozenset({"&&", "||", ";", "|"})
 _ADVICE: Final = {
@@ -113,7 +113,7 @@ def plain_steps(root: "Node", source: bytes) -> list[Step] | Fault:
             _join(found, sign, words)
             words, sign = [], text
         elif not (
-            (quoted and text.isprintable() and not _WORKED_OUT.search(text))
+            (quoted and text.isprintable() and not _WORKED_OUT.search(text.partition("[")[2]))
             or (node.type in ("word", "number") and _BARE.fullmatch(text))
         ):
             return _fault(source[node.start_byte :].decode())

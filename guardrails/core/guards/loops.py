@@ -153,7 +153,7 @@ class Loops(Guard):
         if facts.tool.repeats == "allow" or last.unfinished or moves(state, last, self.settled_for):
             if last.unfinished:
                 own = [one.unfinished and one.result_hash == last.result_hash for one in before if one.sig == call.sig]
-                count = [*own, False].index(False)  # noqa: FBT003
+                count = [*own, False].index(False)
             return _nudge("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
         old = outdated(state, last)
         if (

@@ -60,8 +60,8 @@ _STATUS: Final = r"""(?ix)(?:\bhttp(?:/\d(?:\.\d)?)?(?:[\ _](?:error|status))?(?
 ["']?(?:\ is|\ was|\ of)?[\s:=(!]{0,4}(?:status:\ )?["']?([45]\d\d)\b|\b([45]\d\d)[\ :-]{1,3}(?:\w{1,12}\ )?(?:client\ error|server\ error|bad\ request|unauthori[sz]ed
 |forbidden|not\ found|too\ many\ requests|internal\ server\ error|bad\ gateway|service\ unavailable|gateway\ time-?out|conflict|gone|locked)\b"""
 _CLASS: Final = r"\b([A-Z][A-Za-z]{2,60}(?:Error|Exception|Timeout))\b"
-_RAISED: Final = r"(?m)^[ |]*[ \t][^\n]*\n[ |]{0,40}(?:[\w<>]{1,60}\.){0,8}([A-Za-z_]\w{1,60})(?::([^\n]*)|[ \t]*$)|^ *([A-Z]\w{2,60}) {2,80}Traceback"
-_NAMES: Final = r"(?<=\w )[\"'`][^\"'`\s]{1,100}[\"'`]|(?<![\w:/.])[\w.~-]{0,80}(?:/[\w.~-]{1,80}){1,20}|\b[\w-]{1,80}\.[a-z]\w{0,4}\b"
+_RAISED: Final = r"(?m)^[ |]{0,40}[ \t][^\n]*+\n[ |]{0,40}(?:[\w<>]{1,60}\.){0,8}([A-Za-z_]\w{1,60})(?::([^\n]*)|[ \t]*$)|^ {0,40}([A-Z]\w{2,60}) {2,80}Traceback"
+_NAMES: Final = r"(?<=\w )[\"'`][^\"'`\s]{1,100}[\"'`]|(?<![\w:/.~-])[\w.~-]{0,80}(?:/[\w.~-]{1,80}){1,20}|\b[\w-]{1,80}\.[a-z]\w{0,4}\b"
 """Names, paths and files in a text: `credentials.json was not found` speaks of no credentials."""
 
 

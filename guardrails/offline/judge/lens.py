@@ -18,10 +18,9 @@ from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.guards.limits.growth import Growth
 from guardrails.core.guards.limits.rate import Rate
 from guardrails.core.guards.loops import Loops
+from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.guards.results.summary import Summary
 from guardrails.core.guards.results.truncate import Truncate
-
-from .lacking import ARGUMENTLESS
 
 
 TEXT_ONLY: Final = (Summary, Truncate)
@@ -77,9 +76,9 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     rules = [_seen_rule(rule, timed) for rule in chain.rules]
     capped = _chain(chain, seen, rules)
     uncapped = capped if cap is None else _chain(chain, [guard for guard in seen if guard is not cap], rules)
-    plain = {guard.name for guard in ARGUMENTLESS}
-    looks = any(not isinstance(guard, ARGUMENTLESS) and guard.mode != "off" for guard in seen) or any(
-        rule.guards.keys() - plain for rule in rules
+    content = (Duplicates, Loops, Retryable)
+    looks = any(isinstance(guard, content) and guard.mode != "off" for guard in seen) or any(
+        cls.name in rule.guards for rule in rules for cls in content
     )
     return Lens(Engine(capped), Engine(uncapped), cap, timed, turned, looks)
 

@@ -65,7 +65,7 @@ def test_what_rules_say_of_it_is_taken_out_too() -> None:
         "Duplicates()",
         "Retryable()",
     ]
-    assert plan.tool.polling
+    assert plan.tool.repeats == "allow"
     timed = lens(FULL, timed=True, turned=True).engine.chain.plan("a")
     assert {guard.name for guard in timed.guards} >= {"rate", "tools.budget"}
     assert not {guard.name for guard in timed.guards} & {"truncate", "summary"}
@@ -76,12 +76,12 @@ def test_what_the_policy_declares_stands_above_what_was_declared_where_the_tool_
     seen = lens(policy.chain, timed=True, turned=True)
     assert seen.plan("a", True, False).changes
     assert not seen.plan("b", True, False).changes
-    assert seen.plan("b", None, True).tool.polling
+    assert seen.plan("b", None, True).tool.repeats == "allow"
     assert seen.plan("b", None, False) is seen.engine.chain.plan("b")
 
 
 def test_without_times_every_repeat_counts_as_soon() -> None:
-    own = {"loops": {"settled_for": 5.0, "empty_deny": 7}, "duplicates": {"settled_for": 5.0}}
+    own = {"loops": {"settled_for": 5.0}, "duplicates": {"settled_for": 5.0}}
     chain = Policy([Loops(), Duplicates(rule="evidence")], rules=[Rule(match=("a",), guards=own)]).chain
     for timed, seconds in ((True, (60.0, 5.0)), (False, (None, None))):
         seen = lens(chain, timed=timed, turned=True).engine.chain

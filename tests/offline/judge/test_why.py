@@ -83,9 +83,9 @@ def test_fields_that_are_no_news_to_the_guards_are_none_to_the_judge(
 def test_a_call_with_other_arguments_brought_news_or_what_another_had_brought(
     calls: Calls, last: str, why: tuple[str, bool]
 ) -> None:
-    made = calls(*["a!no such file"] * 4, last)
+    made = calls(*["a!no such column"] * 4, last)
     for number, call in enumerate(made):
-        call.arguments, call.error_type = {"path": "lmnop"[number] * 9}, "not_found" if call.is_error else None
+        call.arguments, call.error_type = {"path": "lmnop"[number] * 9}, "validation" if call.is_error else None
     said, total = judged(Policy([Loops(same_error={"nudge": None, "deny": 4})]), made)
     assert said == [(None, None)] * 4 + [why]
     assert total.wrong == {"loops.same_error": 1}
@@ -103,7 +103,7 @@ def test_the_first_call_after_a_repeat_ended_the_session_is_wrong_because_of_tha
     made = calls(*["a=1"] * 7, "b=2", "c=3")
     for number, call in enumerate(made, 1):
         call.turn = number
-    said, total = judged(Policy([Loops()]), made)
+    said, total = judged(Policy([Loops(identical={"deny": 2})]), made)
     assert said[-2:] == [("ended", True), ("ended", True)]
     assert total.wrong_why == {"ended": 1}
     assert total.lost == {"loops.identical": 2}

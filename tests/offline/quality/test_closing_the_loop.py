@@ -103,7 +103,7 @@ class Case(NamedTuple):
 
 ALWAYS_1 = {"duplicates": {"rule": "always", "window": 1}}
 CASES = {
-    "polling": Case(polling, "default", {"parcel_place": {"polling": True}, "catalogue": ALWAYS_1}, "both"),
+    "polling": Case(polling, "default", {"parcel_place": {"repeats": "allow"}, "catalogue": ALWAYS_1}, "both"),
     "read-only": Case(
         readers,
         "default",
@@ -209,4 +209,4 @@ def test_a_policy_that_refuses_hides_what_one_that_watches_shows(
     own.write_text(f"version: 1\nextends: default\nmode: {mode}\n")
     played(polling(), records, clock, Policy.load(own))
     asked("report", records, "--suggest", "-o", overrides, "-q")
-    assert Policy.load(overrides).chain.plan("parcel_place").tool.polling is seen
+    assert Policy.load(overrides).chain.plan("parcel_place").tool.repeats == "allow" == seen

@@ -107,7 +107,7 @@ def test_the_rules_of_the_base_stand_below(tmp_path: Path) -> None:
     policy = matched(written("job_status"), tmp_path)
     plan = policy.chain.plan("job_status")
     (own,) = (guard for guard in plan.guards if isinstance(guard, Duplicates))
-    assert plan.tool.polling, "what is not suggested stays as it was"
+    assert plan.tool.read_only, "what is not suggested stays as it was"
     assert (own.rule, own.window) == ("always", 1)
 
 

@@ -42,7 +42,7 @@ def test_a_name_that_no_file_should_hold_gets_no_rule(name: str) -> None:
 
 def test_a_tool_that_polls_gets_no_rule_against_repeats() -> None:
     tally = Tally("job", polls=Odds(20, 20), poll_sessions=20, always={1: Odds(200, 200)}, stable=Odds(200, 200))
-    assert settings(tally, EVIDENCE, read_only=True) == {"polling": True}
+    assert settings(tally, EVIDENCE, read_only=True) == {"repeats": "allow"}
 
 
 @table(
@@ -105,9 +105,6 @@ def test_repeats_of_few_sessions_support_nothing(sessions: int, expected: set[st
 def test_a_window_of_evidence_ends_where_equal_results_prove_too_little() -> None:
     tally = Tally("a", evidence={2: Odds(500, 480), 6: Odds(18, 11)})
     assert settings(tally, EVIDENCE) == {"duplicates": {"rule": "evidence", "window": 2}}
-    both = {"duplicates": {"rule": "evidence", "window": 2}, "loops": {"identical": {"deny": 3}}}
-    assert settings(tally, EVIDENCE, Loops()) == both, "else `loops` would refuse them"
-    assert settings(tally, EVIDENCE, Loops(identical={"deny": 5})) == {"duplicates": both["duplicates"]}
 
 
 @table(
@@ -126,14 +123,14 @@ def test_a_tool_that_changes_nothing_is_stable_where_its_repeats_and_those_of_it
     own: Odds, peers: Odds, read_only: bool | None, expected: bool
 ) -> None:
     found = settings(Tally("a", stable=own), EVIDENCE, peers=peers, read_only=read_only)
-    assert found == ({"stable": True} if expected else {})
+    assert found == ({"repeats": "evidence"} if expected else {})
     assert settings(Tally("a", stable=own), ALWAYS, peers=peers, read_only=read_only) == {}
 
 
 def test_of_a_rule_and_a_declaration_the_one_that_refuses_more_is_suggested() -> None:
     far = Tally("a", stable=Odds(80, 80), always={1: Odds(50, 50)})
     near = Tally("a", stable=Odds(40, 40), always={1: Odds(50, 50)})
-    assert settings(far, EVIDENCE, read_only=True) == {"stable": True}
+    assert settings(far, EVIDENCE, read_only=True) == {"repeats": "evidence"}
     assert settings(near, EVIDENCE, read_only=True) == {"duplicates": {"rule": "always", "window": 1}}
 
 
@@ -149,7 +146,7 @@ FAST, HANGS = durations((200, 500.0)), durations((10, 600_000.0))
 
 
 @table(
-    "name, declared", [("ask_user", {}), ("request_approval", {}), ("a", {"polling": True}), ("a", {"timeout": 5.0})]
+    "name, declared", [("ask_user", {}), ("request_approval", {}), ("a", {"repeats": "allow"}), ("a", {"timeout": 5.0})]
 )
 def test_no_timeout_is_suggested_for_what_waits_for_a_person_or_has_one(name: str, declared: dict[str, Any]) -> None:
     assert settings(Tally(name, worked_ms=FAST, failed_ms=HANGS), **declared) == {}

@@ -163,7 +163,6 @@ def test_completed_by_id_it_is_as_if_completed_by_its_decision(clock: Any) -> No
         assert len(records) == len(results) * 2
     assert states[0] == states[2]
     for state in states:
-        state.failing.clear()
         for entry in state.window:
             entry.steady = 0
     assert states[0] == states[1]
