@@ -33,7 +33,6 @@ BY_TOOL: Final = frozenset(
 """By the name of a tool, which is bounded where it comes in."""
 BOUNDED: Final = {
     "core.result.kinds.follows": "of a closed list",
-    "core.repetition.commands.waiting._waits": "of the head of a command",
     "offline.readers.text.leading.leading_values": "one, of the head of a file",
     "hooks.install.scanner.parse": "of a user's own settings",
     "core.commands.rules.rule": "of a policy's own rules",

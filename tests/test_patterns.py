@@ -95,7 +95,7 @@ def test_the_patterns_are_found() -> None:
     assert any(each.methods & SEARCHING for each in found)
     assert any(each.methods and not each.methods & SEARCHING for each in found)
     # What only running code makes is of a policy's author, or escaped.
-    assert len(made) < 15
+    assert len(made) < 20
 
 
 @table("pattern", [r"(a+)+$", r"[A-Z].*[a-z].*[A-Z]", r"\s+$", r"<a\s[^>]*>", r"a*b?a*c"])

@@ -18,7 +18,7 @@ from guardrails.cli import app
 from tests.tables import table
 
 
-SAME = [{"rows": 1}, {"rows": 1}, {"rows": 2}]
+SAME = [{"rows": 11}, {"rows": 11}, {"rows": 12}]
 
 
 def guardrails(*arguments: object) -> Result:
@@ -72,16 +72,16 @@ def test_of_a_transcript_it_says_which_tools_there_are_and_how_often(tmp_path: P
 
 
 def test_a_guess_is_a_comment(tmp_path: Path) -> None:
-    calls = [call(n, "fs__readFile", "text", arguments={"n": n}) for n in range(5)]
+    calls = [call(n, "query_users", "text", arguments={"n": n}) for n in range(5)]
     path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
     assert guardrails("init", seen, "-o", path).exit_code == 0
-    assert "  # - match: fs__readFile\n  #   read_only: true" in path.read_text()
-    assert Policy.load(path).chain.plan("fs__readFile").tool.read_only is None
+    assert "  # - match: query_users\n  #   read_only: true" in path.read_text()
+    assert Policy.load(path).chain.plan("query_users").tool.read_only is None
     uncommented = (
-        path.read_text().replace("  # - match: fs__", "  - match: fs__").replace("  #   read_only", "    read_only")
+        path.read_text().replace("  # - match: query", "  - match: query").replace("  #   read_only", "    read_only")
     )
     path.write_text(uncommented)
-    assert Policy.load(path).chain.plan("fs__readFile").tool.read_only is True
+    assert Policy.load(path).chain.plan("query_users").tool.read_only is True
     assert Policy.load(path).chain.plan("get_price").tool.read_only is True
 
 

@@ -52,8 +52,8 @@ def test_the_table_tells_each_source_and_the_total(transcript: Path) -> None:
     lines = shown.stdout.splitlines()
     assert lines[0] == "default on 6 recorded calls of 2 sessions"
     assert lines[1].split() == ["calls", "denied", "wrong", "per", "1,000", "limits", "after", "2nd", "later", "nudged"]
-    assert lines[2].split() == ["lab", "6", "2", "0", "0.00", "0", "0", "0/1", "2/2", "0"]
-    assert lines[3].strip() == "duplicates.evidence 2"
+    assert lines[2].split() == ["lab", "6", "2", "0", "0.00", "0", "0", "0/1", "2/2", "1"]
+    assert lines[3].strip() == "duplicates.evidence 2, nudge loops.reread 1"
     assert lines[5].split()[0] == "total"
     assert "Saved at most: 2 calls; 2 model responses" in shown.stdout
     assert "with 12 tokens and $0.02" in " ".join(shown.stdout.split())
@@ -110,7 +110,7 @@ def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     rows = {line[:30].strip(): line.split() for line in shown.stdout.splitlines()}
     assert rows["denied"][-3:] == ["2", "4", "+2"]
     assert rows["duplicates.window"][-3:] == ["0", "4", "+4"]
-    assert rows["nudged"][-3:] == ["0", "0", "="]
+    assert rows["nudged"][-3:] == ["1", "0", "-1"]
     assert rows["wrong"][-3:] == ["0", "1", "+1"]
     assert any(
         line.split() == ["lab", "6", "2", "4", "+2", "0", "1", "+1", "2", "2", "="]
@@ -157,7 +157,7 @@ def test_a_decision_that_is_not_the_recorded_one_is_shown(records: Path) -> None
     shown = replay("strict", records, "--exact")
     assert shown.exit_code == 1
     first = shown.stdout.splitlines()[1]
-    assert first == "  trip-42, event 7, look: recorded allow; now deny (duplicates.window)"
+    assert first == "  trip-42, event 7, look: recorded nudge (nudge loops.reread); now deny (duplicates.window)"
     assert json.loads(replay("strict", records, "--exact", "--json").stdout)["differing"] == 3
 
 

@@ -109,7 +109,7 @@ def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: P
     (one,) = found["suggestions"]
     assert one["settings"] == {"repeats": "evidence"}
     assert document(html.read_text()) == {"command": "report", "data": found}
-    assert one["evidence"]["stable"] in path.read_text()
+    assert one["evidence"]["repeats"] in path.read_text()
 
 
 def test_a_policy_of_ones_own_is_extended_from_where_the_file_stands(records: Path, tmp_path: Path) -> None:

@@ -144,8 +144,8 @@ def shown_by(
     result, failed = call.result, outcome.error_type is not None
 
     def shown(decided: ToolCall, plan: Plan) -> Prepared:
-        steady = empty = 0
-        if result is not None:
+        steady, empty = call.steady, call.empty
+        if result is not None and not steady:
             read = Reading(result, arguments=decided.arguments)
             if looks and failed:
                 read.value, read.error_type, read.error_message = None, outcome.error_type, result

@@ -49,6 +49,10 @@ class RecordedCall:
     """Evidence of a success, 63 bits; None: to be taken from *result*."""
     masked_hash: int | None = None
     """Evidence of an error, with digits and the like deleted."""
+    steady: int = 0
+    """In records of this library: what is news in the result, as a hash; 0: to be taken from *result*."""
+    empty: int = 0
+    """The same: 1 if it only acknowledges, 2 if it is empty, 3 if it is unfinished."""
     tokens_in: int | None = None
     """Of the model response, on its first call only, so that sums are right."""
     tokens_out: int | None = None

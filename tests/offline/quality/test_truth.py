@@ -94,13 +94,13 @@ REFUSED: list[tuple[str, list[Guard], Sessions, Sessions]] = [
     (
         "were refused for going round in circles",
         [Loops()],
-        one(*(f"t {n}!permission" for n in range(12))),
+        one(*(f"t {n}!validation" for n in range(12))),
         one(*(f"t {n}=1" for n in range(12))),
     ),
     (
         "it polls: have it answer when there is news, or say when to ask again",
         [Duplicates(rule="always", window=5)],
-        one("job_status=1", "job_status=1"),
+        one("sleep=1", "sleep=1"),
         one("t=1", "t=1"),
     ),
 ]

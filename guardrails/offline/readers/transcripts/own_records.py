@@ -229,6 +229,7 @@ def _settle(call: RecordedCall, record: Line) -> None:
     complete, cost = record.get("is_complete"), count(record.get("cost"))
     call.is_complete = complete if type(complete) is bool else None
     call.tool_cost_usd = None if cost is None else cost / MICRO
+    call.steady, call.empty = count(record.get("steady")) or 0, count(record.get("empty")) or 0
     if call.is_error:
         kind = record.get("error_type")
         call.error_type = _ERROR_TYPES.get(kind, "other") if type(kind) is str else "other"
