@@ -7,7 +7,6 @@ Their windows count executed calls here. Where they only warn, or end the run, a
 from typing import Final
 
 from guardrails import Denial, Facts, Guard, SessionState, ToolCall, guard
-
 from guardrails.core.state.state import Entry
 
 

@@ -632,7 +632,9 @@ TWINS: Final[dict[str, Story]] = {
         *each(*(("execute_sql", {"sql": sql}, []) for sql in INSERTS)),
         [("execute_sql", {"sql": "SELECT count(*) FROM users"}, [{"count": 12}])],
     ],
-    "records updated": each(*(("update_record", {"id": n, "name": name}, "No results") for n, name in enumerate(NAMES))),
+    "records updated": each(
+        *(("update_record", {"id": n, "name": name}, "No results") for n, name in enumerate(NAMES))
+    ),
     "rows inserted by a tool": each(
         *(("insert_rows", {"table": "users", "row": name}, {"rows": [], "rowCount": 1}) for name in NAMES)
     ),
@@ -643,20 +645,27 @@ TWINS: Final[dict[str, Story]] = {
     "a conflict that passes": told("update_page", {"id": 4, "text": "Hi"}, BUSY, BUSY, "saved"),
     "a server that comes back": told("get_order", {"id": "W1"}, DOWN, DOWN, DOWN, {"id": "W1"}),
     "a server that comes back for its other tools": each(
-        *((f"crm__{tool}", {"id": 4}, DOWN) for tool in ("get_user", "list_deals", "find_task", "get_team", "get_note")),
+        *(
+            (f"crm__{tool}", {"id": 4}, DOWN)
+            for tool in ("get_user", "list_deals", "find_task", "get_team", "get_note")
+        ),
         ("crm__get_mail", {"id": 4}, {"id": 4}),
     ),
     "a lap until the lock is free": each(*[("pull_repo", {}, BUSY), ("push_repo", {}, BUSY)] * 4),
-    "asked again by the user": [turn for _ in range(6) for turn in ([("get_price", {"of": "ACME"}, {"price": 9})], USER)],
+    "asked again by the user": [
+        turn for _ in range(6) for turn in ([("get_price", {"of": "ACME"}, {"price": 9})], USER)
+    ],
     "asked by the user, two looks each": [
-        turn
-        for _ in range(4)
-        for turn in ([("get_mail", {}, [])], [("get_price", {"of": "ACME"}, {"price": 9})], USER)
+        turn for _ in range(4) for turn in ([("get_mail", {}, [])], [("get_price", {"of": "ACME"}, {"price": 9})], USER)
     ],
     "the time, twice a second": told("get_current_time", {}, *["2026-11-22T10:00:00Z"] * 6),
-    "a count that is zero until it is not": told("count_jobs", {"state": "open"}, *[[{"count": 0}]] * 6, [{"count": 1}]),
+    "a count that is zero until it is not": told(
+        "count_jobs", {"state": "open"}, *[[{"count": 0}]] * 6, [{"count": 1}]
+    ),
     "mails with one text": told("send_mail", {"to": "bo@example.com", "text": "Hi"}, *({"id": n} for n in range(6))),
-    "payments of one sum": told("pay", {"to": "bo", "eur": 5}, *({"id": f"p-{n}", "status": "accepted"} for n in range(6))),
+    "payments of one sum": told(
+        "pay", {"to": "bo", "eur": 5}, *({"id": f"p-{n}", "status": "accepted"} for n in range(6))
+    ),
     "commands that print nothing": each(*(("bash", {"command": f"touch {name}"}, "") for name in NAMES)),
     "commands that look for this and that": each(
         *(("bash", {"command": f"grep -rn {name}_total src tests docs"}, "") for name in NAMES)
@@ -667,7 +676,9 @@ TWINS: Final[dict[str, Story]] = {
     "days without an appointment": each(
         *(("list_events", {"day": f"2026-11-{n:02d}"}, {"events": []}) for n in range(1, 19))
     ),
-    "links that are dead": each(*(("fetch_url", {"url": f"https://{n}.example/a"}, "404 page not found") for n in NAMES)),
+    "links that are dead": each(
+        *(("fetch_url", {"url": f"https://{n}.example/a"}, "404 page not found") for n in NAMES)
+    ),
     "names that nobody has": each(*(("search_users", {"name": name}, []) for name in NAMES)),
     "hits by guests, others each time": each(
         *(

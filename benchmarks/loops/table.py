@@ -48,7 +48,9 @@ def policies() -> dict[str, Policy]:
         kept = [
             guard for guard in base.chain.guards if guard.name not in ("denials", "budget", "growth", "streak", "rate")
         ]
-        made[f"policy `{name}`, no limits"] = Policy(kept, tools=base.chain.tools.values(), rules=base.chain.rules, by_name=base.chain.by_name)
+        made[f"policy `{name}`, no limits"] = Policy(
+            kept, tools=base.chain.tools.values(), rules=base.chain.rules, by_name=base.chain.by_name
+        )
     return made
 
 

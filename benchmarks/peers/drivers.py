@@ -65,7 +65,9 @@ def guardrails(limits: Limits) -> Peer:
         loaded = Policy.load("default", reload=None)
         # Its limits are for whole sessions; a story is shorter, and what it asks is judged by guards of repeats.
         kept = [g for g in loaded.chain.guards if g.name not in ("denials", "budget", "growth")]
-        policy = Policy([budget, *kept], tools=loaded.chain.tools.values(), rules=loaded.chain.rules)
+        policy = Policy(
+            [budget, *kept], tools=loaded.chain.tools.values(), rules=loaded.chain.rules, by_name=loaded.chain.by_name
+        )
     else:
         policy = Policy([budget], tools=[Tool(name="work", cost_usd=limits.price)])
     session = policy.session("run") if limits.clock is None else policy.session("run", clock=limits.clock)

@@ -79,11 +79,11 @@ class Duplicates(Guard):
 
 def _is_open(last: Entry, state: SessionState) -> bool:
     """
-    Returns whether a call has no answer yet, or work done since may have removed the cause of its failure.
+    Returns whether a call has no answer yet, or its failure may be over: another call was made since.
     """
     if last.status == "expired" or last.error_type == "cancelled":
         return True
-    return last.seq < state.seq and last.error_type in REPAIRABLE
+    return last.seq < state.seq and last.error_type in REPAIRABLE | PASSING
 
 
 def _does_something(state: SessionState, last: Entry, before: Entry) -> bool:

@@ -165,7 +165,7 @@ class Loops(Guard):
             denial = self._graded("unrepaired", count, call, state)
             if denial is not None:
                 return denial
-        cycle = self._cycle(call, before, state)
+        cycle = self._cycle(call, before, state, old=old)
         if cycle is not None:
             return cycle
         if old or last.little or not recent(state, last, self.settled_for):
@@ -175,7 +175,7 @@ class Loops(Guard):
         times, refuse = count - (words == "identical"), last.error_type not in PASSING
         return self._graded("identical", times, call, state, words=words, refuse=refuse, times=count)
 
-    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
+    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState, *, old: bool) -> Verdict:
         length, count = laps(before, call.sig)
         if not count:
             return None
@@ -186,7 +186,7 @@ class Loops(Guard):
         if pause > SLOW * limit:
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
-        looks = all(entry.status == "ok" and not entry.changes for entry in lap)
+        looks = not old and all(entry.status == "ok" and not entry.changes for entry in lap)
         refuse = (failed or looks) and pause <= limit
         return self._graded("cycle", count, call, state, refuse=refuse, length=length)
 

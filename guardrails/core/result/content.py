@@ -226,7 +226,9 @@ def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", dep
     aside = name and (value is None or is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
     short = kind in (int, float, str) and len(str(value)) <= LINE
     remarks = kind is str and short and value and state is None and word in _STATES + _REMARKS
-    too_little = value in (0, "0") or (short and re.search(_CLOCK, str(value))) or (kind is not list and str(value) in given)
+    too_little = (
+        value in (0, "0") or (short and re.search(_CLOCK, str(value))) or (kind is not list and str(value) in given)
+    )
     if value is None or kind is bool or state == "done" or aside or remarks or too_little:
         return 0
     return 1 if not value or state == "nothing" else 2
