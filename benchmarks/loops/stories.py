@@ -12,7 +12,7 @@ from typing import Any, Final
 
 
 Call = tuple[str, dict[str, Any], Any]
-Story = list[list[Call] | float]
+Story = list[list[Call] | float | str]
 ROUNDS: Final = 12
 PAUSE: Final = 10.0
 """Half of the recorded calls come within 2 to 8 s of the one before, nine of ten within 52 s."""
@@ -604,26 +604,34 @@ def told(tool: str, arguments: dict[str, Any], *results: Any) -> Story:
 
 USER: Final = "user"
 """A message of the user, in a story."""
+
+
+def asked(first: list[Call], times: int, *others: list[Call]) -> Story:
+    """
+    The same calls after each message of the user.
+    """
+    lap: Story = [first, *others, USER]
+    return lap * times
+
+
 WAITING: Final = ("Process still running.", "(no output yet)", "Deploying...", "45 %", "Progressing")
 INSERTS: Final = [f"INSERT INTO users VALUES ({n}, '{name}')" for n, name in enumerate(NAMES)]
 BUSY: Final = RuntimeError("HTTP 409: the record is locked by another request")
 DOWN: Final = ConnectionError("503 Service Unavailable")
 
+ACKNOWLEDGED: Final[list[Call]] = [
+    ("press_key", {"key": "Tab"}, "ok"),
+    ("scroll", {"by": 300}, {"success": True}),
+    ("go_back", {}, None),
+    ("undo", {}, '{"ok": true}'),
+    ("roll_dice", {"sides": 6}, {"value": 4}),
+    ("deposit", {"account": "a1", "amount": 20}, block({"status": "ok"})),
+    ("add_to_cart", {"sku": "A-7"}, "Added to cart."),
+    ("next_slide", {}, True),
+    ("browser_press", {"key": "ArrowDown"}, block("Pressed ArrowDown")),
+]
 TWINS: Final[dict[str, Story]] = {
-    **{
-        f"acknowledged: {tool}": told(tool, arguments, *[answer] * 8)
-        for tool, arguments, answer in [
-            ("press_key", {"key": "Tab"}, "ok"),
-            ("scroll", {"by": 300}, {"success": True}),
-            ("go_back", {}, None),
-            ("undo", {}, '{"ok": true}'),
-            ("roll_dice", {"sides": 6}, {"value": 4}),
-            ("deposit", {"account": "a1", "amount": 20}, block({"status": "ok"})),
-            ("add_to_cart", {"sku": "A-7"}, "Added to cart."),
-            ("next_slide", {}, True),
-            ("browser_press", {"key": "ArrowDown"}, block("Pressed ArrowDown")),
-        ]
-    },
+    **{f"acknowledged: {tool}": told(tool, arguments, *[answer] * 8) for tool, arguments, answer in ACKNOWLEDGED},
     **{f"waiting: {line}": told("get_output", {"id": "p1"}, *[line] * 8) for line in WAITING},
     **{f"waiting, by MCP: {line}": told("get_output", {"id": "p1"}, *[block(line)] * 8) for line in WAITING},
     **{f"waiting, by status: {line}": told("get_job", {"id": 7}, *[{"id": 7, "status": line}] * 8) for line in WAITING},
@@ -652,12 +660,10 @@ TWINS: Final[dict[str, Story]] = {
         ("crm__get_mail", {"id": 4}, {"id": 4}),
     ),
     "a lap until the lock is free": each(*[("pull_repo", {}, BUSY), ("push_repo", {}, BUSY)] * 4),
-    "asked again by the user": [
-        turn for _ in range(6) for turn in ([("get_price", {"of": "ACME"}, {"price": 9})], USER)
-    ],
-    "asked by the user, two looks each": [
-        turn for _ in range(4) for turn in ([("get_mail", {}, [])], [("get_price", {"of": "ACME"}, {"price": 9})], USER)
-    ],
+    "asked again by the user": asked([("get_price", {"of": "ACME"}, {"price": 9})], 6),
+    "asked by the user, two looks each": asked(
+        [("get_mail", {}, [])], 4, [("get_price", {"of": "ACME"}, {"price": 9})]
+    ),
     "the time, twice a second": told("get_current_time", {}, *["2026-11-22T10:00:00Z"] * 6),
     "a count that is zero until it is not": told(
         "count_jobs", {"state": "open"}, *[[{"count": 0}]] * 6, [{"count": 1}]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
-from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, Story
+from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
 from guardrails import Duplicates, Loops, Policy
 from guardrails.offline.judge.result import Judgement
 from guardrails.offline.judge.run import judge_files
@@ -65,6 +65,9 @@ def said(policy: Policy, name: str, story: Story) -> tuple[bool, bool]:
     for turn in story:
         if isinstance(turn, float | int):
             pause = turn
+            continue
+        if isinstance(turn, str):
+            session.go_on()
             continue
         session.begin_turn()
         now[0], pause = now[0] + pause, PAUSE
@@ -129,6 +132,8 @@ def main(folder: Path = DATA) -> int:
         heard, refused = said(ours, f"honest {name}", story)
         if heard:
             print(f"{'refused' if refused else 'nudged'} by default: {name}")
+    spared = [not said(ours, f"twin {at}", story)[1] for at, story in enumerate(TWINS.values())]
+    print(f"twins of the rules not refused by default: {sum(spared)} of {len(spared)}")
     if not files:
         print(f"no recorded data sets in `{folder}`: only stories were judged", file=sys.stderr)
     return 0

@@ -64,7 +64,7 @@ class Ways:
         if chain.plan(record["tool"]).tool.held != record.get("held", ""):
             chain = _holding(chain, record["tool"], record.get("held", ""))
         plan = chain.plan(record["tool"])
-        repeats = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
+        repeats: Any = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
         declared = {name: record[name] for name in ("idempotent", "read_only")}
         tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=repeats, **declared)
         own = {

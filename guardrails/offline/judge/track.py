@@ -31,7 +31,7 @@ from .result import Tally
 SIGN: Final = 1 << 63
 SIG_BITS: Final = (1 << 64) - 1
 
-Shown = Callable[[ToolCall, bool], Prepared]
+Shown = Callable[[ToolCall, Plan], Prepared]
 """What a call has shown once it is over; a tool fails, or not, when it is asked for."""
 Running = tuple[int, Decision, Prepared, Plan]
 """(end in ms, decision, what it has shown, plan) of a call whose recorded result has not come yet."""

@@ -121,7 +121,7 @@ def test_an_annotation_never_stands_above_a_declaration() -> None:
 
 
 def test_read_only_never_makes_a_tool_stable() -> None:
-    assert Tool(name="status").override({"annotations": {"readOnlyHint": True}}).stable is False
+    assert Tool(name="status").override({"annotations": {"readOnlyHint": True}}).repeats is None
 
 
 def rules(*entries: tuple[str, dict[str, Any], dict[str, Any]]) -> list[Rule]:

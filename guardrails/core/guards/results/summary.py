@@ -52,7 +52,9 @@ class Summary(Guard):
         whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
         extent = reading.extent
         looks = (
-            facts.tool.read_only if facts.tool.read_only is not None else facts.tool.stable or extent.found is not None
+            facts.tool.read_only
+            if facts.tool.read_only is not None
+            else facts.tool.repeats == "evidence" or extent.found is not None
         )
         if looks:
             self._echo(envelope, call)

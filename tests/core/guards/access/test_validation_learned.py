@@ -54,7 +54,7 @@ def test_a11_what_is_corrected_one_time_in_ten_asks_the_user(tmp_path: Path) -> 
     assert (
         made.user_facing_hint == "Ask the user before the next try: refused calls of `book` are corrected 1 time in 10."
     )
-    assert "ask the user" in made.next_action_hint
+    assert "ask the user" in str(made.next_action_hint)
 
 
 @table(
