@@ -10,8 +10,7 @@ import pytest
 from guardrails import Facts, Loops, SessionState, Tool
 from guardrails.core.guards.similarity import same_words, sketch_of
 from guardrails.core.result import Reading
-from guardrails.core.state.admissions import admit, settle
-from guardrails.core.state.totals import touch
+from guardrails.core.state import admit, settle, touch
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Outcome, ToolCall
 

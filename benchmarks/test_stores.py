@@ -19,10 +19,8 @@ import pytest
 
 from benchmarks.conftest import Measure
 from guardrails import MemoryStore, Policy, RedisStore, SqliteStore
-from guardrails.core.state.admissions import admit, settle
-from guardrails.core.state.packing import pack
-from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import touch
+from guardrails.core.packing import pack
+from guardrails.core.state import SessionState, admit, settle, touch
 from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.stores.base import Store
 from guardrails.stores.memory import LIVE

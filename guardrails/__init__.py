@@ -18,33 +18,33 @@ if TYPE_CHECKING:
     from guardrails.agent.conversations import Conversations as Conversations
     from guardrails.core.arguments import Arguments as Arguments
     from guardrails.core.arguments import arguments_of as arguments_of
-    from guardrails.core.engine.chain import Chain as Chain
-    from guardrails.core.engine.decision import Decision as Decision
-    from guardrails.core.engine.plan import Rule as Rule
+    from guardrails.core.chain import Chain as Chain
+    from guardrails.core.chain import Rule as Rule
+    from guardrails.core.decision import Decision as Decision
     from guardrails.core.envelope.envelope import CallDenied as CallDenied
     from guardrails.core.envelope.envelope import CallFailed as CallFailed
     from guardrails.core.envelope.envelope import Envelope as Envelope
     from guardrails.core.envelope.merged import limit_fields as limit_fields
-    from guardrails.core.guards.access.approve import Approve as Approve
-    from guardrails.core.guards.access.shell import Shell as Shell
-    from guardrails.core.guards.access.tool_filter import ToolFilter as ToolFilter
-    from guardrails.core.guards.access.validation import Validation as Validation
-    from guardrails.core.guards.access.workspace import Workspace as Workspace
+    from guardrails.core.guards.approve import Approve as Approve
     from guardrails.core.guards.base import Facts as Facts
     from guardrails.core.guards.base import Guard as Guard
     from guardrails.core.guards.base import guard as guard
+    from guardrails.core.guards.budget import Budget as Budget
+    from guardrails.core.guards.denials import Denials as Denials
     from guardrails.core.guards.duplicates import Duplicates as Duplicates
-    from guardrails.core.guards.limits.budget import Budget as Budget
-    from guardrails.core.guards.limits.denials import Denials as Denials
-    from guardrails.core.guards.limits.growth import Growth as Growth
-    from guardrails.core.guards.limits.rate import Rate as Rate
-    from guardrails.core.guards.limits.streak import Streak as Streak
+    from guardrails.core.guards.growth import Growth as Growth
     from guardrails.core.guards.loops import Loops as Loops
-    from guardrails.core.guards.results.retry_budget import RetryBudget as RetryBudget
-    from guardrails.core.guards.results.retryable import Retryable as Retryable
-    from guardrails.core.guards.results.summary import Summary as Summary
-    from guardrails.core.guards.results.truncate import Truncate as Truncate
-    from guardrails.core.state.state import SessionState as SessionState
+    from guardrails.core.guards.rate import Rate as Rate
+    from guardrails.core.guards.retry_budget import RetryBudget as RetryBudget
+    from guardrails.core.guards.retryable import Retryable as Retryable
+    from guardrails.core.guards.shell import Shell as Shell
+    from guardrails.core.guards.streak import Streak as Streak
+    from guardrails.core.guards.summary import Summary as Summary
+    from guardrails.core.guards.tool_filter import ToolFilter as ToolFilter
+    from guardrails.core.guards.truncate import Truncate as Truncate
+    from guardrails.core.guards.validation import Validation as Validation
+    from guardrails.core.guards.workspace import Workspace as Workspace
+    from guardrails.core.state import SessionState as SessionState
     from guardrails.core.tools.failure_rules import FailureRule as FailureRule
     from guardrails.core.tools.failure_rules import ResultClassifier as ResultClassifier
     from guardrails.core.tools.tool import Tool as Tool
@@ -82,30 +82,29 @@ if TYPE_CHECKING:
 _NAMES = {
     "agent.conversations": "Conversations",
     "core.arguments": "Arguments arguments_of",
-    "core.engine.chain": "Chain",
-    "core.engine.decide": "Decision",
-    "core.engine.plan": "Rule",
+    "core.chain": "Chain Rule",
+    "core.decision": "Decision",
     "core.envelope.envelope": "CallDenied CallFailed Envelope",
     "core.envelope.merged": "limit_fields",
-    "core.guards.access.approve": "Approve",
-    "core.guards.access.shell": "Shell",
-    "core.guards.access.tool_filter": "ToolFilter",
-    "core.guards.access.validation": "Validation",
-    "core.guards.access.workspace": "Workspace",
+    "core.guards.approve": "Approve",
+    "core.guards.shell": "Shell",
+    "core.guards.tool_filter": "ToolFilter",
+    "core.guards.validation": "Validation",
+    "core.guards.workspace": "Workspace",
     "core.guards.base": "Facts Guard guard",
-    "core.guards.limits.budget": "Budget",
-    "core.guards.limits.denials": "Denials",
-    "core.guards.limits.growth": "Growth",
-    "core.guards.limits.rate": "Rate",
-    "core.guards.limits.streak": "Streak",
+    "core.guards.budget": "Budget",
+    "core.guards.denials": "Denials",
+    "core.guards.growth": "Growth",
+    "core.guards.rate": "Rate",
+    "core.guards.streak": "Streak",
     "core.guards.duplicates": "Duplicates",
     "core.guards.loops": "Loops",
-    "core.guards.results.retry_budget": "RetryBudget",
-    "core.guards.results.retryable": "Retryable",
-    "core.guards.results.summary": "Summary",
-    "core.guards.results.truncate": "Truncate",
+    "core.guards.retry_budget": "RetryBudget",
+    "core.guards.retryable": "Retryable",
+    "core.guards.summary": "Summary",
+    "core.guards.truncate": "Truncate",
     "core.tools.failure_rules": "FailureRule ResultClassifier",
-    "core.state.state": "SessionState",
+    "core.state": "SessionState",
     "core.tools.tool": "Tool",
     "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
     "core.values.session_id": "session_name",

@@ -265,7 +265,7 @@ def test_a_denied_call_is_charged_nothing(guards: list[Guard], story: list[Any],
         # An admission that expires meanwhile keeps its estimate: what was held is then spent.
         money = state.cost + state.held_cost
         entries = [(entry.seq, entry.sig) for entry in state.window]
-        return (state.calls, state.seq, state.turns, money, state.streak, dict(state.meters), entries)
+        return (state.calls, state.seq, state.turns, money, state.own.get("streak"), state.own.get("growth"), entries)
 
     before = session._read(totals)
     envelope = session.call(tool, {"n": 1}, lambda *_: {"ran": True}, id="fresh")

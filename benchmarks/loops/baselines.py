@@ -7,7 +7,7 @@ Their windows count executed calls here. Where they only warn, or end the run, a
 from typing import Final
 
 from guardrails import Denial, Facts, Guard, SessionState, ToolCall, guard
-from guardrails.core.state.state import Entry
+from guardrails.core.state import Entry
 
 
 def _denied(rule: str) -> Denial:
@@ -29,7 +29,7 @@ class TwoIdenticalResults(Guard):
     The last two identical calls of the last 20 gave the same result.
     """
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: object, facts: Facts) -> Denial | None:
         own = [entry for entry in _over(state)[:20] if entry.sig == call.sig][:2]
         return _denied("two_results") if len(own) == 2 and _same(*own) else None
 
@@ -40,7 +40,7 @@ class OpenHands(Guard):
     Four equal pairs of action and observation in a row, three equal actions that all failed, or A B A B A B.
     """
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: object, facts: Facts) -> Denial | None:
         last = _over(state)
         if len(last) >= 4 and all(_same(last[0], entry) for entry in last[1:4]):
             return _denied("four_pairs") if last[0].sig == call.sig else None
@@ -58,7 +58,7 @@ class GeminiCli(Guard):
     Cycles of 1 to 5 calls, by name and arguments alone, five times over within the last 25.
     """
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: object, facts: Facts) -> Denial | None:
         sigs = [call.sig, *(entry.sig for entry in reversed(state.window))][:25]
         for length in range(1, 6):
             if len(sigs) >= 5 * length and sigs[: 4 * length] == sigs[length : 5 * length]:
@@ -76,7 +76,7 @@ class HermesAgent(Guard):
     a row, a cycle of 2 to 4 calls with their results 3 times; pollers are exempt, and changes reset the failures.
     """
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: object, facts: Facts) -> Denial | None:
         if "status" in call.tool or "wait" in call.tool:
             return None
         last = _over(state)
@@ -109,5 +109,5 @@ class StepLimit(Guard):
 
     steps: int = 100
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: object, facts: Facts) -> Denial | None:
         return _denied("steps") if state.seq >= self.steps else None

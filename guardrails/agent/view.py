@@ -11,7 +11,7 @@ from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, TextIO
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.text import MARK
 from guardrails.core.values.types import STATUSES
 from guardrails.session.approval import ParkedCall

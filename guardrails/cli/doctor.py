@@ -356,9 +356,9 @@ def versions() -> dict[str, Any]:
     """
     The versions by name; and of what is written.
     """
+    from guardrails.core.packing import VERSION
     from guardrails.core.records.record import SCHEMA_VERSION
     from guardrails.core.retries.model_format import VERSION as RETRIES
-    from guardrails.core.state.packing import VERSION
     from guardrails.core.values.version import __version__
     from guardrails.stores.sqlite_file import VERSION as FILE
 

@@ -75,7 +75,7 @@ def train(
 
 
 def _stakes(policy: str) -> "Stakes":
-    from guardrails.core.guards.results.retryable import Retryable
+    from guardrails.core.guards.retryable import Retryable
 
     from .policies import load_policy
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.limits.denials import Denials
+from guardrails.core.guards.denials import Denials
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.session.turns.final_answer import FORCED_ASKS, digest_of
@@ -107,7 +107,7 @@ def _before(session: "Session", told: Told, client: Client, *, asks: bool, stops
 
 def _decided(own: "Session", told: Told) -> Decision:
     decision = own.decide(told.tool, told.arguments, id=told.call_id, claim=True)
-    if decision.code == "duplicates.in_flight" and told.call_id is not None:
+    if decision.code == "call.in_flight" and told.call_id is not None:
         # The same hook asked twice is no second executor.
         again = own.decide(told.tool, told.arguments, id=told.call_id)
         return again if again.repeated else decision

@@ -6,8 +6,7 @@ sub-agent's calls.
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from guardrails.core.state.state import SessionState
-from guardrails.core.state.turns import is_told
+from guardrails.core.state import SessionState, is_known
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.session.turns.turns import key_hash
@@ -17,7 +16,7 @@ from .transcripts import LONGER_TAIL, tail
 
 
 if TYPE_CHECKING:
-    from guardrails.core.state.state import Pending
+    from guardrails.core.state import Pending
     from guardrails.session.session import Session
 
 LATEST: Final = 32
@@ -38,7 +37,7 @@ def hidden_agent(session: "Session", told: Told, client: Client) -> str | None:
         return None
 
     def look(state: SessionState, _: int) -> "list[Pending]":
-        return [one for one in state.pending.values() if one.tool in client.HIDING and one.parked is None]
+        return [one for one in state.pending.values() if one.tool in client.HIDING and one.question is None]
 
     found = session._read(look)  # noqa: SLF001
     return found[-1].id if found else None
@@ -51,7 +50,7 @@ def close_lost(own: "Session", told: Told, client: Client) -> None:
     """
 
     def look(state: SessionState, _: int) -> "list[Pending]":
-        return [one for one in state.pending.values() if one.parked is None]
+        return [one for one in state.pending.values() if one.question is None]
 
     if told.kind in ENDS or (told.kind == "model" and client.HIDING):
         own.lose(*own._read(look))  # noqa: SLF001
@@ -94,7 +93,7 @@ def charge(own: "Session", told: Told, client: Client) -> None:
         since = state.started_ms - EARLIER_MS if state.started_ms >= 0 else own._time() - EARLIER_MS  # noqa: SLF001
         # A copy of another session's file has its responses too.
         fresh = [one for one in found[-LATEST:] if one.at_ms is None or one.at_ms >= since]
-        return [one for one in fresh if not is_told(state, key_hash(one.key), charged=True)]
+        return [one for one in fresh if not is_known(state, key_hash(one.key), charged=True)]
 
     for one in own._read(look):  # noqa: SLF001
         usage = one.usage if _is_sane(one.usage) else None

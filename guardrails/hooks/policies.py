@@ -10,9 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.plan import Rule
-from guardrails.core.guards.access.workspace import Workspace
+from guardrails.core.chain import Chain, Rule
+from guardrails.core.guards.workspace import Workspace
 from guardrails.policy.loading import load_document
 from guardrails.policy.policy import Policy
 

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name

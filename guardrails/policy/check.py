@@ -10,7 +10,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.engine.plan import Rule
+from guardrails.core.chain import Rule
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.settings import respelt

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import Any, Final
 
-from guardrails.core.engine.plan import Rule
+from guardrails.core.chain import Rule
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.values.errors import PolicyError

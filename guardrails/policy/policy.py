@@ -13,12 +13,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 from weakref import WeakValueDictionary
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.plan import Rule
-from guardrails.core.engine.refusals import stopped
+from guardrails.core.chain import Chain, Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL, Form
 from guardrails.core.guards import kinds_of, place_of
 from guardrails.core.guards.base import Guard
+from guardrails.core.refusals import stopped
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Mode
@@ -31,7 +30,7 @@ from .source import is_name
 
 
 if TYPE_CHECKING:
-    from guardrails.core.engine.decision import Decision
+    from guardrails.core.decision import Decision
     from guardrails.session.approval import Approver
     from guardrails.session.session import Session
     from guardrails.session.telemetry import Telemetry

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.access.tool_filter import ToolFilter
-from guardrails.core.guards.access.validation import Validation
 from guardrails.core.guards.base import Facts
-from guardrails.core.state.state import SessionState
+from guardrails.core.guards.tool_filter import ToolFilter
+from guardrails.core.guards.validation import Validation
+from guardrails.core.state import SessionState
 from guardrails.core.tools.declarations import Declarations
 from guardrails.core.tools.tool import Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
@@ -221,7 +221,7 @@ def checked_arguments(tool: Tool, arguments: Any) -> Any:
     Returns *arguments*, a mapping or JSON text, as *tool* takes them, or the envelope that says why they do not fit.
     """
     call = tool_call(tool.name, arguments, "-", tool.arguments())
-    denial = Validation().check(call, SessionState(), Facts(0, tool))
+    denial = Validation().check(call, SessionState(), None, Facts(0, tool))
     return Envelope.refusal(denial) if isinstance(denial, Denial) else call.arguments
 
 
@@ -241,7 +241,7 @@ def missing(tool: str, known: Iterable[str]) -> Envelope:
     Returns the envelope that a model reads if it calls a *tool* that is not among those *known*.
     """
     call = ToolCall(tool, {}, "", None, None)
-    denial = ToolFilter().check(call, SessionState(), Facts(0, Tool(name=tool), known=frozenset(known)))
+    denial = ToolFilter().check(call, SessionState(), None, Facts(0, Tool(name=tool), known=frozenset(known)))
     if not isinstance(denial, Denial):
         raise ValueError(f"`{tool}` is known")
     return Envelope.refusal(denial)

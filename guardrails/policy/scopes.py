@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.plan import Rule
-from guardrails.core.engine.scopes import GLOBAL
+from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides
+from guardrails.core.scopes import GLOBAL
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.session_id import checked_id
 
@@ -57,7 +56,7 @@ def _wrong(guard: Guard) -> list[str]:
     if guard.scope_settings == ():
         known = ", ".join(f"`{cls.name}`" for cls in GUARDS if cls.scope_settings != ())
         return [f"`{guard.name}` looks at one session's own calls; a scope may have {known}"]
-    if overrides(guard, "shape") or overrides(guard, "shape_failure"):
+    if overrides(guard, "shape") and guard.scope_settings is None:
         return [f"`{guard.name}` shapes results, which is a session's own: give it to the policy"]
     return [
         f"{guard.name}.{setting}: it is a session's own; set it in the policy's `{guard.name}`"

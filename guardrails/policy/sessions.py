@@ -16,7 +16,7 @@ from guardrails.core.values.session_id import session_name
 
 
 if TYPE_CHECKING:
-    from guardrails.core.engine.decision import Decision
+    from guardrails.core.decision import Decision
     from guardrails.core.tools.tool import Tool
     from guardrails.session.approval import Approver
     from guardrails.session.session import Session

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.events.admissions import Unpark
+from guardrails.core.decision import Decision
+from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result.redaction import sanitise
-from guardrails.core.state.state import Pending, SessionState
+from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import warn_once
 
@@ -35,7 +35,7 @@ class ParkedCall:
     """The model's id of the call; servers use ids again."""
     tool: str
     arguments: Any
-    """As they would run; text that is cut if they are more than 16 KiB of JSON."""
+    """As they would run; text that is cut if they are more than 16 KiB of JSON. None of a call that may have happened."""
     reason: str
     """Why a person is asked."""
     since: float
@@ -72,8 +72,10 @@ class Approvals(Ledger):
         """
 
         def look(state: SessionState, now: int) -> list[ParkedCall]:
-            waiting = [one for one in state.pending.values() if one.parked is not None and not one.parked.approved]
-            return [self._shown(one) for one in waiting if one.expires_ms > now] if waiting else []
+            waiting = [one for one in state.pending.values() if one.waits and one.expires_ms > now]
+            asked = {one.sig for one in state.pending.values()}
+            unknown = [(sig, one) for sig, one in state.uncertain.items() if not one.reason and sig not in asked]
+            return [*map(self._shown, waiting), *(self._uncertain(sig, one) for sig, one in unknown)]
 
         return self._read(look)
 
@@ -111,7 +113,7 @@ class Approvals(Ledger):
         """
         Give back what calls hold that wait, or were approved and not made: in the session, its scopes and its family.
         """
-        for one in self._read(lambda state, _: [each for each in state.pending.values() if each.parked is not None]):
+        for one in self._read(lambda state, _: [each for each in state.pending.values() if each.question is not None]):
             with suppress(SessionError):  # it was made meanwhile
                 self._say(self._shown(one), approved=False, by="", reason="The session is over.")
 
@@ -119,9 +121,9 @@ class Approvals(Ledger):
         if isinstance(which, ParkedCall):
             if which.session != self.id:
                 raise SessionError(f"the call is of the session `{which.session}`, not of `{self.id}`")
-            found = [one for one in self.pending() if one.n == which.n]
+            found = [one for one in self._answerable() if one.n == which.n]
         else:
-            found = [one for one in self.pending() if one.id == which]
+            found = [one for one in self._answerable() if one.id == which]
         if not found:
             raise SessionError(f"no call `{getattr(which, 'id', which)}` waits for an answer")
         if len(found) > 1:
@@ -133,10 +135,32 @@ class Approvals(Ledger):
     def _say(self, one: ParkedCall, *, approved: bool, by: str, reason: str) -> None:
         said = {"call_n": one.n, "seq": one.seq, "id": one.id, "tool": one.tool, "sig": one.sig}
         values = {**said, "approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": reason}
-        self._event("unpark", Unpark(self._time(), one.seq, approved, reason), values, needed=True)
+        self._event("unpark", values, needed=True)
+
+    def _answerable(self) -> list[ParkedCall]:
+        """
+        Returns the calls that wait, and those that a person has refused since nobody knows how they ended.
+        """
+        refused = self._read(lambda state, _: [(sig, one) for sig, one in state.uncertain.items() if one.reason])
+        return [*self.pending(), *(self._uncertain(sig, one) for sig, one in refused)]
+
+    def _uncertain(self, sig: int, one: Uncertain) -> ParkedCall:
+        return ParkedCall(
+            id=one.id,
+            tool=one.tool,
+            arguments=None,
+            reason=UNKNOWN,
+            since=one.at_ms / 1000,
+            expires=None,
+            cost_usd=0.0,
+            session=self.id,
+            n=one.n,
+            seq=one.seq,
+            sig=sig,
+        )
 
     def _shown(self, pending: Pending) -> ParkedCall:
-        waits = pending.parked
+        waits = pending.question
         if waits is None:
             raise ValueError("the call does not wait")
         try:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Final
 
-from guardrails.core.engine.sharing import Extend, Reserve
-from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.guards.budget import Budget
 from guardrails.core.values.errors import SessionError
 
 from .ledger import Ledger
@@ -48,7 +47,7 @@ def grow(child: Ledger, code: str | None) -> bool:
         take(child, amounts)
     except SessionError:  # another child was quicker, or this one is closed
         return False
-    child._event("extend", Extend(child._time(), amounts), {"amounts": amounts}, needed=True)  # noqa: SLF001
+    child._event("extend", {"amounts": amounts}, needed=True)  # noqa: SLF001
     return True
 
 
@@ -58,5 +57,4 @@ def take(child: Ledger, amounts: Mapping[str, int]) -> None:
     """
     parent = child._parent  # noqa: SLF001
     if parent is not None:
-        reserve = Reserve(parent._time(), child.id, amounts, more=True)  # noqa: SLF001
-        parent._event("reserve", reserve, {"child": child.id, "amounts": amounts, "more": True}, needed=True)  # noqa: SLF001
+        parent._event("reserve", {"child": child.id, "amounts": amounts, "more": True}, needed=True)  # noqa: SLF001

@@ -9,21 +9,18 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.decide import Ask
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Engine, Event, Happened
-from guardrails.core.engine.events.admissions import Adopt
-from guardrails.core.engine.exhaustion import least
-from guardrails.core.engine.refusals import unreachable, unreadable
-from guardrails.core.engine.scopes import Scope
-from guardrails.core.engine.sharing import ITERATIONS, Extend
-from guardrails.core.state.holds import NOTHING
-from guardrails.core.state.state import SessionState
+from guardrails.core.chain import Chain, Plan
+from guardrails.core.decision import Decision, Happened
+from guardrails.core.engine import Engine
+from guardrails.core.events import ITERATIONS, event, is_shared
+from guardrails.core.guards.budget import unpriced
+from guardrails.core.refusals import unreachable, unreadable
+from guardrails.core.scopes import Scope
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import scope_key
-from guardrails.core.values.types import NO_TIME
+from guardrails.core.values.types import NO_TIME, Denial, ToolCall
 
 from .recorder import Recorder, life
 from .terms import Lay, Terms, laid_on
@@ -40,17 +37,19 @@ LATEST_S: Final = 9e12
 """Seconds since 1970 from which on a clock is not believed."""
 
 
-def undecided(session_id: str, ask: Ask, error: Exception, failed: str) -> Decision:
+def undecided(
+    session_id: str, call: ToolCall, plan: Plan, now_ms: int, stop: Denial | None, error: Exception, failed: str
+) -> Decision:
     """
     Returns the decision on a call if the state or the time cannot be known. The *failed* part raised *error*.
 
     A state that cannot be read stays so. Such calls are refused under every `on_error`, since calls without its limits
     would never end.
     """
-    denial = ask.stop or (unreadable(error) if isinstance(error, StateUnreadable) else None)
-    if denial is None and ask.plan.deny_on_error:
+    denial = stop or (unreadable(error) if isinstance(error, StateUnreadable) else None)
+    if denial is None and plan.deny_on_error:
         denial = unreachable(failed)
-    return Decision.unknown(ask.call, ask.now_ms, session_id, (failed, f"{type(error).__name__}: {error}"), denial)
+    return Decision.unknown(call, now_ms, session_id, (failed, f"{type(error).__name__}: {error}"), denial)
 
 
 class Ledger:
@@ -132,7 +131,7 @@ class Ledger:
         """
         Model responses whose price nobody knows.
         """
-        return self._read(lambda state, now: state.unpriced)
+        return self._read(lambda state, now: unpriced(state))
 
     @property
     def _chain(self) -> Chain:
@@ -171,7 +170,7 @@ class Ledger:
             before, after = self._digest, chain.source
             # In here: the events of two changes are in the order of the changes.
             try:
-                self._event("policy", Adopt(self._time()), {"before": before, "after": after})
+                self._event("policy", {"before": before, "after": after})
             except Exception as error:  # noqa: BLE001  what a store raises, the next step hears of
                 log.error("store failed: %s", error, extra={"session": self.id})
             self._digest, self._base = after, chain
@@ -219,27 +218,30 @@ class Ledger:
         return look(SessionState(), now, ())
 
     def _event(
-        self, name: str, event: Event[Happened], values: dict[str, Any] | None = None, *, needed: bool = False
+        self, name: str, values: dict[str, Any] | None = None, *, needed: bool = False, **hidden: Any
     ) -> Happened | None:
         """
-        Let *event* happen and record it by its *name*, with *values*; what came of it. If nothing may go on without it, it is
-        *needed*; None: the store failed.
+        Let the event *name* happen, by *values* that are recorded and *hidden* ones that are not. Returns its result; None if the store
+        failed under `on_error: allow`. One that is *needed* raises then.
         """
-        keys = self._all_keys if event.shared else self._keys
-        return self._happen(self._engine, keys, name, event, values or {}, needed=needed)
+        values = values or {}
+        keys = self._all_keys if is_shared(name, values) else self._keys
+        return self._happen(self._engine, keys, name, values, hidden, needed=needed)
 
     def _happen(
         self,
         engine: Engine,
         keys: tuple[str, ...],
         name: str,
-        event: Event[Happened],
         values: dict[str, Any],
+        hidden: dict[str, Any],
         *,
         needed: bool,
     ) -> Happened | None:
+        now = self._time()
+        step = partial(engine.apply, event(name, {**values, **hidden} if hidden else values, now), now)
         try:
-            made = self._store.update(keys, partial(engine.apply, event))
+            made = self._store.update(keys, step)
         except Exception as error:
             if needed:
                 raise
@@ -262,8 +264,7 @@ class Ledger:
         if ITERATIONS in amounts:
             raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
         values: dict[str, Any] = {"amounts": amounts, "scope": scope}
-        event = Extend(self._time(), amounts, shared=True)
-        self._happen(engine.within(one), keys, "extend", event, values, needed=True)
+        self._happen(engine.within(one), keys, "extend", values, {}, needed=True)
 
     def _without_store(self, error: Exception) -> None:
         refused = isinstance(error, GuardrailsError) and not isinstance(error, StoreError)
@@ -277,10 +278,8 @@ def _hand(engine: Engine, name: str, values: dict[str, Any], records: Recorder, 
     if not made.n:
         return
     shown = dict(values)
-    if cheapest := least(engine.chain):
+    if cheapest := engine.chain.least:
         shown["least"] = cheapest
     if made.limits is not None:
         shown.setdefault("limits", made.limits)
-    if made.guess != NOTHING:
-        shown["guess"] = made.guess
     records.event(name, made, {**shown, **(made.marks or {})})

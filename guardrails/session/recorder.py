@@ -10,12 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.engine.complete import Completion
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Happened
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared
+from guardrails.core.chain import Plan
+from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.prepare import Prepared
 from guardrails.core.records.record import (
     call_record,
     event_record,

@@ -16,16 +16,17 @@ from collections.abc import (
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
-from guardrails.core.engine.scopes import Scope, exhausted_by, progress
-from guardrails.core.engine.sharing import ITERATIONS, LIMITS, Close, Extend, Open, Release, Reserve
+from guardrails.core.engine import exhausted_by
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.limits import amounts as units
-from guardrails.core.guards.limits.amounts import Amounts
-from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.session_limits import Limits
+from guardrails.core.events import ITERATIONS, LIMITS
+from guardrails.core.guards import amounts as units
+from guardrails.core.guards.amounts import Amounts
+from guardrails.core.guards.base import Limits
+from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.records.digest import digest
-from guardrails.core.state.family import frees
-from guardrails.core.state.state import SessionState
+from guardrails.core.scopes import Scope, progress
+from guardrails.core.state import SessionState
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
 
@@ -298,7 +299,7 @@ class Session(Functions):
         shared = {name: amount for name, amount in wanted.items() if name in LIMITS}
         if shared:
             take(self, shared)
-        self._event("extend", Extend(self._time(), wanted), {"amounts": wanted}, needed=True)
+        self._event("extend", {"amounts": wanted}, needed=True)
 
     def go_on(self) -> bool:
         """
@@ -310,7 +311,7 @@ class Session(Functions):
         """
         if self._parent is not None:
             return False
-        freed, ended = self._look(lambda state, now, scopes: (frees(state), self._cause(state, now, scopes)))
+        freed, ended = self._look(lambda state, now, scopes: (_frees(state), self._cause(state, now, scopes)))
         if not freed:
             return False
         limits, fresh = self._limits, SessionState()
@@ -320,7 +321,7 @@ class Session(Functions):
         cause = None if ended is None else ended[0]
         if cause is None or cause.removeprefix("budget.") not in opens:
             opens = {}
-        self._event("extend", Extend(self._time(), opens, asked=True), {"amounts": opens, "asked": True}, needed=True)
+        self._event("extend", {"amounts": opens, "asked": True}, needed=True)
         return cause is not None and not self.exhausted
 
     @property
@@ -375,13 +376,12 @@ class Session(Functions):
             settings = units.settings_of(running)
             child._lay(lambda chain: chain.with_budget(**settings))
             return child
-        event = Reserve(self._time(), child.id, wanted, share=share)
         values = {"child": child.id, "amounts": wanted, **({} if share == 1 else {"share": share})}
-        made = self._event("reserve", event, values, needed=True)
+        made = self._event("reserve", values, needed=True)
         held = made.limits or {} if made is not None else {}
         settings = units.settings_of(held)
         child._lay(lambda chain: chain.with_budget(**settings))
-        child._event("open", Open(child._time()), {"limits": held})
+        child._event("open", {"limits": held})
         return child
 
     def _another(self, *policy: Any, **options: Any) -> "Session":
@@ -394,15 +394,12 @@ class Session(Functions):
         The state of a session that is no child stays, so that the same name goes on, until `forget` drops it. A service
         that names each of its sessions anew calls `forget` after `close`, or its store grows by each.
         """
-        for wake in tuple(self._waits):
-            wake()
         if self._parent is not None:
             self._end_waiting()
-            closed = self._event("close", Close(self._time()))
+            closed = self._event("close")
             if closed is not None:
                 used = closed.limits or {}
-                release = Release(self._parent._time(), self.id, used)  # noqa: SLF001
-                self._parent._event("release", release, {"child": self.id, "used": used})  # noqa: SLF001
+                self._parent._event("release", {"child": self.id, "used": used})  # noqa: SLF001
             self._over.add(self.id)
         self._flush()
 
@@ -422,3 +419,11 @@ class Session(Functions):
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
+
+
+def _frees(state: SessionState) -> bool:
+    """
+    Returns whether a further message of the user would free anything: calls that ran, refusals, or an end.
+    """
+    came = state.seq > changed_seq(state) or bool(state.reserved) or bool(state.own.get("denials"))
+    return not state.closed and (came or state.exhausted is not None)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 
 
 class Telemetry(Protocol):

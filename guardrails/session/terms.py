@@ -5,7 +5,7 @@ A policy as its sessions know it.
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from guardrails.core.engine.chain import Chain
+from guardrails.core.chain import Chain
 from guardrails.core.values.types import Denial
 from guardrails.core.values.usage import Price
 

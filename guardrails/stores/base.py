@@ -5,7 +5,7 @@ The interface of a store.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 
 
 T = TypeVar("T")

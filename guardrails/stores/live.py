@@ -5,8 +5,8 @@ States that a store keeps unpacked beside their written form.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from guardrails.core.state.packing import Memo, pack, unpack
-from guardrails.core.state.state import SessionState
+from guardrails.core.packing import Memo, pack, unpack
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.session_id import whose
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
-from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.state import SessionState
+from guardrails.core.packing import pack, unpack
+from guardrails.core.state import SessionState
 from guardrails.core.values.logs import log
 
 from .base import NESTED, Stored

@@ -12,7 +12,7 @@ from contextlib import suppress
 from os import PathLike
 from typing import Any, Final, Self, TypeVar
 
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StoreError
 
 from .base import NESTED

@@ -36,4 +36,4 @@ def test_a_host_that_runs_the_tools_itself_tells_it_as_the_text_says(capsys: pyt
     blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
     block = next(one for one in blocks if "claim=True" in one)
     exec(compile(block, "adapters.md", "exec"), {})
-    assert capsys.readouterr().out.splitlines() == ["True duplicates.in_flight", "True", "1 0.8"]
+    assert capsys.readouterr().out.splitlines() == ["True call.in_flight", "True", "1 0.8"]

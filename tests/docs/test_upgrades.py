@@ -19,7 +19,7 @@ from guardrails import Budget, Conversations, Policy, PolicyError, SqliteStore
 from guardrails.agent.conversations import file as conversations
 from guardrails.cli import app
 from guardrails.cli.store.commands import SHOWN
-from guardrails.core.state.packing import VERSION
+from guardrails.core.packing import VERSION
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "upgrades.md").read_text(encoding="utf-8")

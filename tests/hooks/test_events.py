@@ -100,7 +100,7 @@ def test_the_same_hook_asked_twice_charges_once_and_lets_the_call_run_twice() ->
     assert answer(session, call("PreToolUse", 1)) == {}
     assert answer(session, call("PreToolUse", 1)) == {}
     twin = call("PreToolUse", 1) | {"tool_use_id": "toolu_2"}
-    assert refusal(answer(session, twin))["code"] == "duplicates.in_flight"
+    assert refusal(answer(session, twin))["code"] == "call.in_flight"
     assert used(session) == 1
 
 

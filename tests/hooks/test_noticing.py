@@ -36,7 +36,7 @@ def tokens(driven: Any) -> int:
 def test_the_same_call_made_at_the_same_time_waits_for_the_first(client: Any, tmp_path: Path) -> None:
     driven = client(tmp_path)
     assert driven.before() == {}
-    assert reason(driven.before())["code"] == "duplicates.in_flight"
+    assert reason(driven.before())["code"] == "call.in_flight"
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ async def stream(agent: Any, **more: Any) -> tuple[str, Any]:
 
 
 def unsettled(session: Any) -> dict[str, Any]:
-    return dict(session._read(lambda state, _: {**state.pending, **state.holds}))
+    return dict(session._read(lambda state, _: {**state.pending, **(state.own.get("budget") or {}).get("holds", {})}))
 
 
 # The page

@@ -38,7 +38,7 @@ def ok(*_: Any) -> str:
 class Mine(Guard):
     limit: int = 1
 
-    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | None:
         return Denial(code="mine.limit", message="No.") if state.calls >= self.limit else None
 
 

@@ -27,9 +27,9 @@ from guardrails import (
     SqliteStore,
     Tool,
 )
-from guardrails.core.guards.access.approve import Approve
+from guardrails.core.guards.approve import Approve
+from guardrails.core.packing import pack, unpack
 from guardrails.core.records.replay import replay, replay_together
-from guardrails.core.state.packing import pack, unpack
 
 
 HOUR = 3_600
@@ -312,10 +312,12 @@ def test_a_state_with_what_waits_is_kept_whole(clock: Clock, bank: Bank) -> None
     state = store.update(("s",), lambda states: states[0])
     again = unpack(pack(state))
     assert again == state
-    assert again.parked == 3
-    kept = [one.parked for one in again.pending.values()]
-    assert kept == [one.parked for one in state.pending.values()]
-    assert [one.digest for one in kept if one] == [one.parked.digest for one in state.pending.values() if one.parked]
+    assert len(again.pending) == 3
+    kept = [one.question for one in again.pending.values()]
+    assert kept == [one.question for one in state.pending.values()]
+    assert [one.digest for one in kept if one] == [
+        one.question.digest for one in state.pending.values() if one.question
+    ]
 
 
 # Laws
@@ -381,12 +383,11 @@ def test_a_yes_is_good_for_one_execution_and_nothing_runs_without_one(story: lis
             session.extend()
     assert all(count <= yes.get(what, 0) for what, count in ran.items() if "pay_" in what)
     state = store.update(("s",), lambda states: states[0])
-    assert state.parked == sum(one.parked is not None for one in state.pending.values())
     assert state.calls >= 0
     assert state.held_cost == sum(one.cost for one in state.pending.values())
     assert unpack(pack(state)) == state
     again = type(state)()
     assert all(one.same for one in replay(policy.chain, sink.records, again))
-    assert (again.stood_ms, again.parked, again.answers, again.calls) == (
-        *(state.stood_ms, state.parked, state.answers, state.calls),
+    assert (again.stood_ms, again.pending, again.own, again.calls) == (
+        *(state.stood_ms, state.pending, state.own, state.calls),
     )

@@ -102,7 +102,7 @@ def test_two_concurrent_calls_of_one_id_execute_once(clock: Any) -> None:
 
         in_threads(2, work)
         assert counter.ran == 1
-        assert codes == ["duplicates.in_flight"]
+        assert codes == ["call.in_flight"]
 
 
 @pytest.mark.usefixtures("quick_switches")

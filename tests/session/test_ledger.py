@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from guardrails import Budget, Policy, Session, SessionError
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
 from tests.tables import table

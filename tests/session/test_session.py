@@ -161,7 +161,7 @@ def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_ch
     session = policy.session("s", store=Interrupted(), clock=clock)
     with pytest.raises(KeyboardInterrupt):
         session.call("pay", {}, ok, id="c1")
-    assert session.call("pay", {}, ok, id="c1").code == "duplicates.in_flight"
+    assert session.call("pay", {}, ok, id="c1").code == "call.in_flight"
     clock.advance(31)
     assert session.call("pay", {"n": 2}, lambda *_: Success("ok", cost_usd=0.1)).ok
     assert session.progress["calls_used"] == 2

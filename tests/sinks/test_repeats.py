@@ -124,7 +124,7 @@ def test_a_settled_call_without_its_arguments_keeps_no_message_where_they_are_re
 class Talkative(Guard):
     """A guard whose failure repeats what it looked at."""
 
-    def check(self, call: Any, state: Any, facts: Any) -> Verdict:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Verdict:
         raise KeyError(call.arguments["password"])
 
 

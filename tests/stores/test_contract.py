@@ -9,10 +9,8 @@ import sqlite3
 import threading
 import warnings
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -23,11 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Policy
-from guardrails.core.engine.engine import Engine, Event
-from guardrails.core.engine.scopes import Scope
-from guardrails.core.state.packing import VERSION, unpack
-from guardrails.core.state.state import SessionState
+from guardrails import Budget, Growth, Policy
+from guardrails.core.engine import Engine
+from guardrails.core.packing import VERSION, unpack
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.stores.base import Listed
 from guardrails.stores.memory import MemoryStore
@@ -212,28 +209,18 @@ def test_a_step_that_asks_its_own_store_is_told_so_and_hangs_nothing(make: Calla
     assert store.update(["a"], spend(1)) == [2]
 
 
-@dataclass
-class Change(Event[Any]):
-    """
-    An event that does whatever it is told.
-    """
-
-    step: Callable[[list[SessionState]], Any]
-    now_ms: int = 0
-
-    shared = True
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Any:
-        return self.step([state, *(scope.state for scope in scopes)])
-
-
 def in_family(store: Listed, child: str, step: Callable[[list[SessionState]], Any], *users: str) -> Any:
     """
     What *step* makes of the states of the *child* of `root`, and of those of *users*.
     """
-    chain = Policy().chain
+    chain = Policy([Growth(max_calls_per_second=99)]).chain
     engine = Engine(chain, child, scopes=[("user", user, chain) for user in users], child=True)
-    return store.update([child, *(f"/user/{user}" for user in users), "root"], partial(engine.apply, Change(step)))
+    return store.update(
+        [child, *(f"/user/{user}" for user in users), "root"],
+        lambda states: engine.apply(
+            lambda engine, state, scopes: step([state, *(one.state for one in scopes)]), 0, states
+        ),
+    )
 
 
 @made
@@ -244,12 +231,12 @@ def test_a_family_shares_its_counters_and_nothing_else(make: Callable[[], Listed
         state = states[0]
         state.n += 1
         state.calls += 1
-        state.meters = {**state.meters, "max_calls:pay": state.meter("max_calls:pay") + 1}
-        return state.calls, state.meter("max_calls:pay")
+        state.own["growth"] = [state.own.get("growth", [0])[0] + 1, 0, 0]
+        return state.calls, state.own["growth"][0]
 
     seen = [store.update(["root"], count), *(in_family(store, key, count) for key in ("root/a", "root/b"))]
     assert seen == [(1, 1), (1, 2), (1, 3)]
-    assert store.update(["root/a"], lambda states: states[0].meters) == {}
+    assert store.update(["root/a"], lambda states: states[0].own) == {}
     assert store.update(["root", "root/b"], lambda states: [state.shared for state in states]) == [2, 0]
 
 
@@ -351,4 +338,4 @@ def test_a_state_that_0_2_0_packed_goes_on_in_any_store(make: Callable[[], Liste
     assert after.run == before.run
     found = store.read("s")
     assert found is not None
-    assert found.packed[0] == packed[0] == VERSION
+    assert (packed[0], found.packed[0]) == (VERSION - 1, VERSION)

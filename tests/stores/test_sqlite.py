@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SessionState, SqliteStore, StoreError
-from guardrails.core.state.packing import VERSION
+from guardrails.core.packing import VERSION
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.stores.sqlite_file import APPLICATION_ID
 
@@ -209,11 +209,11 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteS
 
     def fill(states: list[SessionState]) -> None:
         states[0].calls += 1
-        states[0].meters = {f"meter {'x' * 500} {n}": n for n in range(60)}
+        states[0].own = {f"meter {'x' * 500} {n}": n for n in range(60)}
 
     with pytest.raises(StoreError, match="cannot grow, its disk is full: free some space; what was admitted before"):
         store.update(["a", "b"], fill)
-    assert store.update(["a"], lambda states: (states[0].calls, states[0].meters)) == (1, {})
+    assert store.update(["a"], lambda states: (states[0].calls, states[0].own)) == (1, {})
     database.execute("PRAGMA max_page_count = 100000")
     store.update(["a"], fill)
     assert store.update(["a"], spend) == [3]
@@ -294,7 +294,7 @@ def test_old_sessions_are_pruned_and_the_file_shrinks(path: Path, clock: Any) ->
     store = SqliteStore(path, clock=clock)
 
     def grow(states: list[SessionState]) -> None:
-        states[0].meters = {f"meter {'x' * 100} {n}": n for n in range(30)}
+        states[0].own = {f"meter {'x' * 100} {n}": n for n in range(30)}
 
     for n in range(1_200):
         store.update([f"old-{n}"], grow)
@@ -399,7 +399,7 @@ session.call("pay", {"n": 1}, lambda *_: os.kill(os.getpid(), signal.SIGKILL), i
         session = policy.session("s", store=store, clock=clock)
         assert (session.progress["calls_used"], session.cost_usd) == (1, 0)
         again = session.call("pay", {"n": 1}, lambda *_: "paid twice", id="call_0")
-        assert again.code == "duplicates.in_flight"
+        assert again.code == "call.in_flight"
         clock.advance(602)
         assert session.call("pay", {"n": 1}, lambda *_: "after all", id="call_0").value == "after all"
         # The estimate stays charged.

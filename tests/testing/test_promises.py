@@ -3,15 +3,13 @@ What guards promise, and whether they keep it.
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import (
     Approve,
-    Budget,
     Denial,
     Duplicates,
     Guard,
@@ -26,33 +24,12 @@ from guardrails import (
 )
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import overrides
-from guardrails.core.guards.session_limits import Far
 from guardrails.core.values.usage import Usage
 from guardrails.testing.promises import watched
 from tests.tables import table
 
 
 SMALL = st.none() | st.integers(1, 5)
-
-
-@guard
-class Quota(Guard):
-    """
-    A guard of one's own that ends a session, and says when that is far.
-    """
-
-    calls: Annotated[int, Ge(1)] = 3
-    early: int = 1
-    """How many calls before the end it says that the end is near; 0 is a lie."""
-
-    def far(self) -> Far | None:
-        return lambda state, now_ms, estimate: state.calls < self.calls - self.early
-
-    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
-        return self.spent(state, facts.now_ms)
-
-    def spent(self, state: Any, now_ms: int) -> Denial | None:
-        return None if state.calls < self.calls else Denial(code="quota.calls", message="Over.", ends_session=True)
 
 
 @guard
@@ -64,27 +41,17 @@ class Forgetful(Guard):
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False
 
-    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | None:
         return Denial(code="forgetful.no", message="No.")
 
 
 PROMISING = [
     st.builds(Approve, tools=st.sampled_from([("pay*",), ("made_up", "l*")]), expires=st.none() | st.just(60.0)),
-    st.builds(
-        Budget,
-        max_calls=SMALL,
-        max_turns=SMALL,
-        max_tokens=st.none() | st.integers(1, 300),
-        max_cost_usd=st.none() | st.sampled_from([0.05, 0.3, 1.0]),
-        max_elapsed=st.none() | st.sampled_from([1.0, 60.0]),
-        on_unpriced=st.sampled_from(["deny", "warn"]),
-    ),
     st.builds(Duplicates, window=st.integers(1, 9), rule=st.sampled_from(["always", "evidence"])),
     st.builds(RetryBudget, burst=st.integers(1, 3), min_per_minute=st.integers(0, 1), refuse=st.booleans()),
     st.builds(Retryable, backoff=st.sampled_from([0.5, 90.0])),
     st.builds(ToolFilter, deny=st.sampled_from([(), ("pay*",)]), allow=st.sampled_from([(), ("p*", "look")])),
     st.just(Validation()),
-    st.builds(Quota, calls=st.integers(1, 5)),
 ]
 TOOLS = [
     Tool(name="look", read_only=True, parameters={"type": "object", "required": ["n"]}),
@@ -150,18 +117,11 @@ def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Gua
 
 
 def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
-    promising = {cls.name for cls in GUARDS if overrides(cls, "checks_fresh") or overrides(cls, "far")}
-    assert promising == {*("approve", "budget", "duplicates", "retry_budget", "retryable", "tool_filter", "validation")}
+    promising = {cls.name for cls in GUARDS if overrides(cls, "checks_fresh")}
+    assert promising == {*("approve", "duplicates", "retry_budget", "retryable", "tool_filter", "validation")}
 
 
-@table(
-    ("lying", "said"),
-    [
-        (Forgetful(), "`checks_fresh` is false of `look`, and `check` says forgetful.no of a fresh call"),
-        (Quota(calls=2, early=0), "`far` was true, and after the call `spent` says quota.calls"),
-        (Quota(calls=2, early=-5), "`far` is true, and `check` says quota.calls"),
-    ],
-)
-def test_a_promise_that_does_not_hold_is_told(lying: Guard, said: str, clock: Any) -> None:
+def test_a_promise_that_does_not_hold_is_told(clock: Any) -> None:
     calls = [("call", "look", {"n": n}, "ok") for n in range(4)]
-    assert said in broken_by(lying, calls, clock)
+    said = "`checks_fresh` is false of `look`, and `check` says forgetful.no of a fresh call"
+    assert said in broken_by(Forgetful(), calls, clock)

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from guardrails.core.guards.limits.amounts import Amounts
+from guardrails.core.guards.amounts import Amounts
 from guardrails.core.values.errors import SessionError
 
 from .failure import ToolFailure, ToolSet

@@ -5,9 +5,9 @@ Repairs a turn that a process left half finished: a call that nobody answered ge
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state.state import Pending, SessionState
+from guardrails.core.state import Pending, SessionState
 from guardrails.core.values.types import Outcome, ToolCall
 
 
@@ -99,6 +99,6 @@ def _settle(session: "Session", call: "RequestedCall") -> Envelope | None:
     envelope = None
     for pending in found:
         asked = ToolCall(pending.tool, call.arguments, pending.id, None, pending.sig)
-        decision = Decision.again(asked, pending, (session.id, run, None, (), None))
+        decision = Decision.again(asked, pending, session=session.id, run=run)
         envelope = session.complete(decision, Outcome(error_type="cancelled", error_message=INTERRUPTED))
     return envelope

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from guardrails.core.engine.plan import Rule
+from guardrails.core.chain import Rule
 from guardrails.core.envelope.envelope import OPTIONAL
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.budget import Budget
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.limits.growth import Growth
-from guardrails.core.guards.limits.rate import Rate
+from guardrails.core.guards.growth import Growth
+from guardrails.core.guards.rate import Rate
 from guardrails.policy.policy import Policy
 
 

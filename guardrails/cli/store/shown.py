@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from guardrails.cli.text.printing import heading, printable, table
-from guardrails.core.state.entries import Entry, Pending
-from guardrails.core.state.packing import VERSION, unpack
-from guardrails.core.state.state import SessionState
+from guardrails.core.guards.budget import unpriced
+from guardrails.core.packing import VERSION, unpack
+from guardrails.core.state import Entry, Pending, SessionState
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.session_id import SCOPES
 from guardrails.core.values.types import MICRO
@@ -91,17 +91,15 @@ def all_of(stored: Stored, now_ms: int, messages: dict[str, int]) -> dict[str, A
         "started_ms": state.started_ms,
         "now_ms": state.now_ms,
         "turns": state.turns,
-        "requests": state.requests,
-        "unpriced": state.unpriced,
+        "unpriced": unpriced(state),
         "held_cost_usd": state.held_cost / MICRO,
         "held_tokens": state.held_tokens,
         "reserved": state.reserved,
         "limits": state.limits,
-        "meters": state.meters,
+        "own": state.own,
         "ended_because": None if state.exhausted is None else state.exhausted[1],
         "window": [_entry(entry) for entry in state.window],
         "pending": [_pending(one) for one in state.pending.values()],
-        "holds": {key: held._asdict() for key, held in state.holds.items()},
     }
 
 
@@ -121,13 +119,13 @@ def _lines(said: dict[str, Any]) -> Iterator[str]:
         yield printable(f"  it {said['unreadable']}")
         return
     yield (
-        f"  used: calls {said['calls']:,}, turns {said['turns']:,}, model requests {said['requests']:,}, "
+        f"  used: calls {said['calls']:,}, turns {said['turns']:,}, "
         f"tokens {said['tokens']:,}, USD {said['cost_usd']:.6f} (responses without a price: {said['unpriced']:,})"
     )
     yield f"  held: tokens {said['held_tokens']:,}, USD {said['held_cost_usd']:.6f}"
     if said["ended_because"]:
         yield printable(f"  ended by {said['ended_by']}: {said['ended_because']}")
-    for name in ("limits", "reserved", "meters"):
+    for name in ("limits", "reserved", "own"):
         if said[name]:
             yield f"  {name}: " + printable(", ".join(f"{key} {value}" for key, value in said[name].items()))
     for name in ("pending", "window"):
@@ -149,7 +147,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 def _pending(one: Pending) -> dict[str, Any]:
-    waits = one.parked
+    asked = one.question
     return {
         "seq": one.seq,
         "tool": one.tool,
@@ -157,7 +155,7 @@ def _pending(one: Pending) -> dict[str, Any]:
         "expires_ms": one.expires_ms,
         "cost_usd": one.cost / MICRO,
         "tokens": one.tokens,
-        "waits_for": None if waits is None else waits.code if not waits.approved else "to be made again",
+        "waits_for": None if asked is None else asked.code if one.waits else "to be made again",
     }
 
 

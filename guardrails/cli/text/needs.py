@@ -40,7 +40,7 @@ def lacking(policy: "Policy", root: "Node | None") -> list[str]:
 
 
 def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
-    from guardrails.core.guards.limits.budget import Budget
+    from guardrails.core.guards.budget import Budget
 
     if policy.prices or _is_there("genai_prices"):
         return
@@ -56,7 +56,7 @@ def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
     """
     Model files of `retryable` that are no good. One that is not there yet is none; those of `loops` are read with the policy.
     """
-    from guardrails.core.guards.results.retryable import Retryable
+    from guardrails.core.guards.retryable import Retryable
     from guardrails.core.values.errors import ModelError
     from guardrails.policy.model_files import read_model
 

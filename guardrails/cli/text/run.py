@@ -47,8 +47,8 @@ def parsed_amounts(given: Sequence[str]) -> dict[str, Any]:
     """
     `max_calls=20` or `max_calls=20,max_elapsed=10m`, several times over. BadParameter for what is no limit or amount.
     """
-    from guardrails.core.guards.limits.amounts import internal
-    from guardrails.core.guards.limits.budget import Budget
+    from guardrails.core.guards.amounts import internal
+    from guardrails.core.guards.budget import Budget
     from guardrails.core.values.errors import SessionError
     from guardrails.core.values.units import duration_ms
 

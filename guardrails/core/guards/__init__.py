@@ -5,24 +5,24 @@ The guards of the library, one file each.
 from collections.abc import Iterable
 from typing import Final
 
-from guardrails.core.guards.access.approve import Approve
-from guardrails.core.guards.access.shell import Shell
-from guardrails.core.guards.access.tool_filter import ToolFilter
-from guardrails.core.guards.access.validation import Validation
-from guardrails.core.guards.access.workspace import Workspace
-from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.limits.denials import Denials
-from guardrails.core.guards.limits.growth import Growth
-from guardrails.core.guards.limits.rate import Rate
-from guardrails.core.guards.limits.streak import Streak
-from guardrails.core.guards.loops import Loops
-from guardrails.core.guards.results.retry_budget import RetryBudget
-from guardrails.core.guards.results.retryable import Retryable
-from guardrails.core.guards.results.summary import Summary
-from guardrails.core.guards.results.truncate import Truncate
-
+from .approve import Approve
 from .base import Guard
+from .budget import Budget
+from .denials import Denials
+from .duplicates import Duplicates
+from .growth import Growth
+from .held import Held
+from .loops import Loops
+from .rate import Rate
+from .retry_budget import RetryBudget
+from .retryable import Retryable
+from .shell import Shell
+from .streak import Streak
+from .summary import Summary
+from .tool_filter import ToolFilter
+from .truncate import Truncate
+from .validation import Validation
+from .workspace import Workspace
 
 
 Kinds = tuple[type[Guard], ...]
@@ -40,12 +40,14 @@ GUARDS: Final[Kinds] = (
     Denials,
     Duplicates,
     Loops,
-    RetryBudget,
     Retryable,
+    RetryBudget,
     Summary,
     Truncate,
 )
 """Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""
+IMPLIED: Final[Kinds] = (Held, Approve)
+"""Guards that a declaration of a tool stands for."""
 
 
 def kinds_of(own: Iterable[type[Guard]]) -> Kinds:

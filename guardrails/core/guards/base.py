@@ -1,5 +1,12 @@
 """
-The base of guards: settings that look before a call and shape the envelope after it.
+The base of guards: settings that look before a call, shape the envelope after it, and remember one value of a session.
+
+Promises, each with a test:
+
+* A guard is asked by at most six hooks. `check`, `shape` and `spent` change nothing that it remembers; `admit`, `settle` and `event`
+  return the new value, and change the old one never: what a guard counted is taken back whole if another fails.
+* The value is plain data (None, bool, int, float, text, lists, tuples and dicts of them). It is packed with the state.
+* An attribute that a guard, the state or the facts do not have is an error of the guard.
 """
 
 import dataclasses
@@ -7,52 +14,77 @@ import re
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar, dataclass_transform
 
-from guardrails.core.retries.serving import Retried
-from guardrails.core.state.entries import Entry
-from guardrails.core.state.holds import NOTHING
+from guardrails.core.guards.settings import default_of, laid, named_only, respelt
+from guardrails.core.state import Entry, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
-
-from .session_limits import Far, Limits
-from .settings import default_of, laid, named_only, respelt
 
 
 if TYPE_CHECKING:
     from guardrails.core.envelope.envelope import Envelope
     from guardrails.core.retries.model import RetryModel
-    from guardrails.core.state.state import Entry, SessionState
+    from guardrails.core.retries.serving import Advised
 
 
-@dataclass(slots=True)
+NO_TOOL: Final = Tool(name="-")
+"""Stands for the tool where it is about no call."""
+
+
+@dataclass
 class Facts:
     """
     Everything a decision depends on that is neither in the call nor in the state; recorded, so that a replay is exact.
     """
 
     now_ms: int
-    tool: Tool
+    tool: Tool = NO_TOOL
     cost: int = 0
-    """Estimated cost of the call in micro-dollars."""
+    """Estimated cost of the call, or of the model request, in micro-dollars."""
     tokens: int = 0
-    """Estimated tokens of the call."""
+    """Estimated tokens of it."""
     turn: int = 0
     """Number of the present turn."""
     known: frozenset[str] | None = None
     """The tools there are; None: nobody said."""
-    duration_ms: int = 0
-    """Once the call is done: how long it took."""
-    guess: tuple[int, int] = NOTHING
-    """Of what nobody estimates, what calls of the tool have used on average: micro-dollars, tokens."""
-    retried: Retried | None = None
-    """Of a failure, where models are loaded: what they are asked."""
+    turn_over: bool = False
+    """The present turn is over: a limit of turns counts too."""
+    request: bool = False
+    """It is about a model request."""
+    holder: str = ""
+    """In a scope: the session that the call, or the request, is of."""
+    least: int = 0
+    """Micro-dollars of the cheapest tool, if no tool is free and the session may end by that."""
+    seq: int = 0
+    """Number of the call among the executed ones; 0: it has none."""
+    over: bool = False
+    """A call is over: a limit of calls was named to the call that used it up."""
+    expires_ms: int = 0
+    """Of a call that is admitted: when its admission ends."""
+    entry: Entry | None = None
+    """Of a call that is over: what is remembered of it; None if it is late."""
     failed: Entry | None = None
     """Of a call that is to be decided: the latest same call of its session, if that failed."""
-    no_retry: Denial | None = None
-    """Of a failure: why it is not to be repeated though it may pass."""
+    duration_ms: int = 0
+    """Once the call is done: how long it took."""
+    late: bool = False
+    """Its admission was given up before."""
     models: "Mapping[str, RetryModel] | None" = None
-    """Of a call whose arguments do not fit: the models that are loaded."""
+    """The learned models that are loaded."""
+    advised: "Advised | None" = None
+    """Of a failure that is replayed: the verdict of a model, as it was recorded."""
+
+
+class Event(NamedTuple):
+    """
+    Something that happened and is no call that ran: its name and values, as the record has them.
+
+    `refusal` (code, sig, strike), `turn`, `charge`, `request`, `release`, `extend`, `reserve`, `unpark`, `expire`, `withdraw`.
+    """
+
+    name: str
+    values: Mapping[str, Any]
 
 
 T = TypeVar("T", bound="Guard")
@@ -60,17 +92,66 @@ Verdict = Denial | Nudge | None
 Codes = Mapping[str, tuple[str, ...]]
 
 
-_PROMISES = {"check": ("checks_fresh", "far"), "spent": ("far",), "turn_spent": ("far",)}
-"""By method what is promised of it."""
+class Limits(Protocol):
+    """
+    The limits of a session, held by one guard: they can be raised, shared with a child, and named to the model.
+    """
+
+    @property
+    def priced(self) -> bool:
+        """
+        Whether money is limited.
+        """
+
+    @property
+    def reserves(self) -> bool:
+        """
+        Whether money or tokens are limited, so that estimates are held.
+        """
+
+    @property
+    def go_on(self) -> Mapping[str, object]:
+        """
+        What a further message of the user opens.
+        """
+
+    def limit(self, state: SessionState, name: str) -> int | None:
+        """
+        Returns the limit *name*, as it was raised; None without one.
+        """
+
+    def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
+        """
+        Returns what is left of it.
+        """
+
+    def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
+        """
+        Returns the used and the remaining amounts, or of those that are *near*; money in USD, time in seconds.
+        """
+
+    def held(self, state: SessionState) -> tuple[int, int]:
+        """
+        Returns (micro-dollars, tokens) that are held for model requests.
+        """
+
+    def children(self, state: SessionState) -> int:
+        """
+        Returns how many children the family has had.
+        """
+
+    def crowded(self, state: SessionState, depth: int) -> str | None:
+        """
+        Returns why there may be no child at *depth*.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
     """
-    One guard of the chain. Its fields are its settings; it holds no state of its own.
+    One guard of the chain. Its fields are its settings.
 
-    A subclass, made with `@guard`, may define any of the methods below. All of them are pure: they read the call, the
-    state and the facts, and change nothing (`shape` may change the envelope it is given).
+    A subclass, made with `@guard`, may define any of the six hooks. All of them are pure.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
@@ -78,9 +159,15 @@ class Guard:
     name: ClassVar[str] = "guard"
     """The key in a policy file and the prefix of the codes; the class name in snake case."""
     codes: ClassVar[Codes | None] = None
-    """The codes it says, each with the names of its `values`, for a policy's own wording; None: not told."""
+    """Its codes, each with the names of its `values`, for a policy's own wording; None: not declared."""
     aliases: ClassVar[dict[str, str]] = {}
     """Other accepted spellings of settings; `cycle.nudge` is a key of the setting `cycle`."""
+    events: ClassVar[tuple[str, ...]] = ()
+    """The events of which its hook `event` is asked."""
+    family: ClassVar[bool] = False
+    """What it remembers is of the whole family: of a session and its children."""
+    only_failures: ClassVar[bool] = False
+    """Its `shape` is asked of failures only."""
 
     tool_settings: ClassVar[tuple[str, ...] | None] = None
     """The settings that a `tools:` rule may have; None: all of them, `()`: it is about whole sessions."""
@@ -93,27 +180,95 @@ class Guard:
     files: ClassVar[tuple[str, ...]] = ()
     """Settings that name a file, relative to the policy file."""
     nudges_repeats: ClassVar[bool] = False
-    """True: what it nudges is left out of the envelope of a call that brought something new."""
+    """True: its nudges are left out of the envelope of a call that brought something new."""
     sees_unfit: ClassVar[bool] = True
     """Whether it looks at a call whose arguments do not fit the tool, though `validation` refuses that call."""
 
     mode: Mode = "enforce"
-    """`observe` records what would have been said and changes nothing; `off` is as if it were not there."""
+    """`observe` records its verdicts and changes nothing; `off` is as if it were not there."""
 
     def __init_subclass__(cls) -> None:
-        for method, promises in _PROMISES.items():
-            for promise in promises:
-                # What a parent promises of its own method is not promised of another that replaces it.
-                if method in cls.__dict__ and promise not in cls.__dict__:
-                    setattr(cls, promise, getattr(Guard, promise))
+        if "check" in cls.__dict__ and "checks_fresh" not in cls.__dict__:
+            # What a parent promises of its own method is not promised of another that replaces it.
+            cls.checks_fresh = Guard.checks_fresh  # type: ignore[method-assign]
+
+    # The six hooks.
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        """
+        Look at a call before it runs. Returns None if there is no objection.
+        """
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        """
+        Returns what it remembers once a call was admitted.
+        """
+        return mine
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        """
+        Returns what it remembers once a call is over; *facts* holds the charged estimates, and whether it is late.
+        """
+        return mine
+
+    def shape(
+        self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
+    ) -> "Envelope":
+        """
+        Change what the model will read of an outcome.
+        """
+        return envelope
+
+    def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        """
+        Returns the cause that ends the session now; no further call may run. With `facts.request`, why a model request is not to be made.
+        """
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        """
+        Returns what it remembers after *event*, one of its `events`.
+        """
+        return mine
+
+    # What the chain asks of it, once.
+
+    @property
+    def key(self) -> str:
+        """
+        The name of what it remembers.
+        """
+        return self.name
+
+    def companions(self) -> tuple["Guard", ...]:
+        """
+        Returns guards that remember something for it, where the policy has none of their key.
+        """
+        return ()
+
+    @classmethod
+    def implied(cls, tool: Tool) -> "Guard | None":
+        """
+        Returns the guard that a declaration of *tool* stands for, where the policy has none of this kind.
+        """
+
+    def asks(self, tool: str) -> bool:
+        """
+        Returns whether a person has to approve calls of *tool*: if it fails, they are refused.
+        """
+        return False
+
+    @property
+    def auto_ms(self) -> int | None:
+        """
+        The longest wait after which the library makes a failed call again by itself; None: it never does.
+        """
+        return None
 
     def applies(self, tool: Tool) -> bool:
         """
         Returns whether it is about *tool*, by its settings and the tool's declarations. Asked once for each tool.
         """
         return True
-
-    # Promises: a guard is not asked where it says that it would say nothing. `testing.promises` holds it to them.
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """
@@ -123,13 +278,12 @@ class Guard:
         """
         return True
 
-    def far(self) -> Far | None:
+    @property
+    def ends_by_calls(self) -> bool:
         """
-        Returns the test of far limits: then `check`, `spent` and `turn_spent` say nothing of a fresh call.
+        Whether a call that was admitted, or is over, may bring the end that `spent` finds; else it is asked after other events only.
         """
-        return None
-
-    # What it asks of the library.
+        return True
 
     @property
     def remembers(self) -> int:
@@ -148,14 +302,14 @@ class Guard:
     @property
     def limits(self) -> Limits | None:
         """
-        The limits of the session that `extend` raises, a child shares and the envelope tells; None if it holds none.
+        The limits of the session that `extend` raises, a child shares and the envelope names; None if it holds none.
         """
         return None
 
     @property
     def retry_model(self) -> str | None:
         """
-        The model file that it asks of a failure, by `facts.retried`.
+        The model file that it asks of a failure.
         """
         return None
 
@@ -184,8 +338,6 @@ class Guard:
         Read what its settings name, once, when a policy is made. Raises GuardrailsError.
         """
 
-    # What it does.
-
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """
         Returns (path, folders) of each path of which `check` asks if it really is in one of the folders. `call.places`
@@ -194,90 +346,6 @@ class Guard:
         It is asked before the state is locked: slow work can be done here, into a cache that `check` reads.
         """
         return ()
-
-    def check(self, call: ToolCall, state: "SessionState", facts: Facts) -> Verdict:
-        """
-        Look at a call before it runs. Returns None if there is no objection.
-        """
-
-    def charge(self, call: ToolCall, state: "SessionState", facts: Facts) -> dict[str, int]:
-        """
-        Returns new values of this guard's counters for a call that is being admitted; `state.meter(key)` is the old
-        one.
-        """
-        return {}
-
-    def undo(self, tool: str, state: "SessionState", facts: Facts) -> dict[str, int]:
-        """
-        Returns new values of this guard's counters for a call of *tool* that was admitted and never ran.
-        """
-        return {}
-
-    def settle(self, call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts) -> dict[str, int]:
-        """
-        Returns new values of this guard's counters once the call is done; `facts` holds the charged estimates.
-        """
-        return {}
-
-    def shape(
-        self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts
-    ) -> "Envelope":
-        """
-        Change what the model will read of an outcome.
-        """
-        return envelope
-
-    def shape_failure(
-        self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts
-    ) -> "Envelope":
-        """The same, of failures only."""
-        return envelope
-
-    def spent(self, state: "SessionState", now_ms: int) -> Denial | None:
-        """
-        Returns the session-ending cause that holds now; no further call may run.
-        """
-
-    def blown(self, state: "SessionState", now_ms: int) -> Denial | None:
-        """
-        Returns the same, if no call brings it about: it is not asked for after one.
-        """
-
-    def turn_spent(self, state: "SessionState", now_ms: int) -> Denial | None:
-        """
-        Returns the session-ending cause that holds once the present turn is over; its own calls may still run.
-        """
-
-    def turn_refused(self, state: "SessionState", now_ms: int) -> Denial | None:
-        """
-        Returns the same, if refusals bring it about: it is not asked for after a call that ran.
-        """
-
-    def request(self, state: "SessionState", now_ms: int) -> dict[str, int]:
-        """
-        Returns new values of counters when a model request starts.
-        """
-        return {}
-
-    def usage(self, state: "SessionState", tokens: int, now_ms: int) -> dict[str, int]:
-        """
-        Returns new values of counters when a model response used *tokens*.
-        """
-        return {}
-
-    def response(
-        self,
-        state: "SessionState",
-        cost: int | None,
-        tokens: int,
-        model: str | None,
-        untold: bool,
-    ) -> dict[str, int]:
-        """
-        Returns new values of counters after a response of *model* was charged. A *cost* of None: its price is unknown
-        or, if *model* is None too, not asked for. With *untold* it did not tell its usage.
-        """
-        return {}
 
     def but(self, settings: Mapping[str, Any]) -> Self:
         """
@@ -316,18 +384,16 @@ def guard(cls: type[T]) -> type[T]:
     return made
 
 
-def latest(state: "SessionState", sig: int | None) -> "Entry | None":
-    """
-    Returns the latest executed call of signature *sig* that *state* remembers.
-    """
-    seq = None if sig is None else state.latest.get(sig)
-    # The window has one entry for each number, so that none needs to be looked for.
-    return None if seq is None else state.window[seq - state.window[0].seq]
-
-
 def overrides(guard: Guard | type[Guard], method: str) -> bool:
     """
     Returns whether *guard* has a *method* of its own.
     """
     cls = guard if isinstance(guard, type) else type(guard)
     return getattr(cls, method) is not getattr(Guard, method)
+
+
+def own_int(mine: Any) -> int:
+    """
+    Returns what a guard remembers that is one number; 0 at first.
+    """
+    return 0 if mine is None else int(mine)

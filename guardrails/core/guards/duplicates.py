@@ -4,15 +4,16 @@ Refuse a call whose answer is already there.
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
-from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.state import Entry, SessionState
 from guardrails.core.values.bounds import Ge, Gt, Le
 from guardrails.core.values.types import Denial, ErrorType, ToolCall
 from guardrails.core.values.units import Duration
+from guardrails.core.words import in_flight
 
-from .evidence import PASSING, is_evidence, moves, outdated, shown_to_change, speak
+from .base import Codes, Facts, Guard, Verdict, guard
+from .evidence import PASSING, Evidence, is_evidence, moves, outdated, shown_to_change, speak
 
 
 REPAIRABLE: Final[frozenset[ErrorType | None]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
@@ -36,7 +37,6 @@ class Duplicates(Guard):
         "duplicates.window": (),
         "duplicates.stable": (),
         "duplicates.evidence": (),
-        "duplicates.in_flight": (),
     }
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
@@ -49,14 +49,17 @@ class Duplicates(Guard):
     def remembers(self) -> int:
         return self.window
 
+    def companions(self) -> tuple[Guard, ...]:
+        return (Evidence(mode=self.mode),)
+
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if call.sig is None:
             return None
         if state.pending and any(pending.sig == call.sig for pending in state.pending.values()):
-            return in_flight(call)
+            return in_flight(call.tool)
         earlier = state.earlier(call.sig, self.window)
         if facts.tool.repeats in ("allow", "ask") or not earlier or _may_retry(earlier[0], facts.now_ms):
             return None
@@ -107,19 +110,6 @@ def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:
     )
     hint = "Look whether it happened. Else try again later, use another tool, or tell the user what does not work."
     return replace(denial, status="denied", message=message, hint=hint)
-
-
-def in_flight(call: ToolCall) -> Denial:
-    """
-    Returns the refusal of a call that is running already.
-    """
-    return Denial(
-        code="duplicates.in_flight",
-        status="duplicate_call_blocked",
-        message=f"This exact {call.tool} call is still running. Its result comes with the first call.",
-        hint="Wait for that result.",
-        running=True,
-    )
 
 
 @lru_cache(maxsize=256)

@@ -3,11 +3,12 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
-from guardrails.core.state.entries import MANY, low
-from guardrails.core.state.state import Entry, SessionState
-from guardrails.core.values.types import ErrorType
+from guardrails.core.state import MANY, Entry, SessionState, low
+from guardrails.core.values.types import ErrorType, Outcome, ToolCall
+
+from .base import Codes, Event, Facts, Guard, guard
 
 
 LASTING: Final[frozenset[ErrorType | None]] = frozenset(
@@ -46,7 +47,7 @@ def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
 
 
 def _past(state: SessionState) -> Iterator[Entry]:
-    turn, since = state.mark or -1, state.changed_seq
+    turn, since = state.mark or -1, changed_seq(state)
     return (one for one in reversed(state.window) if one.seq > since and one.turn != turn and is_over(one))
 
 
@@ -54,7 +55,7 @@ def is_over(entry: Entry) -> bool:
     """
     Returns whether a call ended in a way that tells something: not given up, not cancelled, no attempt of the library's own.
     """
-    return entry.status == "ok" or (entry.status == "error" and entry.error_type != "cancelled" and not entry.retried)
+    return entry.status == "ok" or (entry.status == "error" and entry.error_type != "cancelled")
 
 
 def is_evidence(one: Entry, other: Entry) -> bool:
@@ -95,7 +96,7 @@ def moves(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
     Returns whether the result of *last* was seen to change by itself, and time has passed since.
     """
-    return limit_s is not None and low(last.sig) in state.moving and state.now_ms > last.at_ms
+    return limit_s is not None and low(last.sig) in moving(state) and state.now_ms > last.at_ms
 
 
 def moved(state: SessionState, entry: Entry) -> bool:
@@ -120,7 +121,7 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     Work is any call that may have changed something, from its admission until it is over. An earlier call equal to *last* is part
     of the evidence; *alone*: so is a later one.
     """
-    if last.seq <= state.changed_seq or any(until > state.now_ms for until in state.working.values()):
+    if last.seq <= changed_seq(state) or others_work(state):
         return True
     for entry in reversed(state.window):
         if not entry.worked or entry is last or (alone and entry.sig == last.sig):
@@ -179,3 +180,140 @@ def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> b
     """
     shown = {call.sig: call.result_hash for call in between if call.status == "ok"}
     return any(call.status == "ok" and shown.get(call.sig, call.result_hash) != call.result_hash for call in since)
+
+
+MOVING: Final = 64
+"""Calls that are remembered to change by themselves."""
+FAMILY: Final = "family"
+
+
+@guard
+class Work(Guard):
+    """
+    The work of a family: how many calls may have changed something, and until when calls of its members may do so.
+    """
+
+    name: ClassVar[str] = FAMILY
+    codes: ClassVar[Codes] = {}
+    family: ClassVar[bool] = True
+    events: ClassVar[tuple[str, ...]] = ("extend",)
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if not shares(state) or not _changes(facts):
+            return mine
+        return _worked(state, mine, facts.expires_ms)
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if not shares(state):
+            return mine
+        worked = facts.entry.worked if facts.entry is not None else _changes(facts)
+        return _worked(state, mine, 0) if worked else _worked(state, mine, 0, more=0)
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        return _worked(state, mine, 0) if event.values.get("asked") and shares(state) else mine
+
+
+@guard
+class Evidence(Guard):
+    """
+    What earlier results still show: nothing after work that nobody can place, and calls whose answers change by themselves.
+
+    It remembers the number of the call up to which all is outdated, the calls that move, and the work of the family that it knows of.
+    """
+
+    codes: ClassVar[Codes] = {}
+    events: ClassVar[tuple[str, ...]] = ("extend",)
+
+    def companions(self) -> tuple[Guard, ...]:
+        return (Work(mode=self.mode),)
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if not _follows(state):
+            return mine
+        known = work_of(state) + (shares(state) and _changes(facts))
+        return [changed_seq(state), mine[1] if mine else [], known]
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        entry, first = facts.entry, state.window[0].seq if state.window else 0
+        outside = _changes(facts) if entry is None else entry.worked and entry.seq < first
+        repeated = entry is not None and len(state.latest) < len(state.window) and moved(state, entry)
+        if not (outside or repeated or _follows(state)):
+            return mine
+        since, moves_, known = changed_seq(state), mine[1] if mine else [], work_of(state)
+        if shares(state):
+            known += entry.worked if entry is not None else _changes(facts)
+        key = low(call.sig)
+        if repeated and key not in moves_:
+            moves_ = [*moves_, key][-MOVING:]
+        return [state.seq if outside else since, moves_, known]
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if not event.values.get("asked"):
+            return mine
+        return [state.seq, mine[1] if mine else [], work_of(state) + shares(state)]
+
+
+def shares(state: SessionState) -> bool:
+    """
+    Returns whether a session has a family now.
+    """
+    return state.family is not None or bool(state.reserved)
+
+
+def _follows(state: SessionState) -> bool:
+    """
+    Returns whether a session has, or had, a family whose work it has to know of.
+    """
+    return FAMILY in state.own or shares(state)
+
+
+def work_of(state: SessionState) -> int:
+    """
+    Returns how many calls of the family may have changed something.
+    """
+    return int((state.own.get(FAMILY) or {}).get("n", 0))
+
+
+def changed_seq(state: SessionState) -> int:
+    """
+    Returns the number of the call up to which every result is outdated.
+    """
+    mine = state.own.get(Evidence.name)
+    known = mine[2] if mine else 0
+    return state.seq if FAMILY in state.own and work_of(state) != known else mine[0] if mine else 0
+
+
+def moving(state: SessionState) -> Sequence[int]:
+    """
+    Returns the calls whose answers change with nothing in between.
+    """
+    mine = state.own.get(Evidence.name)
+    return mine[1] if mine else ()
+
+
+def others_work(state: SessionState) -> bool:
+    """
+    Returns whether a call of another member of the family may change something now; those above wait for this one.
+    """
+    family = state.own.get(FAMILY)
+    if not family:
+        return False
+    own = f"{state.name}/"
+    return any(until > state.now_ms and not own.startswith(f"{name}/") for name, until in family["who"].items())
+
+
+def _changes(facts: Facts) -> bool:
+    return not (facts.tool.read_only or facts.tool.repeats == "evidence")
+
+
+def _worked(state: SessionState, mine: Any, until: int, more: int = 1) -> Any:
+    """
+    Returns the work of the family after one more call of this member; its own calls are open *until* then, or as its admissions say.
+    """
+    family = mine or {"n": 0, "who": {}}
+    who = {name: end for name, end in family["who"].items() if name != state.name and end > state.now_ms}
+    open_ = [one.expires_ms for one in state.pending.values() if one.entry.changes and one.question is None]
+    latest = max([until, *open_], default=0)
+    if state.name and latest:
+        who[state.name] = latest
+    return {"n": family["n"] + more, "who": who}

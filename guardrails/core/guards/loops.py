@@ -5,18 +5,33 @@ Tell a model that goes round in circles what to do instead, then refuse; the ses
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from string import Template
-from typing import Annotated, ClassVar, Final, TypedDict
+from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
-from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.settings import Keys, map_of
-from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.state import Entry, SessionState
 from guardrails.core.values.bounds import Ge, Gt, Le
 from guardrails.core.values.types import Denial, ErrorType, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
+from guardrails.core.words import FINISH
 
-from .evidence import LASTING, PASSING, SLOW, alike, is_evidence, is_over, moves, outdated, past, past_of, recent
+from .base import Codes, Facts, Guard, Verdict, guard
+from .denials import Denials, repeats_refused
+from .evidence import (
+    LASTING,
+    PASSING,
+    SLOW,
+    Evidence,
+    alike,
+    changed_seq,
+    is_evidence,
+    is_over,
+    moves,
+    outdated,
+    past,
+    past_of,
+    recent,
+)
 from .similarity import same_but_numbers, same_words, sketch_of
 
 
@@ -130,16 +145,19 @@ class Loops(Guard):
     """Turns in a row that only repeated refused calls. One more denial of that kind ends the session; it never does if the host
     tells no turns."""
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+    def companions(self) -> tuple[Guard, ...]:
+        return (Evidence(mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode))
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if call.sig in state.latest:
             return self._repeat(call, past(state), state, facts)
         return self._fresh(call, state, facts)
 
     def shape(
-        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
         if outcome.error_type is None and facts.tool.read_only is False and facts.tool.repeats != "allow":
-            own = [one for one in reversed(state.window) if one.sig == call.sig and one.seq > state.changed_seq][:2]
+            own = [one for one in reversed(state.window) if one.sig == call.sig and one.seq > changed_seq(state)][:2]
             accepted = all(entry.status == "ok" and entry.little for entry in own)
             if accepted and len({entry.result_hash for entry in own}) == 2:
                 envelope.nudge(_nudge("done", {"tool": call.tool}).hint)
@@ -265,7 +283,7 @@ class Loops(Guard):
 
     def _final(self, call: ToolCall, state: SessionState) -> bool:
         after = self.final_after
-        return after is not None and state.turn > 0 and state.denied_turns >= after and state.refused_before(call.sig)
+        return after is not None and state.turn > 0 and repeats_refused(state, call.sig, after)
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.result.redaction import sanitise
-from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.state import Entry, SessionState
 from guardrails.core.text.jsonable import dumps, exact
 from guardrails.core.values.types import Outcome
 

@@ -4,25 +4,21 @@ One life of a session, lived again from its records.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.complete import Settle
-from guardrails.core.engine.decide import Ask
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Engine, Event
-from guardrails.core.engine.events.admissions import Adopt, Expire, Note, Suspend, Withdraw
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.refusals import stopped
-from guardrails.core.guards.limits.amounts import settings_of
-from guardrails.core.state.holds import NOTHING
-from guardrails.core.state.parking import parked
-from guardrails.core.state.state import SessionState
+from guardrails.core.chain import Chain, Plan
+from guardrails.core.decision import Decision, Happened
+from guardrails.core.engine import Engine
+from guardrails.core.events import event
+from guardrails.core.guards.amounts import settings_of
+from guardrails.core.refusals import stopped
+from guardrails.core.state import ADMISSION_MS, SessionState, overdue
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
+from guardrails.core.values.types import Denial, ToolCall
 
 from .record import newer_told, newer_version
-from .recorded import WRONG, Record, advised_of, call_of, event_of, no_good, prepared_of
+from .recorded import WRONG, Record, advised_of, call_of, no_good, prepared_of
 
 
 MAX_WAYS: Final = 1_024
@@ -65,18 +61,20 @@ class Ways:
             chain = _holding(chain, record["tool"], record.get("held", ""))
         plan = chain.plan(record["tool"])
         repeats: Any = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
-        declared = {name: record[name] for name in ("idempotent", "read_only")}
+        declared: dict[str, Any] = {name: record.get(name) for name in ("idempotent", "read_only", "destructive")}
         tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=repeats, **declared)
         own = {
             "cost": record["estimate"],
             "tokens": record.get("estimate_tokens", 0),
             "timeout_ms": record["timeout_ms"],
+            "lasts_ms": ADMISSION_MS if record["timeout_ms"] is None else record["timeout_ms"],
+            "once": tool.idempotent is False or tool.destructive is True,
         }
         return Way(chain, replace(plan, tool=tool, changes=record["mutates"], **own))
 
 
 _DECLARED: Final = (
-    *("tool", "known", "stable", "idempotent", "polling", "repeats", "read_only", "retryable_declared"),
+    *("tool", "known", "stable", "idempotent", "polling", "repeats", "read_only", "destructive", "retryable_declared"),
     *("estimate", "estimate_tokens", "timeout_ms", "mutates", "held"),
 )
 
@@ -98,9 +96,6 @@ def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:
     if known is False and chain.known is None:
         return chain.with_tools([Tool(name=f"not {tool}")])
     return chain
-
-
-T = TypeVar("T")
 
 
 class Replayed(NamedTuple):
@@ -200,9 +195,9 @@ class Life:
             raise SessionError(f"a record of `{self._id}` is of {newer_told(version)}")
         name, n, now = record["event"], record["n"], record["ts_ms"]
         if name == "expire":
-            self._apply(Expire(now, record["seq"]), self._chain, beside)
+            self._apply(name, record, self._chain, beside)
             return None
-        if n > self.state.n + 1 + len(_overdue(self.state, now)):
+        if n > self.state.n + 1 + len(overdue(self.state, now)):
             raise SessionError(f"the records of `{self._id}` have a gap before event {n}")
         if name == "open" and "limits" in record:
             self._limits = settings_of(dict(record["limits"]))
@@ -210,10 +205,8 @@ class Life:
             self._ways = Ways(self._chain)
         if name == "call":
             way = self._ways.of(record)
-            guess = tuple(record["guess"]) if "guess" in record else NOTHING
             stop = stopped(str(record["stop"])) if "stop" in record else None
-            ask = Ask(now, call_of(record), way.plan, record["claimed"], guess, stop)
-            decision = self._apply(ask, way.chain, beside)
+            decision = self._decide(call_of(record), way, record, beside, claims=record["claimed"], stop=stop)
             self._decisions[n] = decision, way
             return Replayed(record, decision)
         if name == "settle":
@@ -221,27 +214,46 @@ class Life:
         elif name == "claim":
             decision, way = self._decisions[record["call_n"]]
             call = replace(decision.call, id=record.get("id", decision.call.id))
-            claimed = self._apply(Ask(now, call, way.plan, record.get("claimed", True)), way.chain, beside)
-            self._decisions[record["call_n"]] = claimed, way
+            claims = record.get("claimed", True)
+            self._decisions[record["call_n"]] = self._decide(call, way, record, beside, claims=claims), way
         elif name == "park":
-            # Its call has brought it about already, unless the policy asks nobody now.
+            # It is of the call before; one that the records do not have is an event all the same.
             if n > self.state.n:
-                self._apply(Note(now), self._chain, beside)
-        elif name == "policy":
-            self._go_over(record)
-            self._apply(Adopt(now), self._chain, beside)
-        elif name == "suspend" or (name == "release" and "call_n" in record):
-            known = self._decisions.get(record["call_n"])
-            happens = Suspend if name == "suspend" else Withdraw
-            # Of another life its number is all that it has here.
-            event = Note(now) if known is None else happens(now, _as_told(known[0], record))
-            self._apply(event, self._chain, beside)
-        elif name == "unpark" and parked(self.state, record["seq"]) is None:
-            self._apply(Note(now), self._chain, beside)
+                self._apply("note", record, self._chain, beside)
         else:
-            # Code may list the tools, and a replay does not have it.
-            self._apply(event_of(name, record, now), self._chain.with_least(record.get("least", 0)), beside)
+            if name == "policy":
+                self._go_over(record)
+            self._event(name, record, beside)
         return None
+
+    def _event(self, name: str, record: Record, beside: Beside) -> None:
+        values: dict[str, Any] = dict(record)
+        of_call = name in ("suspend", "unpark") or (name == "release" and "call_n" in record)
+        if of_call and (name != "unpark" or not self._waits(record)):
+            known = self._decisions.get(record["call_n"])
+            if known is None or name == "unpark":
+                name = "note"
+            else:
+                values["call"] = known[0].call
+        if name == "extend":
+            values.pop("limits", None)
+        if name == "policy":
+            self._apply(name, values, self._chain, beside)
+        else:
+            self._apply(name, values, self._chain.with_least(record.get("least", 0)), beside)
+
+    def _waits(self, record: Record) -> bool:
+        if record["sig"] in self.state.uncertain:
+            return True
+        return any(
+            one.seq == record["seq"] and one.stage in ("parked", "approved") for one in self.state.pending.values()
+        )
+
+    def _decide(
+        self, call: ToolCall, way: Way, record: Record, beside: Beside, *, claims: bool, stop: Denial | None = None
+    ) -> Decision:
+        engine, states = self._engine(way.chain, beside)
+        return engine.decide(call, way.plan, record["ts_ms"], claims, stop, states, beside.clocks)
 
     def _go_over(self, record: Record) -> None:
         rules = self._others.get(record["after"])
@@ -254,29 +266,25 @@ class Life:
         self._chain = rules.chain.with_budget(**self._limits) if self._limits else rules.chain
         self._ways = Ways(self._chain)
 
-    def _apply(self, event: Event[T], chain: Chain, beside: Beside) -> T:
+    def _engine(self, chain: Chain, beside: Beside) -> tuple[Engine, tuple[SessionState, ...]]:
         engine = Engine(chain, self._id, scopes=beside.scopes, child=beside.root is not None)
-        if beside is ALONE:
-            return engine.apply(event, (self.state,))
-        states = (self.state, *beside.states, *(() if beside.root is None else (beside.root,)))
-        return engine.apply(event, states, beside.clocks)
+        return engine, (self.state, *beside.states, *(() if beside.root is None else (beside.root,)))
+
+    def _apply(self, name: str, values: Mapping[str, Any], chain: Chain, beside: Beside) -> Happened:
+        now = values["ts_ms"]
+        engine, states = self._engine(chain, beside)
+        return engine.apply(event(name, values, now), now, states, beside.clocks)
 
     def _settle(self, record: Record, now: int, beside: Beside) -> None:
         settled = self._decisions.get(record["call_n"])
         if settled is not None:
             decision, way = settled
-            event = Settle(
-                now,
-                _as_told(decision, record),
-                prepared_of(record),
-                way.plan,
-                advised_of(record),
-                record.get("again_ms"),
-            )
-            self._apply(event, way.chain, beside)
+            engine, states = self._engine(way.chain, beside)
+            told = _as_told(decision, record)
+            engine.complete(told, prepared_of(record), way.plan, now, advised_of(record), states, beside.clocks)
         elif record["late"]:
             # Of another life: its number is all that it has here.
-            self._apply(Note(now), self._chain, beside)
+            self._apply("note", record, self._chain, beside)
         else:
             raise SessionError(f"event {record['n']} settles a call that is not in the records")
 
@@ -287,7 +295,3 @@ def _as_told(decision: Decision, record: Record) -> Decision:
     """
     own = record.get("id", decision.call.id)
     return decision if own == decision.call.id else replace(decision, call=replace(decision.call, id=own))
-
-
-def _overdue(state: SessionState, now_ms: int) -> list[object]:
-    return [pending for pending in state.pending.values() if pending.expires_ms <= now_ms]

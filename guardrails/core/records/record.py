@@ -11,14 +11,13 @@ from typing import Any, Final
 
 import orjson
 
-from guardrails.core.engine.complete import Completion
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared
-from guardrails.core.engine.refusals import STOPPED
+from guardrails.core.chain import Plan
+from guardrails.core.decision import Completion, Decision
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.prepare import Prepared
+from guardrails.core.refusals import STOPPED
 from guardrails.core.result import evidence_of
-from guardrails.core.state.state import Pending
+from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import near, result_hashes
 from guardrails.core.text.truncation import render
@@ -104,10 +103,6 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         record["stop"] = decision.denials[0].values["reason"]
     if plan.tokens:
         record["estimate_tokens"] = plan.tokens
-    if call.attempt:
-        record["attempt"] = call.attempt
-    if call.guess is not None:
-        record["guess"] = call.guess
     if call.sketch is not None:
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch
@@ -127,6 +122,7 @@ def _declared(plan: Plan) -> dict[str, Any]:
         "idempotent": tool.idempotent,
         "retryable_declared": tool.retryable,
         **({"held": tool.held} if tool.held else {}),
+        **({"destructive": tool.destructive} if tool.destructive is not None else {}),
         **({"repeats": "ask"} if tool.repeats == "ask" else {}),
     }
 
@@ -144,8 +140,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     `ctx_logged` is the context of a failure, and `p_logged` the predicted success of a retry. `spec_version` and
     `model_version` tell what computed them. All four are null if no model was asked.
 
-    `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `again_ms` is the
-    least wait before the library makes the call again by itself, if it does. `sandbox` names the sandbox in which the
+    `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `uncertain`:
+    nobody knows whether it happened. `sandbox` names the sandbox in which the
     call ran, if there was one.
 
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
@@ -191,8 +187,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     }
     if completion.no_retry is not None:
         record["no_retry"] = completion.no_retry
-    if completion.again_ms is not None:
-        record["again_ms"] = completion.again_ms
+    if completion.uncertain:
+        record["uncertain"] = True
     if prepared.steady:
         record["steady"] = prepared.steady
     if prepared.empty:

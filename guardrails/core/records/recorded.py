@@ -5,16 +5,10 @@ Events, calls and outcomes as records tell them.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from guardrails.core.engine.engine import Event, Happened
-from guardrails.core.engine.events.admissions import Unpark
-from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
-from guardrails.core.engine.prepare import Prepared
-from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.similarity import NO_SKETCH
+from guardrails.core.prepare import Prepared
 from guardrails.core.retries.serving import Advised
-from guardrails.core.state.admissions import ADMISSION_MS
-from guardrails.core.state.holds import NOTHING
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Problem, ToolCall
 
@@ -37,44 +31,6 @@ def no_good(error: Exception, record: object = None) -> SessionError:
     return SessionError(f"{which} {said}")
 
 
-def event_of(name: str, record: Record, now: int) -> Event[Happened]:
-    """
-    Returns the event *name* of *record*, which is no call.
-    """
-    match name:
-        case "turn":
-            return Turn(now, record["calls"], record.get("uncharged", False), key=_key(record))
-        case "charge":
-            untold = record.get("untold", False)
-            charged = now, record["cost"], record["tokens"], record.get("model") or ""
-            return Charge(*charged, untold, record.get("request"), key=_key(record))
-        case "request":
-            said, lasts_ms = record.get("estimate"), record.get("lasts_ms", ADMISSION_MS)
-            return Request(now, None if said is None else tuple(said), lasts_ms, tuple(record.get("guess", NOTHING)))
-        case "release" if "request" in record:
-            return Drop(now, record["request"])
-        case "unpark":
-            return Unpark(now, record["seq"], record["approved"], record["reason"])
-        case "extend":
-            return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
-        case "reserve":
-            return Reserve(
-                now, record["child"], dict(record["amounts"]), record.get("more", False), record.get("share", 1)
-            )
-        case "release":
-            return Release(now, record["child"], dict(record["used"]))
-        case "open":
-            return Open(now)
-        case "close":
-            return Close(now)
-        case other:
-            raise SessionError(f"unknown event `{other}` in the records")
-
-
-def _key(record: Record) -> bytes | None:
-    return bytes.fromhex(record["key"]) if "key" in record else None
-
-
 def call_of(record: Record) -> ToolCall:
     """
     Returns the call of *record*.
@@ -92,7 +48,6 @@ def call_of(record: Record) -> ToolCall:
         problems,
         places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
         sketch=sketch,
-        attempt=record.get("attempt", 0),
     )
 
 
@@ -120,7 +75,8 @@ def prepared_of(record: Record) -> Prepared:
             sandbox=record.get("sandbox"),
         )
     evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
-    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0))
+    unknown = record.get("uncertain", False)
+    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0), unknown)
 
 
 def advised_of(record: Record) -> Advised | None:

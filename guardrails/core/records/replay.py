@@ -3,10 +3,10 @@ Decide again what was recorded: the offline shell around the same engine.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import begin_again
+from guardrails.core.chain import Chain
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import SessionError
 
 from .life import ALONE, NO_OTHERS, Beside, Life, Replayed, Rules
@@ -137,9 +137,18 @@ def replay(
         raise no_good(error) from error
     for index, life in enumerate(ordered):
         if index:
-            begin_again(state)
+            _begin_again(state)
         again = Life(str(life[0].get("session_id")), chain, state, others)
         for record in life:
             made = again.live(record)
             if made is not None:
                 yield made
+
+
+def _begin_again(state: SessionState) -> None:
+    """
+    Let a state be as new.
+    """
+    new = SessionState()
+    for field in fields(state):
+        setattr(state, field.name, getattr(new, field.name))

@@ -16,6 +16,7 @@ class Declarations(TypedDict, total=False):
     description: str
     read_only: bool | None
     idempotent: bool | None
+    destructive: bool | None
     repeats: Literal["allow", "evidence", "ask"] | None
     polling: bool
     stable: bool

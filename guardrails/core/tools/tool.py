@@ -73,6 +73,8 @@ class Tool:
     """The old word for `repeats: allow`."""
     stable: InitVar[bool] = False
     """The old word for `repeats: evidence`."""
+    destructive: bool | None = None
+    """What it does cannot be undone: a call whose end is unknown is not made again, as of `idempotent: false`."""
     retryable: bool | None = None
     """A prior for failures of kinds that may pass; evidence changes it."""
     cost_usd: Annotated[float, Ge(0)] = 0.0
@@ -218,6 +220,8 @@ def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
     hints: dict[str, bool] = {}
     if isinstance(annotations.get("readOnlyHint"), bool):
         hints["read_only"] = annotations["readOnlyHint"]
+    if isinstance(annotations.get("destructiveHint"), bool):
+        hints["destructive"] = annotations["destructiveHint"]
     if isinstance(annotations.get("idempotentHint"), bool):
         hints["idempotent"] = annotations["idempotentHint"]
     return hints

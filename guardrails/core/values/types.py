@@ -118,13 +118,6 @@ class ToolCall:
     None: nobody looked."""
     sketch: int | None = None
     """The number by which calls that are worded alike are found, see `similarity`; None if nobody looked."""
-    guess: tuple[int, int] | None = None
-    """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them. None if
-    nothing is known."""
-    attempt: int = 0
-    """The number of the attempt, from 1, if the library makes the call again by itself. 0 if the caller does."""
-    given: Any = None
-    """Its arguments as they were passed, if the library may make it again."""
 
     @classmethod
     def signed(
@@ -144,9 +137,7 @@ class ToolCall:
         made.signature, made.sig, made.canonical = signed
         made.problems = problems
         made.asked = asked
-        made.places = made.sketch = made.guess = None
-        made.attempt = 0
-        made.given = None
+        made.places = made.sketch = None
         return made
 
     def note_sketch(self, sketch: int) -> int:
@@ -155,18 +146,6 @@ class ToolCall:
         """
         self.sketch = sketch
         return sketch
-
-    def note_attempt(self, attempt: int, given: Any) -> None:
-        """
-        Keep which *attempt* at a call it is, from 1, and the arguments that were *given* for it.
-        """
-        self.attempt, self.given = attempt, given
-
-    def note_guess(self, guess: tuple[int, int]) -> None:
-        """
-        Keep what was guessed of it.
-        """
-        self.guess = guess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, SessionError, StoreError, needs

@@ -13,8 +13,8 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.logs import log
 from guardrails.policy.registry import Registered, Registry, checked_arguments, missing
-from guardrails.session.calls.calls import Execute
 from guardrails.session.calls.running import is_async
+from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session
 
 from .forms import named

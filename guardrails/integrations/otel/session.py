@@ -9,17 +9,14 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
 
-from guardrails.core.engine.complete import Completion
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Event, Happened
-from guardrails.core.engine.events.turns import Charge
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared
+from guardrails.core.chain import Plan
+from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state.state import Pending
+from guardrails.core.prepare import Prepared
+from guardrails.core.state import Pending
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import NO_TIME
-from guardrails.session.calls.calls import Execute
+from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session
 
 from .sink import TracedSink
@@ -166,11 +163,11 @@ class TracedSession(Session):
             _quietly(one.settled, prepared, completion, envelope)
 
     def _event(
-        self, name: str, event: Event[Happened], values: dict[str, Any] | None = None, *, needed: bool = False
+        self, name: str, values: dict[str, Any] | None = None, *, needed: bool = False, **hidden: Any
     ) -> Happened | None:
-        made = super()._event(name, event, values, needed=needed)
-        if isinstance(event, Charge) and made is not None and made.n:
-            self._telemetry.charged(event.cost, event.tokens)
+        made = super()._event(name, values, needed=needed, **hidden)
+        if name == "charge" and values is not None and made is not None and made.n:
+            self._telemetry.charged(values["cost"], values["tokens"])
         return made
 
     def _begin(self, tool: object, *, adopts: bool = False) -> CallSpan:

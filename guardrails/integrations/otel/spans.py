@@ -7,10 +7,9 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from guardrails.core.engine.complete import Completion
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.prepare import Prepared
+from guardrails.core.decision import Completion, Decision
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.prepare import Prepared
 from guardrails.core.records.record import snapshot
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import warn_once

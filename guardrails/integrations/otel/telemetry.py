@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.version import __version__

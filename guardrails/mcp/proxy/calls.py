@@ -10,9 +10,9 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, Final
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.results.truncate import Truncate
+from guardrails.core.guards.truncate import Truncate
 from guardrails.core.result.kinds import kind_of_code
 from guardrails.core.text.truncation import render
 from guardrails.core.values.errors import GuardrailsError

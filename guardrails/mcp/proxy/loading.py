@@ -107,7 +107,7 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
 
     Raises PolicyError for a scope that the options do not say.
     """
-    from guardrails.core.engine.scopes import GLOBAL
+    from guardrails.core.scopes import GLOBAL
     from guardrails.core.values.errors import PolicyError
 
     said = {"user": options.user, "tenant": options.tenant}

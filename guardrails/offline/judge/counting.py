@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.values.types import Denial
 
 from .evidence import Past, Worth

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import CLOSE, Prepared
+from guardrails.core.chain import Plan
+from guardrails.core.prepare import CLOSE, Prepared
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.guards.access.tool_filter import ToolFilter
-from guardrails.core.guards.access.validation import Validation
-from guardrails.core.guards.access.workspace import Workspace
+from guardrails.core.chain import Chain
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.limits.denials import Denials
-from guardrails.core.guards.limits.growth import Growth
-from guardrails.core.guards.limits.rate import Rate
-from guardrails.core.guards.limits.streak import Streak
+from guardrails.core.guards.growth import Growth
 from guardrails.core.guards.loops import Loops
-from guardrails.core.guards.results.retryable import Retryable
-from guardrails.core.guards.results.summary import Summary
-from guardrails.core.guards.results.truncate import Truncate
+from guardrails.core.guards.rate import Rate
+from guardrails.core.guards.retryable import Retryable
+from guardrails.core.guards.streak import Streak
+from guardrails.core.guards.summary import Summary
+from guardrails.core.guards.tool_filter import ToolFilter
+from guardrails.core.guards.truncate import Truncate
+from guardrails.core.guards.validation import Validation
+from guardrails.core.guards.workspace import Workspace
 from guardrails.core.tools.tool import Tool
 
 

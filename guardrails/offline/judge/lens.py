@@ -8,19 +8,18 @@ which a transcript lacks are taken out, and named by `lacking`.
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.engine import Engine
-from guardrails.core.engine.plan import Plan, Rule
+from guardrails.core.chain import Chain, Plan, Rule
+from guardrails.core.engine import Engine
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.limits.denials import Denials
-from guardrails.core.guards.limits.growth import Growth
-from guardrails.core.guards.limits.rate import Rate
+from guardrails.core.guards.growth import Growth
 from guardrails.core.guards.loops import Loops
-from guardrails.core.guards.results.retryable import Retryable
-from guardrails.core.guards.results.summary import Summary
-from guardrails.core.guards.results.truncate import Truncate
+from guardrails.core.guards.rate import Rate
+from guardrails.core.guards.retryable import Retryable
+from guardrails.core.guards.summary import Summary
+from guardrails.core.guards.truncate import Truncate
 
 
 TEXT_ONLY: Final = (Summary, Truncate)

@@ -4,19 +4,18 @@ One recorded session while it is judged: its state, the calls that still run, an
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
-from guardrails.core.engine.complete import Settle
-from guardrails.core.engine.decide import Ask
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Engine
-from guardrails.core.engine.events.admissions import Lose, Unpark
-from guardrails.core.engine.events.turns import Charge, Turn
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared
-from guardrails.core.guards.limits.denials import Denials
-from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.state import SessionState
+from guardrails.core.chain import Plan
+from guardrails.core.decision import Decision
+from guardrails.core.engine import Engine
+from guardrails.core.events import event, lose
+from guardrails.core.guards.base import Facts
+from guardrails.core.guards.denials import Denials, has_strikes
+from guardrails.core.packing import pack, unpack
+from guardrails.core.prepare import Prepared
+from guardrails.core.state import SessionState
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.tools.tool_call import tool_call, unlabelled
 from guardrails.core.values.types import ToolCall
@@ -56,21 +55,22 @@ class Side:
         engine, state = self.engine, self.state
         if self.running:
             self.settle(now)
-        decision = engine.apply(Ask(now, call, plan, True), (state,))
+        decision = engine.decide(call, plan, now, True, None, (state,))
         if decision.pending and decision.seq is not None:
             # A person is taken to say yes: what was recorded ran.
             asked = ((decision.denials[0].code, ""),)
-            engine.apply(Unpark(now, decision.seq, approved=True), (state,))
-            decision = replace(engine.apply(Ask(now, call, plan, True), (state,)), nudges=asked)
+            yes = {"seq": decision.seq, "sig": call.sig, "approved": True, "reason": ""}
+            engine.apply(event("unpark", yes, now), now, (state,))
+            decision = replace(engine.decide(call, plan, now, True, None, (state,)), nudges=asked)
         if decision.envelope is not None:
             return decision
         if shown is None:
             # Nobody knows how it ended: its admission is given up by the next call.
-            engine.apply(Lose(now, decision), (state,))
+            engine.apply(partial(lose, seq=decision.seq, now_ms=now), now, (state,))
         elif end_ms > now:
             self.running.append((end_ms, decision, shown(call, plan), plan))
         else:
-            engine.apply(Settle(now, decision, shown(call, plan), plan), (state,))
+            engine.complete(decision, shown(call, plan), plan, now, None, (state,))
         return decision
 
     def settle(self, now: int) -> None:
@@ -81,7 +81,7 @@ class Side:
         if due:
             self.running = [one for one in self.running if one[0] > now]
             for end_ms, decision, shown, plan in sorted(due, key=_end):
-                self.engine.apply(Settle(end_ms, decision, shown, plan), (self.state,))
+                self.engine.complete(decision, shown, plan, end_ms, None, (self.state,))
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
@@ -91,10 +91,11 @@ class Side:
         if self.running:
             self.settle(now)
         if turn:
-            self.engine.apply(Turn(now), (self.state,))
+            self.engine.apply(event("turn", {"calls": 0}, now), now, (self.state,))
         untold = tokens is None and model is not None
         if tokens is not None or untold:
-            self.engine.apply(Charge(now, cost, tokens or 0, model, untold), (self.state,))
+            charged = {"cost": cost, "tokens": tokens or 0, "model": model, "untold": untold, "unasked": model is None}
+            self.engine.apply(event("charge", charged, now), now, (self.state,))
 
 
 def _end(one: Running) -> int:
@@ -175,14 +176,12 @@ class Track:
         main, cap = self.main, self.lens.cap
         if main.running:
             main.settle(now)
-        if self.free is None and (cap is None or not (main.state.turn_refused or main.state.refused_turns)):
+        if self.free is None and (cap is None or not has_strikes(main.state)):
             main.respond(now, cost, tokens, turn=turn, model=model)
             return
         if self.free is not None:
             self.free.respond(now, cost, tokens, turn=turn, model=model)
-        elif (
-            turn and cap is not None and main.state.turn_refused + main.state.refused_turns and _strikes(cap, main, now)
-        ):
+        elif turn and cap is not None and has_strikes(main.state) and _strikes(cap, main, now):
             other = _fork(main, self.lens)
             main.respond(now, cost, tokens, turn=turn, model=model)
             if main.state.exhausted is not None and main.state.exhausted[0].startswith(cap.name):
@@ -200,7 +199,8 @@ def _fork(side: Side, lens: Lens) -> Side:
 
 
 def _strikes(cap: Denials, side: Side, now: int) -> bool:
-    return side.state.exhausted is None and cap.turn_refused(side.state, now) is not None
+    state = side.state
+    return state.exhausted is None and cap.spent(state, state.own.get(cap.key), Facts(now, turn_over=True)) is not None
 
 
 def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:

@@ -10,20 +10,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from guardrails.core.engine import complete, sharing
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.decide import Ask
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Engine, Event
-from guardrails.core.engine.events import admissions, turns
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import prepare, told
-from guardrails.core.engine.scopes import exhausted_by
+from guardrails.core.chain import Chain, Plan
+from guardrails.core.decision import Decision
+from guardrails.core.engine import Engine, exhausted_by
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.limits.amounts import internal
+from guardrails.core.events import event, is_shared, lose
+from guardrails.core.guards.amounts import internal
+from guardrails.core.prepare import prepare, told
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.result import reading_of
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Success, micro_dollars
@@ -96,11 +92,12 @@ class _Run:
         self.pending: dict[str, Decision] = {}
         self.results = Results()
 
-    def happen(self, event: Event[T]) -> T:
+    def happen(self, name: str, values: Mapping[str, Any]) -> None:
         """
-        Let *event* happen, in the scopes too if it is shared.
+        Let an event happen now.
         """
-        return self.engine.apply(event, self.states if event.shared else self.states[:1])
+        states = self.states if is_shared(name, values) else self.states[:1]
+        self.engine.apply(event(name, values, self.now), self.now, states)
 
     def steps(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
@@ -128,26 +125,28 @@ class _Run:
                 self._settle(step)
             case Charge():
                 if step.begins_turn:
-                    self.happen(turns.Turn(now, step.calls))
+                    self.happen("turn", {"calls": step.calls})
                 cost = None if step.cost_usd is None else micro_dollars(step.cost_usd)
-                self.happen(turns.Charge(now, cost, step.tokens or 0, "", step.tokens is None))
+                self.happen("charge", {"cost": cost, "tokens": step.tokens or 0, "untold": step.tokens is None})
             case Turn():
-                self.happen(turns.Turn(now, step.calls))
+                self.happen("turn", {"calls": step.calls})
             case Request():
                 for _ in range(step.times):
-                    self.happen(turns.Request(now))
+                    self.happen("request", {})
             case Wait():
                 self.now += step.ms
             case Extend():
                 try:
-                    self.happen(sharing.Extend(now, internal(step.amounts)))
+                    self.happen("extend", {"amounts": internal(step.amounts)})
                 except SessionError as error:
                     self._fail(step, "extend", "limits that can be raised", str(error))
             case Answer():
-                asked = [one for one in self.states[0].pending.values() if one.parked is not None and one.id == step.id]
+                asked = [
+                    one for one in self.states[0].pending.values() if one.question is not None and one.id == step.id
+                ]
                 try:
-                    seq = asked[0].seq if asked else 0
-                    self.happen(admissions.Unpark(now, seq, step.approved, step.reason))
+                    answer = {"approved": step.approved, "reason": step.reason}
+                    self.happen("unpark", {"seq": asked[0].seq if asked else 0, **answer})
                 except SessionError as error:
                     self._fail(step, f"answer `{step.id}`", "a call that waits", str(error))
             case Exhausted():
@@ -162,7 +161,7 @@ class _Run:
         call = tool_call(step.tool, self._fill(step.arguments), call_id, plan.arguments, plan.tool.labels)
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
         claim = step.ran is not None
-        decision = self.happen(Ask(self.now, call, plan, claim))
+        decision = self.engine.decide(call, plan, self.now, claim, None, self.states)
         found = decision_differs(step.expected, decision)
         read: dict[str, Any] | None = None
         if decision.envelope is not None:
@@ -172,7 +171,7 @@ class _Run:
                 read["previous_result"] = json.loads(earlier.payload)
         elif step.lost:
             # Given up by whatever comes next.
-            self.happen(admissions.Lose(self.now, decision))
+            self.engine.apply(partial(lose, seq=decision.seq, now_ms=self.now), self.now, self.states[:1])
         elif step.ran is None:
             self.pending[call_id] = decision
         else:
@@ -204,7 +203,8 @@ class _Run:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan, decision.call.arguments)
         prepared = prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
-        envelope, completion = self.happen(complete.Settle(self.now, decision, prepared, plan))
+        prepared.unknown = limit is not None and ran.takes_ms >= limit
+        envelope, completion = self.engine.complete(decision, prepared, plan, self.now, None, self.states)
         call = decision.call
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload

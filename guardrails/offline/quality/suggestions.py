@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guardrails.core.engine.plan import Plan
+from guardrails.core.chain import Plan
 from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.guards.results.retryable import Retryable
+from guardrails.core.guards.retryable import Retryable
 from guardrails.core.retries.shrinkage import wilson
 from guardrails.offline.judge.evidence import WINDOW
 from guardrails.offline.quality.counting import PAIR

@@ -201,7 +201,7 @@ def _guarded(cls: type[Guard], made: Maker, place: Place) -> Any:
     Returns the type of the settings of a guard in a *place*, None if it has no settings there.
     """
     allowed = {"policy": None, "tool": cls.tool_settings, "scope": cls.scope_settings}[place]
-    if allowed == () or (place == "scope" and (overrides(cls, "shape") or overrides(cls, "shape_failure"))):
+    if allowed == () or (place == "scope" and allowed is None and overrides(cls, "shape")):
         return None
     name = cls.__name__ if allowed is None else f"{_FOR[place]}{cls.__name__}"
     settings = _typed(cls, made, name=name, without=cls.unwritten, only=allowed)

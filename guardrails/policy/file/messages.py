@@ -7,8 +7,9 @@ from string import Template
 from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.held import Held
+from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.policy.scope_names import scope_name
 
 from .wording import suggestion
@@ -28,7 +29,7 @@ def codes_of(guard: type[Guard] | Guard) -> dict[str, Numbers]:
 
 CODES: Final[Mapping[str, Numbers]] = {
     code: numbers for cls in (*GUARDS, Held) for code, numbers in codes_of(cls).items()
-}
+} | ENGINE_CODES
 """Those of the library's guards."""
 
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.events.admissions import Lose, Withdraw
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state.state import Pending, SessionState
+from guardrails.core.events import lose
+from guardrails.core.guards.denials import refused_turns
+from guardrails.core.state import Pending, SessionState
 from guardrails.core.tools.tool_call import asked, claiming, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.tool_name import bounded_name
@@ -28,7 +29,7 @@ class Adapted(Calls):
         """
         Ask whether a call may run, and reserve for it. If it may not, `decision.envelope` is the refusal.
 
-        With *claim* the caller runs it now: a second claim of it is refused (`duplicates.in_flight`), by `call` too.
+        With *claim* the caller runs it now: a second claim of it is refused (`call.in_flight`), by `call` too.
         Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
         JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
@@ -70,7 +71,7 @@ class Adapted(Calls):
         if not known:
             return
         said = {"call_n": decision.n, "seq": seq, "id": call.id, "tool": call.tool, "sig": call.sig}
-        self._event("release", Withdraw(self._time(), decision), said)
+        self._event("release", said)
 
     def suspend(self, which: Decision | str, *, arguments: Any = None) -> None:
         """
@@ -90,7 +91,9 @@ class Adapted(Calls):
         sig = tool_call(tool, arguments, "-", spec, plan.tool.labels).sig
 
         def look(state: SessionState, _: int) -> list[Pending]:
-            return [one for one in state.pending.values() if one.sig == sig and one.tool == tool and one.parked is None]
+            return [
+                one for one in state.pending.values() if one.sig == sig and one.tool == tool and one.question is None
+            ]
 
         return self._read(look)
 
@@ -99,17 +102,17 @@ class Adapted(Calls):
         Say of open calls that nobody will ever tell how they ended. The amounts that they hold stay charged, and the
         same call may be made again.
         """
-        engine = self._engine.within(())
         for one in which:
-            decision = Decision.again(_bare(one), one)
-            self._store.update(self._keys, partial(engine.apply, Lose(self._time(), decision)))
+            now = self._time()
+            step = partial(self._engine.apply, partial(lose, seq=one.seq, now_ms=now), now)
+            self._store.update(self._keys, step)
 
     @property
     def refused_turns(self) -> int:
         """
         Turns in a row, the present one among them, of nothing but refusals.
         """
-        return self._read(lambda state, _: state.refused_turns + (state.turn_refused > 0 and state.only_refused))
+        return self._read(lambda state, _: refused_turns(state))
 
     def _decided(self, which: Decision | str, arguments: Any) -> Decision:
         """
@@ -123,8 +126,11 @@ class Adapted(Calls):
             raise TypeError(f"a call is told by its decision or its id, not by `{type(which).__name__}`")
 
         def look(state: SessionState, _: int) -> list[Decision]:
-            where = self.id, state.run, None, (), None
-            return [Decision.again(_bare(one), one, where) for one in state.pending.values() if one.id == which]
+            return [
+                Decision.again(_bare(one), one, session=self.id, run=state.run)
+                for one in state.pending.values()
+                if one.id == which
+            ]
 
         found = self._read(look)
         if not found:

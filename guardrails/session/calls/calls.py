@@ -4,29 +4,24 @@ The shell around `decide` and `complete`: it reads the clock, locks by way of th
 The synchronous and the asynchronous way differ only in how they wait.
 """
 
-import inspect
 import os
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from logging import INFO
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from guardrails.core.engine.complete import Completion, Settle
-from guardrails.core.engine.decide import Ask
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Engine
-from guardrails.core.engine.events.admissions import Suspend
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared, prepare, told
+from guardrails.core.chain import Plan
+from guardrails.core.decision import Completion, Decision
+from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.prepare import Prepared, prepare, told
 from guardrails.core.records.digest import Earlier, failure
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.text.path_text import within
 from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_call import asked, checked, claiming, tool_call
+from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.tool_name import MAX_CHARS
@@ -35,10 +30,10 @@ from guardrails.session.approval import Approvals, Approver
 from guardrails.session.growing import grow
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
-from guardrails.session.retrying import bounded, retried, would_block
 from guardrails.session.terms import Terms
 
-from .running import CALLER, Reading, limit_of, not_awaited, stops, with_timeout
+from .running import Reading, stops
+from .steps import Execute, at_once, steps
 
 
 if TYPE_CHECKING:
@@ -82,10 +77,8 @@ def is_in(path: str, folders: Iterable[str]) -> bool:
 
 
 T = TypeVar("T")
-Execute = Callable[[str, Any], Any]
-
-PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
-"""Types of results that nobody awaits."""
+UNKNOWN_ENDS: Final = frozenset({"timeout", "cancelled"})
+"""Failures that, if they are raised, do not say whether the work goes on."""
 
 
 class Calls(Approvals):
@@ -123,7 +116,7 @@ class Calls(Approvals):
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 
-    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:  # noqa: C901  one call, step after step
+    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
         Run `execute(tool, arguments)` if the chain lets it. The envelope says what happened.
 
@@ -133,47 +126,7 @@ class Calls(Approvals):
 
         Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
-        decision, plan = self._decide(tool, arguments, id, execute)
-        if decision.envelope is not None:
-            if self._asks(decision):
-                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
-            if decision.envelope is not None:
-                return decision.envelope
-        if plan.auto_ms is not None and would_block(self):
-            decision.call.attempt = 0
-        if log.isEnabledFor(INFO):
-            log.info("executing tool", extra={"tool": tool, "session": self.id})
-        result: object
-        before = CALLER.set(self)
-        try:
-            limit = None
-            if plan.timeout_ms is not None or decision.left_ms is not None:
-                limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
-            if limit is None:
-                result = execute(tool, decision.call.arguments)
-            else:
-                reading = self._reading(decision, plan)
-                run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
-                result = with_timeout(run, limit, partial(self._settle, decision, plan))
-            if type(result) not in PLAIN:
-                if inspect.isawaitable(result):
-                    result = not_awaited(result)
-                elif self._passes:
-                    result = self._reading(decision, plan).drained(result)
-        except Exception as error:  # a tool may raise anything; the model reads it as data
-            if self._passes and self._passed(decision, error):
-                raise
-            # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
-            envelope = self._settle(decision, plan, error)
-        except BaseException as error:
-            if not self._passes or not self._passed(decision, error):
-                self._settle(decision, plan, error)
-            raise
-        else:
-            envelope = self._settle(decision, plan, result)
-        finally:
-            CALLER.reset(before)
-        return envelope if plan.auto_ms is None else retried(self, decision, envelope, arguments, execute)
+        return at_once(steps(self, tool, arguments, execute, id, blocks=True))
 
     # The shell itself
 
@@ -196,17 +149,15 @@ class Calls(Approvals):
         locates = plan.unfit_locates if call.problems else plan.locates
         if locates:
             call.places = places_of(locates, call, plan.tool)
-        if plan.auto_ms is not None and execute is not asked and execute is not claiming:
-            call.note_attempt(self._attempts.get((call.id, call.sig), 1), arguments)
-        ask = Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
+        claims, stop, now = execute is not asked, self.policy.stop, NO_TIME
         failed = "clock"
         try:
-            ask.now_ms = self._now() if plan.deny_on_error else self._time()
+            now = self._now() if plan.deny_on_error else self._time()
             failed = "store"
-            decision = self._store.update(self._all_keys, partial(engine.apply, ask))
+            decision = self._store.update(self._all_keys, partial(engine.decide, call, plan, now, claims, stop))
         except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
             log.error("%s failed: %s", failed, error, extra={"session": self.id})
-            decision = undecided(self.id, ask, error, failed)
+            decision = undecided(self.id, call, plan, now, stop, error, failed)
         else:
             if self._records is not None:
                 self._records.decided(decision, plan)
@@ -253,7 +204,10 @@ class Calls(Approvals):
         try:
             # What was read while its tool ran is an outcome already.
             outcome = result if isinstance(result, Outcome) else told(result, plan, decision.call.arguments, known)
-            return now, prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
+            made = prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
+            # What a tool says itself of a time limit is an end: what runs it ended the work.
+            made.unknown = isinstance(result, BaseException) and made.outcome.error_type in UNKNOWN_ENDS
+            return now, made
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
             unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
@@ -265,15 +219,14 @@ class Calls(Approvals):
     def _close(self, decision: Decision, plan: Plan, now: int, prepared: Prepared) -> Envelope:
         if prepared.outcome.error_type is not None and self.policy.model_files is not None:
             self.policy.model_files.refresh(now)
-
-        over = Settle(now, decision, prepared, plan)
-        if decision.call.attempt and prepared.outcome.error_type is not None:
-            bounded(self, over)
+        step = partial(self._engine.complete, decision, prepared, plan, now, None)
         try:
-            envelope, completion = self._store.update(self._all_keys, partial(self._engine.apply, over))
+            envelope, completion = self._store.update(self._all_keys, step)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
-            envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
+            envelope, completion = Engine(self._chain, self.id).complete(
+                decision, prepared, plan, now, None, (SessionState(),)
+            )
             # No event of the session, whose state does not know of it.
             completion = replace(completion, n=0)
         else:
@@ -317,7 +270,7 @@ class Calls(Approvals):
         call = decision.call
         said = {"call_n": decision.n, "seq": decision.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
         try:
-            self._event("suspend", Suspend(self._time(), decision), said, needed=True)
+            self._event("suspend", said, needed=True, call=call)
         except Exception as error:  # noqa: BLE001  the control flow of a host is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
 

@@ -25,7 +25,7 @@ def has_allow_list(tool: str) -> bool:
     Returns whether the commands of *tool* are held to an allow list in the session whose call runs here. If not it may
     be called by another name: then any tool that is held to one counts.
     """
-    from guardrails.core.guards.access.shell import Shell
+    from guardrails.core.guards.shell import Shell
 
     session = current_session()
     if session is None:

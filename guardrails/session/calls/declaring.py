@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
-from guardrails.core.engine.chain import Chain
+from guardrails.core.chain import Chain
 from guardrails.core.tools.tool import Tool
 
 from .awaited import AwaitedCalls

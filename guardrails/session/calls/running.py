@@ -14,8 +14,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import told
+from guardrails.core.chain import Plan
+from guardrails.core.prepare import told
 from guardrails.core.text.collect import collect_async
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
@@ -142,6 +142,22 @@ def stops(error: BaseException) -> bool:
     """
     asyncio = sys.modules.get("asyncio")
     return isinstance(error, _STOPS) or (asyncio is not None and isinstance(error, asyncio.CancelledError))
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """
+    Returns whether *error* is the cancellation of a task.
+    """
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
+def has_loop() -> bool:
+    """
+    Returns whether this thread runs an event loop, which a wait would block.
+    """
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001
 
 
 def leave(before: "contextvars.Token[Any]") -> None:

@@ -13,7 +13,7 @@ from types import GenericAlias, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from guardrails.core.arguments.function import FunctionArguments, annotated
-from guardrails.core.engine.chain import Chain
+from guardrails.core.chain import Chain
 from guardrails.core.envelope.envelope import CallDenied, CallFailed, Envelope
 from guardrails.core.tools.tool import Tool, described, name_of
 from guardrails.core.values.errors import SessionError

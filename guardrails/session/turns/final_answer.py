@@ -7,12 +7,12 @@ from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
+from guardrails.core.words import FINISH
 
 
 Ended = Literal["answered", "forced", "digest"]

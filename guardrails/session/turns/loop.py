@@ -14,9 +14,9 @@ It knows no wire and does no I/O. A driver, sync or async, asks the model and ru
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from guardrails.core.guards.limits.budget_words import ended
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.types import Denial
+from guardrails.core.words import ended
 
 from .final_answer import Ended, Ending, not_made
 

@@ -2,20 +2,20 @@
 The model's side of a session: its requests, its responses and their costs.
 """
 
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self
 
-from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
-from guardrails.core.engine.scopes import exhausted_by
-from guardrails.core.engine.sharing import ITERATIONS
-from guardrails.core.guards.limits import amounts as units
-from guardrails.core.state.admissions import ADMISSION_MS
-from guardrails.core.state.holds import fitting
-from guardrails.core.state.turns import KEY_BYTES
+from guardrails.core.decision import Decision
+from guardrails.core.engine import exhausted_by
+from guardrails.core.events import ITERATIONS
+from guardrails.core.guards import amounts as units
+from guardrails.core.guards.budget import holds_request
+from guardrails.core.scopes import Scope
+from guardrails.core.state import ADMISSION_MS, KEY_BYTES, SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.usage import read_usage, tells
 from guardrails.session.calls.declaring import Declaring
@@ -102,7 +102,7 @@ class Turns(Declaring):
         if self._share is not None:
             over = self._look(lambda state, now, _: exhausted_by(self._chain, state, now, ()))
             grow(self, None if over is None else over[0])
-        made = self._event("request", Request(self._time(), estimate, lasts_ms), values)
+        made = self._event("request", values)
         return Requested(self, 0) if made is None else Requested(self, made.n, *(made.refused or ()))
 
     def release(self, which: Decision | str | Requested, *, arguments: Any = None) -> None:
@@ -117,8 +117,14 @@ class Turns(Declaring):
         """
         if not isinstance(which, Requested):
             self._release(which, arguments)
-        elif self._reserves and self._read(lambda state, _: str(which.n) in state.holds):
-            self._event("release", Drop(self._time(), which.n), {"request": which.n})
+        elif self._reserves and self._holds(which.n):
+            self._event("release", {"request": which.n})
+
+    def _holds(self, n: int | None) -> bool:
+        def look(state: SessionState, _: int, scopes: Sequence[Scope]) -> bool:
+            return holds_request(state, n) or any(holds_request(one.state, n, self.id) for one in scopes)
+
+        return self._look(look)
 
     @property
     def _reserves(self) -> bool:
@@ -140,9 +146,9 @@ class Turns(Declaring):
         """
         count, told = units.count_of(calls), key_hash(key)
         # Nobody will charge what came, so that what was guessed of it need not be held.
-        guessed = self._reserves and self._read(lambda state, _: fitting(state, 0, 0, guesses=True) is not None)
+        guessed = self._reserves and self._holds(None)
         values: dict[str, Any] = {"calls": count, "uncharged": True} if guessed else {"calls": count}
-        self._event("turn", Turn(self._time(), count, guessed, key=told), {**values, **_recorded(told)})
+        self._event("turn", {**values, **_recorded(told)})
 
     def charge(
         self,
@@ -179,7 +185,7 @@ class Turns(Declaring):
         else:
             known = used if tells(usage) else None
             priced = price_of(known, model, self.policy.prices, provider, self._time())
-        self._event("turn", Turn(self._time(), count, key=told), {"calls": count, **_recorded(told)})
+        self._event("turn", {"calls": count, **_recorded(told)})
         untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
         values = {
             "model": model,
@@ -191,10 +197,7 @@ class Turns(Declaring):
         }
         if request is not None:
             values["request"] = request.n
-        event = Charge(
-            self._time(), priced.cost, used.total, model or "", bool(untold), values.get("request"), key=told
-        )
-        made = self._event("charge", event, values)
+        made = self._event("charge", values)
         if made is not None and not made.n and request is not None:
             # The step that ran again has made this request; its response was charged before.
             self.release(request)

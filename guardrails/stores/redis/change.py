@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final
 
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.logs import log
 from guardrails.stores.live import Held, Live, unpacked
 

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Self, TypeVar
 
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StoreError
 from guardrails.stores.base import NESTED
 from guardrails.stores.live import LIVE, Live

@@ -74,7 +74,7 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any)
     # What a killed process leaves: decided and claimed, never completed.
     left = session._decide("search", '{"q": 1}', "a", lambda *_: None)[0]
     assert left.allowed
-    assert session.decide("search", '{"q": 1}', id="b").code == "duplicates.in_flight"
+    assert session.decide("search", '{"q": 1}', id="b").code == "call.in_flight"
 
     messages = called("a")
     assert repair(messages, WIRES["chat"], session) == [Repaired("a", "search", True)]

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from guardrails import Budget, Policy, SqliteStore, __version__
 from guardrails.cli import app
 from guardrails.cli.doctor import OURS, clash, satisfies, versions, wanted_packages, wrong_packages, wrong_version
-from guardrails.core.state.packing import VERSION
+from guardrails.core.packing import VERSION
 from guardrails.core.values.errors import EXTRAS
 
 

@@ -21,7 +21,7 @@ from guardrails import (
     Truncate,
     Validation,
 )
-from guardrails.core.engine.chain import PLANS, WINDOW
+from guardrails.core.chain import PLANS, WINDOW
 from tests.tables import table
 
 
@@ -105,7 +105,7 @@ def test_a_rule_may_let_calls_through_where_a_guard_fails(clock: Any) -> None:
 
     @guard
     class Broken(Guard):
-        def check(self, call: Any, state: Any, facts: Any) -> Any:
+        def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Any:
             raise RuntimeError
 
     rules = [Rule(match=("read",), declared={}, guards={}, on_error="allow")]

@@ -149,7 +149,7 @@ def test_a6_a_call_that_is_still_running_gives_no_older_result(clock: Any) -> No
     session.call("t", {}, gives("old"))
     session.decide("t", {}, id="call_2")
     blocked = read(session.call("t", {}, gives(1)))
-    assert (blocked["code"], "previous_result" in blocked) == ("duplicates.in_flight", False)
+    assert (blocked["code"], "previous_result" in blocked) == ("call.in_flight", False)
 
 
 def test_a6_a_forgotten_session_gives_nothing_back_of_its_former_life(clock: Any) -> None:
@@ -168,12 +168,12 @@ def test_a6_a_forgotten_session_gives_nothing_back_of_its_former_life(clock: Any
 class Bad(Guard):
     how: str = ""
 
-    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, facts: Any) -> Any:
+    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> Any:
         if self.how == "raises":
             raise RuntimeError("broken")
         return {"nonsense": None, "text": "ok", "dict": {}}[self.how]
 
-    def settle(self, call: Any, outcome: Any, state: Any, facts: Any) -> dict[str, int]:
+    def settle(self, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> dict[str, int]:
         raise RuntimeError("broken")
 
 

@@ -40,7 +40,7 @@ class Says(Guard):
 
     what: str = "nothing"
 
-    def check(self, call: Any, state: Any, facts: Any) -> Any:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Any:
         match self.what:
             case "raises":
                 raise RuntimeError("broken")
@@ -73,7 +73,7 @@ def test_an_admission_is_run_once_and_a_second_claim_is_in_flight(clock: Any) ->
         return "done"
 
     assert session.call("t", {"n": 1}, execute, id="call_1").value == "done"
-    assert [envelope.code for envelope in ran] == ["duplicates.in_flight"]
+    assert [envelope.code for envelope in ran] == ["call.in_flight"]
     assert ran[0].status == "duplicate_call_blocked"
     assert session.progress["calls_used"] == 1
     assert session.complete(decision, "late").value == "late"
@@ -169,7 +169,7 @@ def test_a_guard_that_fails_denies_unless_the_policy_says_otherwise(what: str, c
 def test_a_guard_whose_counter_fails_charges_nothing(clock: Any) -> None:
     @guard
     class Counts(Guard):
-        def charge(self, call: Any, state: Any, facts: Any) -> dict[str, int]:
+        def admit(self, call: Any, state: Any, mine: Any, facts: Any) -> Any:
             raise RuntimeError("broken")
 
     guards = [Rate(max_calls_per_second=1), Counts(), Budget(max_calls=5)]
@@ -233,7 +233,7 @@ def test_b1_without_a_number_of_calls_a_refusal_in_the_last_turn_says_the_limit_
 # Guards that fail where no single call is judged
 
 
-@table("where", ["spent", "turn_spent", "blown", "request", "usage", "response"])
+@table("where", ["spent", "event"])
 @table(("on_error", "mode"), [("deny", "enforce"), ("allow", "enforce"), ("deny", "observe")])
 def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_otherwise(
     where: str, on_error: Any, mode: Any, clock: Any
@@ -241,7 +241,9 @@ def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_o
     def fails(self: Any, *_: Any) -> Any:
         raise RuntimeError("broken")
 
-    broken: Any = guard(type("Broken", (Guard,), {"__annotations__": {}, where: fails}))
+    broken: Any = guard(
+        type("Broken", (Guard,), {"__annotations__": {}, "events": ("request", "charge"), where: fails})
+    )
     session = make(clock, broken(mode=mode), Budget(max_calls=9), on_error=on_error)
     session.request()
     session.charge(model="m", usage={"prompt_tokens": 1})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Denials, Envelope, Growth, Policy, SessionError, Validation
-from guardrails.core.guards.limits.amounts import internal
+from guardrails.core.guards.amounts import internal
 from tests.tables import table
 
 

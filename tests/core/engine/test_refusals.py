@@ -2,7 +2,7 @@
 What is said where no guard says it.
 """
 
-from guardrails.core.engine.refusals import unreachable
+from guardrails.core.refusals import unreachable
 from tests.tables import table
 
 

@@ -67,7 +67,7 @@ class World:
 
     def totals(self) -> list[tuple[Any, ...]]:
         def look(states: list[SessionState]) -> list[tuple[Any, ...]]:
-            return [(s.calls, s.cost + s.held_cost, s.tokens, dict(s.meters), s.exhausted) for s in states]
+            return [(s.calls, s.cost + s.held_cost, s.tokens, s.own.get("rate"), s.exhausted) for s in states]
 
         return self.store.update([*(f"/user/{user}" for user in USERS), "/tenant/acme"], look)
 

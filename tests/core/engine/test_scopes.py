@@ -28,8 +28,8 @@ from guardrails import (
     ToolCall,
     guard,
 )
-from guardrails.core.guards.limits.budget_words import FINISH
-from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.guards.tool_budget import ToolBudget
+from guardrails.core.words import FINISH
 from guardrails.session.session import Session
 from tests.tables import table
 
@@ -248,15 +248,15 @@ class Careful(Guard):
 
     limit: int = 1
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         if call.tool == "bad":
             raise ZeroDivisionError
-        if state.meter("careful") < self.limit:
+        if (mine or 0) < self.limit:
             return None
         return Denial(code="careful.limit", message="Too often.")
 
-    def charge(self, call: ToolCall, state: SessionState, facts: Facts) -> dict[str, int]:
-        return {"careful": state.meter("careful") + 1}
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> int:
+        return (mine or 0) + 1
 
 
 def test_a_guard_of_ones_own_can_be_a_scopes(make: Callable[..., Session]) -> None:

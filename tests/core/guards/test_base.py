@@ -12,7 +12,7 @@ import pytest
 from annotated_types import Ge
 
 from guardrails import Budget, Denial, Duplicates, Envelope, Guard, Nudge, Policy, PolicyError, Streak, Tool, guard
-from guardrails.core.engine.chain import ACTS, Chain
+from guardrails.core.chain import ACTS, Chain
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import overrides
 from tests.tables import table
@@ -31,15 +31,15 @@ class MyTwoCents(Guard):
     limit: Annotated[int, Ge(1)] | None = None
     words: tuple[str, ...] = ("cent",)
 
-    def check(self, call: Any, state: Any, facts: Any) -> Denial | Nudge | None:
-        if self.limit is None or state.meter("cents") < self.limit:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | Nudge | None:
+        if self.limit is None or (mine or 0) < self.limit:
             return None
         return Denial(code="my_two_cents.limit", message="Enough.", hint="Say something else.")
 
-    def charge(self, call: Any, state: Any, facts: Any) -> dict[str, int]:
-        return {"cents": state.meter("cents") + 1}
+    def admit(self, call: Any, state: Any, mine: Any, facts: Any) -> int:
+        return (mine or 0) + 1
 
-    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, facts: Any) -> Envelope:
+    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> Envelope:
         envelope.nudge("That was one cent.")
         return envelope
 
@@ -112,7 +112,7 @@ def test_every_guard_has_one_name_that_is_its_file_its_key_and_the_prefix_of_its
 def test_a_guard_without_settings_that_says_nothing_ever_costs_nothing(cls: type[Guard]) -> None:
     plan = Chain([cls()]).plan("t")
     if not cls().applies(Tool(name="t")):
-        assert (plan.checks, plan.charges, plan.settles, plan.shapes) == ((), (), (), ())
+        assert (plan.checks, plan.admits, plan.settles, plan.shapes) == ((), (), (), ())
 
 
 @table("mode", ["off", "observe"])

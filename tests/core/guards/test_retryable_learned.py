@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.plan import Rule
-from guardrails.core.guards.results.retryable import NEVER
+from guardrails.core.chain import Chain, Rule
+from guardrails.core.guards.retryable import NEVER
 from guardrails.core.records.replay import replay
 from guardrails.core.retries.model import Golden
 from guardrails.core.retries.scoring import Term, probability
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.types import ERROR_TYPES
 from guardrails.policy.feature_file import shipped_spec
 from tests.conftest import FakeClock

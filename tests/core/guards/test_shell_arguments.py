@@ -6,7 +6,7 @@ from typing import Any
 
 from guardrails import Shell, Tool
 from guardrails.core.guards.base import Facts
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
 from tests.tables import table
 
@@ -31,5 +31,5 @@ from tests.tables import table
 def test_a_command_in_several_arguments_can_be_allowed(arguments: dict[str, Any], expected: str | None) -> None:
     tool = Tool(name="exec", commands=("command+args",))
     guard = Shell(allow=("git status *", "bash *"))
-    said = guard.check(ToolCall("exec", arguments, "1", None, None), SessionState(), Facts(0, tool))
+    said = guard.check(ToolCall("exec", arguments, "1", None, None), SessionState(), None, Facts(0, tool))
     assert (said.code if isinstance(said, Denial) else None) == expected

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails import Policy, Tool
-from guardrails.core.engine.decision import Decision
+from guardrails.core.decision import Decision
 
 
 NAMES: Final = (

@@ -46,7 +46,7 @@ def test_a_claim_is_claimed_again(clock: Any) -> None:
     def execute(*_: Any) -> str:
         return session.call("pay", {"n": 1}, ok, id="call_0").code or ""
 
-    assert session.call("pay", {"n": 1}, execute, id="call_0").value == "duplicates.in_flight"
+    assert session.call("pay", {"n": 1}, execute, id="call_0").value == "call.in_flight"
     assert [record["event"] for record in sink.records] == ["call", "claim", "call", "settle"]
     assert [r.same for r in again(policy, sink, session)] == [True, True]
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.guards.results.retryable import NEXT
+from guardrails.core.guards.retryable import NEXT
 from guardrails.core.retries.context import Context, Settled, candidates, context_of
 from guardrails.core.retries.decision import CACHED, INSTEAD, TRANSIENT, Decider, Stakes, decider_of
 from guardrails.core.retries.model import Golden, RetryModel

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Approve, Budget, MemoryStore, Policy, Session, SessionState, Success, Tool
+from guardrails.core.guards.budget import held
 from guardrails.core.values.session_id import scope_key
 from tests.conftest import FakeClock
 from tests.tables import table
@@ -32,7 +33,10 @@ def policy() -> Policy:
 
 def books(store: MemoryStore, key: str) -> Books:
     def look(states: list[SessionState]) -> Books:
-        return Counter({name: getattr(states[0], name) for name in KEPT if getattr(states[0], name)})
+        made = Counter({name: getattr(states[0], name) for name in KEPT})
+        made["held_cost"] += held(states[0])[0]
+        made["held_tokens"] += held(states[0])[1]
+        return Counter({name: amount for name, amount in made.items() if amount})
 
     return store.update([key], look)
 
@@ -165,10 +169,10 @@ def requested(host: Host, who: int, used: tuple[int, int], *, end: str) -> None:
     if end == "late":
         host.clock.advance(601)
         session.call("look", host.arguments(), lambda *_: "seen")
-        host.note(who, CALL + money(7, 70), less=money(7, 70, held=True))
+        host.note(who, CALL)
         host.agrees()
     session.charge(model="m", usage={"prompt_tokens": used[1]}, cost_usd=used[0] / 100, request=asked)
-    host.note(who, money(*used), less=money(7, 70, held=end == "charged"))
+    host.note(who, money(*used), less=money(7, 70, held=True))
 
 
 def child_closed(host: Host, who: int, used: tuple[int, int]) -> None:

@@ -104,7 +104,7 @@ def test_parameters_that_are_no_definition_are_a_policy_error(clock: Any) -> Non
     ("annotations", "hints"),
     [
         ({"readOnlyHint": True, "idempotentHint": False}, {"read_only": True, "idempotent": False}),
-        ({"destructiveHint": False, "openWorldHint": True, "title": "x"}, {}),
+        ({"destructiveHint": False, "openWorldHint": True, "title": "x"}, {"destructive": False}),
         ({"readOnlyHint": "yes", "idempotentHint": None}, {}),
         ({}, {}),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, Policy, Rate, Retryable
 from guardrails.core.records.replay import replay
-from guardrails.core.state.totals import LEAP_MS, STEP_BACK_MS, read
+from guardrails.core.state import LEAP_MS, STEP_BACK_MS, read_clock
 from guardrails.core.values.types import NO_TIME
 from guardrails.sinks import MemorySink
 from tests.tables import table
@@ -138,8 +138,8 @@ def test_where_a_policy_allows_failures_limits_hold_without_a_clock(caplog: pyte
 def test_time_never_goes_back_nor_leaps_and_reading_twice_is_reading_once(readings: list[int]) -> None:
     latest, behind = 1_800_000_000_000, 0
     for said in readings:
-        now, corrected = read(latest, behind, said)
+        now, corrected = read_clock(latest, behind, said)
         assert latest <= now <= latest + LEAP_MS
-        again = read(now, corrected, said)
+        again = read_clock(now, corrected, said)
         assert again[0] - now <= STEP_BACK_MS
         latest, behind = now, corrected

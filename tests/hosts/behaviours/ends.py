@@ -118,7 +118,9 @@ class Ends(Behaviours):
             causes.append(type(raised))
             raised = raised.__cause__ or raised.__context__
         assert ClientError in causes
-        assert policy.session("t")._read(lambda state, _: (dict(state.holds), dict(state.pending))) == ({}, {})
+        assert policy.session("t")._read(
+            lambda state, _: ((state.own.get("budget") or {}).get("holds", {}), dict(state.pending))
+        ) == ({}, {})
         assert self.again(adapter, [searching([])], in_turn(), thread="t").answer == "Done."
 
     def test_a_model_that_never_called_a_tool_is_left_alone(self) -> None:

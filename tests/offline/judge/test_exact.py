@@ -141,7 +141,7 @@ class Careful(Guard):
 
     word: str = "rm"
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         return Denial(code="careful.word", message="no") if self.word in str(call.arguments) else None
 
 

@@ -132,7 +132,7 @@ def test_a_call_without_a_time_among_others_comes_when_what_ran_before_is_over(c
 
 def test_a_repeat_of_a_call_that_still_runs_is_in_flight(calls: Calls) -> None:
     made = calls({"call": "a=1", "duration_ms": 1_500}, "a=1", "a=1")
-    assert codes(EVIDENCE, made) == [None, "duplicates.in_flight", None]
+    assert codes(EVIDENCE, made) == [None, "call.in_flight", None]
 
 
 def test_results_come_in_the_order_of_their_ends_and_not_of_their_calls(calls: Calls) -> None:
@@ -266,7 +266,7 @@ def nudging() -> Guard:
 
     @guard
     class Nudging(Guard):
-        def check(self, call: Any, state: Any, facts: Any) -> Nudge:
+        def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Nudge:
             return Nudge(code="loops.test", hint="look back")
 
     return Nudging()

@@ -5,7 +5,7 @@ What transcripts lack, and what is not judged for it.
 from collections.abc import Callable
 
 from guardrails import Budget, Denials, Duplicates, Loops, Policy, Rate
-from guardrails.core.engine.plan import Rule
+from guardrails.core.chain import Rule
 from guardrails.core.guards.base import Guard
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.readers import RecordedCall

@@ -3,8 +3,7 @@ What of a chain a transcript can judge.
 """
 
 from guardrails import Budget, Denials, Duplicates, Growth, Loops, Policy, Rate, Retryable, Summary, Truncate
-from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.plan import Rule
+from guardrails.core.chain import Chain, Rule
 from guardrails.offline.judge.lens import lens
 from tests.tables import table
 

@@ -5,7 +5,7 @@ Living through a case.
 from typing import Any
 
 from guardrails import Budget, Denial, Duplicates, Nudge, Policy
-from guardrails.core.engine.plan import Rule
+from guardrails.core.chain import Rule
 from guardrails.core.guards.base import Guard, guard
 from guardrails.offline.policy_cases import Case, Result, read_cases, run_case
 from guardrails.offline.policy_cases.run import filled
@@ -31,7 +31,7 @@ class Watch(Guard):
     Nudges every call of `search`, fails on `broken`.
     """
 
-    def check(self, call: Any, state: Any, facts: Any) -> Nudge | None:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Nudge | None:
         if call.tool == "broken":
             raise RuntimeError("no luck")
         return Nudge(code="watch.search", hint="Be brief.") if call.tool == "search" else None
@@ -140,7 +140,7 @@ def test_a_call_that_takes_its_tools_timeout_fails_at_that_moment() -> None:
 def test_a_pending_call_holds_its_place_until_it_is_settled() -> None:
     steps = """\
   - {call: a, id: one, pending: true}
-  - {call: a, expect: deny, code: duplicates.in_flight}
+  - {call: a, expect: deny, code: call.in_flight}
   - {settle: one, at: +1s, result: [7], status: success, envelope: {results: [7], progress: {calls_used: 1}}}
   - {call: a, expect: deny, code: duplicates.window, envelope: {previous_result: [7]}}
 """
@@ -250,7 +250,7 @@ def test_an_envelope_is_compared_by_what_is_named(wanted: Any, got: Any, paths: 
 def test_a_step_is_decided_by_the_guards_of_a_person_too() -> None:
     @guard
     class Never(Guard):
-        def check(self, call: Any, state: Any, facts: Any) -> Denial:
+        def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial:
             return Denial(code="never.ever", message="no", details={"error_type": "permission"})
 
     policy = Policy.load("default", guards=[Never()])

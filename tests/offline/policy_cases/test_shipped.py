@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from guardrails import Policy
-from guardrails.core.engine.chain import Chain
+from guardrails.core.chain import Chain
 from guardrails.core.guards.base import Guard
 from guardrails.offline.policy_cases import CaseFile, Result, find_cases, load_cases, run_case, shipped_with_cases
 from guardrails.offline.policy_cases.case import Call, Repeat, Settle, Step

@@ -57,7 +57,7 @@ def test_a_rule_declares_and_overrides_first_match_first_key_by_key(tmp_path: Pa
     assert str(guards["tools.budget"]) == "ToolBudget(amount=2)"
     assert guards["summary"].mode == "off"
     assert plan.deny_on_error is False
-    assert not any(enforced for _, enforced, _ in plan.checks)
+    assert not any(enforced for _, _, enforced, _ in plan.checks)
 
 
 def test_a_declared_result_classifier_finds_a_failure_that_hides(tmp_path: Path, clock: Any) -> None:

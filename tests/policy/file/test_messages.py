@@ -12,14 +12,14 @@ import guardrails.core.guards
 
 from guardrails import Denial, Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.guards.tool_budget import ToolBudget
 from guardrails.policy.file.messages import CODES
 from tests.tables import table
 
 
 @guard
 class Mine(Guard):
-    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | None:
         return Denial(code="mine.limit", message="No.", values={"limit": 3})
 
 

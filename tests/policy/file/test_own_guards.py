@@ -61,7 +61,7 @@ class Office(Guard):
         if self.holidays is not None and not Path(self.holidays).exists():
             raise ModelError(f"no file `{Path(self.holidays).name}`")
 
-    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | None:
         hour = facts.now_ms // 3_600_000 % 24
         return (
             None if self.hours["first"] <= hour < self.hours["last"] else Denial(code="office.hours", message="Closed.")
@@ -76,7 +76,7 @@ class Seal(Guard):
 
     word: str = "sealed"
 
-    def shape_failure(self, envelope: Envelope, call: Any, outcome: Any, state: Any, facts: Any) -> Envelope:
+    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> Envelope:
         envelope.nudge(self.word)
         return envelope
 

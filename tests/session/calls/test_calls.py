@@ -31,19 +31,19 @@ def test_a_decision_is_completed_in_its_own_session_only(clock: Any) -> None:
 @guard
 class Odd(Guard):
     """
-    Counts what is no number.
+    Remembers what is no plain data.
     """
 
     counts: Any = None
 
-    def charge(self, *_: Any) -> Any:
+    def admit(self, *_: Any) -> Any:
         return {"fine": 1, **self.counts}
 
 
-@table("counts", [{"odd": "text"}, {"odd": 1.5}, {"odd": True}, {"odd": None}, {7: 1}])
-def test_a_counter_that_is_no_int_is_its_guards_error(counts: Any, clock: Any) -> None:
+@table("counts", [{"odd": object()}, {"odd": {1, 2}}, {"odd": b"1"}, {7: 1}])
+def test_what_cannot_be_packed_is_the_error_of_the_guard_that_would_remember_it(counts: Any, clock: Any) -> None:
     policy = Policy([Odd(counts=counts), Budget(max_calls=5)])
     session = policy.session("s", clock=clock)
     refused = session.call("t", {}, lambda *_: "ran")
     assert refused.code == "odd.error"
-    assert session._read(lambda state, _: (state.meters, state.calls)) == ({}, 0)
+    assert session._read(lambda state, _: (state.own.get("odd"), state.calls)) == (None, 0)

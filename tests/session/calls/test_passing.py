@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool
+from guardrails.core.packing import pack, unpack
 from guardrails.core.records.replay import replay
-from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 
 
 class Interrupt(Exception):
@@ -251,5 +251,5 @@ def test_a_state_with_what_is_suspended_is_kept_whole(clock: Any) -> None:
     again = unpack(pack(states[0]))
     assert again == states[0]
     (pending,) = again.pending.values()
-    assert pending.parked is not None
-    assert pending.parked.digest
+    assert pending.question is not None
+    assert pending.question.digest

@@ -61,12 +61,12 @@ class Brittle(Guard):
 
     trouble: Any = None
 
-    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
+    def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Denial | None:
         if self.trouble.step == "check raises":
             raise RuntimeError("check")
         return None
 
-    def shape(self, envelope: Any, call: Any, outcome: Any, state: Any, facts: Any) -> Any:
+    def shape(self, envelope: Any, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> Any:
         if self.trouble.step == "shape raises":
             raise RuntimeError("shape")
         return envelope

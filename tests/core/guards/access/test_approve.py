@@ -54,7 +54,7 @@ def test_a_policy_may_word_it_in_its_own_way() -> None:
 class Large(Guard):
     codes = {"large.pending": ("reason",)}  # noqa: RUF012
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         if call.arguments["usd"] < 100:
             return None
         return Denial(

@@ -3,7 +3,7 @@ The guard that refuses the calls of a tool that is held.
 """
 
 from guardrails import Policy, Tool
-from guardrails.core.guards.access.held import Held
+from guardrails.core.guards.held import Held
 from guardrails.core.records.replay import replay
 from guardrails.sinks import MemorySink
 from tests.tables import table
@@ -48,7 +48,7 @@ def test_records_decide_again_what_was_held_and_what_was_no_longer() -> None:
 
 
 def test_a_policy_may_hold_a_tool_itself() -> None:
-    from guardrails.core.engine.plan import Rule
+    from guardrails.core.chain import Rule
 
     with Policy([], rules=[Rule(match="pay_*", declared={"held": "not before the audit"})]).session("s") as session:
         assert session.call("pay_rent", {}, ran).code == "held.tool"

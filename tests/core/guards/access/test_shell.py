@@ -16,7 +16,7 @@ import yaml
 from guardrails import MemoryStore, Policy, PolicyError, Rule, Shell, Tool, Validation
 from guardrails.core.commands import read, syntax
 from guardrails.core.guards.base import Facts
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.errors import MissingExtra
 from guardrails.core.values.types import Denial, ToolCall
 from tests.tables import table
@@ -36,7 +36,7 @@ COMMANDS, HONEST, ACCIDENTS = listed("commands"), listed("honest"), listed("acci
 
 
 def judged(guard: Shell, command: object, tool: Tool = BASH) -> Denial | None:
-    said = guard.check(ToolCall(tool.name, {"command": command}, "1", b"1", None), SessionState(), Facts(0, tool))
+    said = guard.check(ToolCall(tool.name, {"command": command}, "1", b"1", None), SessionState(), None, Facts(0, tool))
     assert said is None or isinstance(said, Denial)
     return said
 
@@ -250,7 +250,7 @@ def test_a_rule_of_a_tool_declares_commands_and_replaces_settings() -> None:
 )
 def test_a_command_may_be_in_several_arguments(arguments: dict[str, Any], expected: str | None) -> None:
     tool = Tool(name="exec", commands=("command+args",))
-    said = SHIPPED.check(ToolCall("exec", arguments, "1", None, None), SessionState(), Facts(0, tool))
+    said = SHIPPED.check(ToolCall("exec", arguments, "1", None, None), SessionState(), None, Facts(0, tool))
     assert (said.code if isinstance(said, Denial) else None) == expected
 
 
@@ -280,7 +280,7 @@ def test_a_rule_that_is_no_command_is_a_mistake_of_the_policy(rule: str) -> None
 def test_many_values_are_not_read_one_by_one() -> None:
     tool = Tool(name="bash", commands=("*.c",))
     call = ToolCall("bash", {"steps": [{"c": "ls"}] * 1_001}, "1", None, None)
-    said = Shell().check(call, SessionState(), Facts(0, tool))
+    said = Shell().check(call, SessionState(), None, Facts(0, tool))
     assert isinstance(said, Denial)
     assert said.code == "shell.unreadable"
 

@@ -10,7 +10,7 @@ import pytest
 from guardrails import Envelope, Guard, JsonLines, Policy, Tool, Workspace, by_session, guard, read
 from guardrails.core.guards.base import Facts
 from guardrails.core.records.replay import replay
-from guardrails.core.state.state import SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
 from tests.tables import table
 
@@ -160,7 +160,9 @@ def test_further_folders_may_be_named(root: Path, tmp_path: Path) -> None:
     ],
 )
 def test_without_a_file_system_paths_are_judged_by_their_text(root: str, path: str, held: bool) -> None:
-    said = Workspace(root=root).check(ToolCall("read", {"path": path}, "1", None, None), SessionState(), Facts(0, READ))
+    said = Workspace(root=root).check(
+        ToolCall("read", {"path": path}, "1", None, None), SessionState(), None, Facts(0, READ)
+    )
     assert (said is None) is held
     assert said is None or isinstance(said, Denial)
 
@@ -195,7 +197,7 @@ def test_a_guard_of_ones_own_may_ask_where_paths_lead(root: Path) -> None:
         def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
             return ((str(root / call.arguments["path"]), (str(root / "src"),)),)
 
-        def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+        def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
             inside = (call.places or {})["drafts"][0]
             return None if inside else Denial(code="drafts.path", message="no draft")
 

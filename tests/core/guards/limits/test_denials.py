@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Denials, Duplicates, Loops, Policy, Rate, Retryable, ToolFilter, Validation
+from guardrails.core.guards.base import Event, Facts
+from guardrails.core.guards.denials import REMEMBERED
+from guardrails.core.packing import pack, unpack
 from guardrails.core.records.replay import replay
-from guardrails.core.state.admissions import REMEMBERED_REFUSALS, deny
-from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.state import SessionState
-from guardrails.core.state.turns import end_turn
-from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.state import SessionState
 from guardrails.sinks import MemorySink
 from tests.tables import table
 
@@ -170,14 +169,15 @@ def test_an_extended_session_is_forgiven_what_was_refused(clock: Any) -> None:
 
 @given(st.lists(st.integers(0, 40), max_size=80))
 def test_what_is_remembered_of_refusals_is_bounded_and_kept(numbers: list[int]) -> None:
-    state, said = SessionState(), Denial(code="x.y", message="no")
+    guard, state, mine = Denials(), SessionState(), None
     for number in numbers:
         if number == 0:
-            end_turn(state)
+            mine = guard.event(Event("turn", {"calls": 0}), state, mine, Facts(0))
         else:
-            deny(state, ToolCall("t", None, "i", None, None if number == 1 else number - 20), said)
-        assert state.turn_refused <= len(state.refusals) <= REMEMBERED_REFUSALS
-        assert state.turn_strikes <= state.turn_refused
+            values = {"sig": None if number == 1 else number - 20, "strike": True}
+            mine = guard.event(Event("refusal", values), state, mine, Facts(0))
+            assert mine[2] <= mine[3] <= len(mine[4]) <= REMEMBERED
+        state.own = {} if mine is None else {guard.key: mine}
         assert unpack(pack(state)) == state
 
 
@@ -216,7 +216,7 @@ def test_whoever_asks_again_while_a_call_runs_is_not_ended(clock: Any) -> None:
     session = make(clock, Denials(max_turns_in_a_row=1), Duplicates())
     running = session.decide("t", {}, id="first")
     for number in range(20):
-        assert session.decide("t", {}, id=f"again {number}").code == "duplicates.in_flight"
+        assert session.decide("t", {}, id=f"again {number}").code == "call.in_flight"
         clock.advance(10)
     assert not session.exhausted
     assert session.complete(running, "found").ok

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Rate, Rule
-from guardrails.core.guards.limits.rate import counter, gcra
-from guardrails.core.state.state import METERS, OVERFLOW, SessionState
+from guardrails.core.guards.base import Facts
+from guardrails.core.guards.rate import TOOLS, gcra, level_of
+from guardrails.core.state import SessionState
+from guardrails.core.values.types import ToolCall
 from tests.tables import table
 
 
@@ -97,13 +99,15 @@ def test_a_full_burst_and_not_one_more_at_one_instant(limit: int) -> None:
     assert gcra(meter, now, limit, 60_000)[1] > 0
 
 
-def test_the_counter_that_many_names_share_is_stricter_whatever_limits_it_counts_for() -> None:
-    state = SessionState(meters={f"other {number}": 0 for number in range(METERS - 1)} | {OVERFLOW: NOW * 600})
-    assert counter(state, "max_calls_per_second", NOW, 5) == NOW * 600
-    assert gcra(counter(state, "max_calls_per_second", NOW, 5), NOW, 5, 1_000)[1] > 0
+def test_a_level_that_was_kept_under_another_limit_begins_anew() -> None:
+    assert level_of(NOW * 600, NOW, 5) == 0
+    assert level_of(NOW * 600, NOW, 600) == NOW * 600
 
 
-def test_a_counter_of_ones_own_that_was_kept_under_another_limit_begins_anew() -> None:
-    state = SessionState(meters={"max_calls_per_second": NOW * 600})
-    assert counter(state, "max_calls_per_second", NOW, 5) == 0
-    assert counter(state, "max_calls_per_second", NOW, 600) == NOW * 600
+def test_more_tools_than_there_is_room_for_share_one_level() -> None:
+    rate = Rate(max_calls_per_minute=1, per_tool=True)
+    state, mine = SessionState(), None
+    for number in range(TOOLS + 3):
+        mine = rate.admit(ToolCall(f"t{number}", {}, "1", None, number), state, mine, Facts(NOW))
+    assert len(mine) == TOOLS + 1
+    assert rate.check(ToolCall("another", {}, "1", None, 7), state, mine, Facts(NOW)) is not None

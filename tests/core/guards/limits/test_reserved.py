@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, SessionError, SessionState, SqliteStore, Success, Tool
+from guardrails.core.guards.budget import held
 from guardrails.core.records.replay import replay, replay_together
 
 
@@ -83,16 +84,16 @@ def test_a_request_that_fails_gives_back_what_it_holds(end: str, clock: Any) -> 
     assert session.progress["tokens_left"] == 1_000
 
 
-def test_a_request_that_nobody_settles_stays_charged_after_its_time_and_is_corrected_by_its_charge(clock: Any) -> None:
+def test_a_request_that_nobody_settles_stays_held_after_its_time_and_is_corrected_by_its_charge(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=1_000))
     lost = session.request(tokens=900)
     clock.advance(599)
     assert not session.request(tokens=200).allowed
     clock.advance(2)
     assert not session.request(tokens=200).allowed
-    assert (live(session).tokens, live(session).held_tokens) == (900, 0)
+    assert (live(session).tokens, held(live(session))[1]) == (0, 900)
     used(session, 300, request=lost)
-    assert (live(session).tokens, live(session).held_tokens) == (300, 0)
+    assert (live(session).tokens, held(live(session))[1]) == (300, 0)
     assert session.request(tokens=200).allowed
 
 
@@ -101,7 +102,7 @@ def test_a_request_may_say_how_long_it_takes(clock: Any) -> None:
     session.request(tokens=900, timeout=3_600)
     clock.advance(3_000)
     session.request()
-    assert live(session).held_tokens == 900
+    assert held(live(session))[1] == 900
 
 
 def test_a_charge_settles_the_request_of_the_block_it_is_in_and_of_no_other_s(clock: Any) -> None:
@@ -109,11 +110,11 @@ def test_a_charge_settles_the_request_of_the_block_it_is_in_and_of_no_other_s(cl
     first = session.request(tokens=900)
     with session.request(tokens=900):
         used(session, 900)
-        assert (live(session).tokens, live(session).held_tokens) == (900, 900)
-    assert live(session).held_tokens == 900
+        assert (live(session).tokens, held(live(session))[1]) == (900, 900)
+    assert held(live(session))[1] == 900
     assert not session.request(tokens=900).allowed
     used(session, 900)
-    assert (live(session).tokens, live(session).held_tokens) == (1_800, 0)
+    assert (live(session).tokens, held(live(session))[1]) == (1_800, 0)
     first.release()
     assert live(session).tokens == 1_800
 
@@ -123,7 +124,7 @@ def test_a_charge_of_another_session_settles_nothing_of_the_block_around_it(cloc
     other.request(tokens=300)
     with session.request(tokens=900):
         used(other, 100)
-        assert (live(other).held_tokens, live(session).held_tokens) == (0, 900)
+        assert (held(live(other))[1], held(live(session))[1]) == (0, 900)
 
 
 def test_requests_of_unknown_size_are_held_by_the_average_so_far(clock: Any) -> None:
@@ -155,7 +156,7 @@ def test_a_turn_that_is_not_charged_ends_the_request_that_was_guessed(clock: Any
     for _ in range(10):
         assert session.request().allowed
         session.begin_turn(1)
-    assert live(session).holds == {}
+    assert held(live(session), guesses=True) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +202,7 @@ def test_a_tool_that_declares_nothing_is_held_by_what_its_calls_used_on_average(
     # One that says nothing this time has used nothing.
     session.complete(decisions[0], "ok")
     session.complete(decisions[1], Success("ok", tokens=200))
-    assert (session.progress["tokens_left"], live(session).holds) == (500, {})
+    assert (session.progress["tokens_left"], held(live(session), guesses=True)) == (500, (0, 0))
 
 
 def test_calls_one_after_the_other_are_refused_by_no_guess(clock: Any) -> None:
@@ -375,4 +376,4 @@ def test_of_many_requests_that_nobody_settles_the_oldest_are_forgotten(clock: An
     for _ in range(300):
         session.request(tokens=1)
     state = live(session)
-    assert (len(state.holds), state.tokens + state.held_tokens) == (256, 300)
+    assert (len(state.own["budget"]["holds"]), held(state)[1]) == (256, 300)

@@ -5,7 +5,7 @@ Whether a failure is worth another try.
 from typing import Any
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Tool
-from guardrails.core.guards.results.retryable import NEVER, NEXT
+from guardrails.core.guards.retryable import NEVER, NEXT
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table

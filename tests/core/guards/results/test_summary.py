@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Envelope, Policy, Summary, Truncate
-from guardrails.core.guards.results.summary import MAX_SUMMARY, summarise
+from guardrails.core.guards.summary import MAX_SUMMARY, summarise
 from guardrails.core.text.signature import sign
 from guardrails.core.values.types import ToolCall
 from tests.tables import table

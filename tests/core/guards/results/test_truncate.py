@@ -35,7 +35,7 @@ def test_a_cut_is_told_once_with_one_size(form: Any) -> None:
 def test_what_own_guards_put_into_a_result_is_bounded_too() -> None:
     @guard
     class Verbose(Guard):
-        def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, facts: Any) -> Envelope:
+        def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, mine: Any, facts: Any) -> Envelope:
             envelope.value = "y" * 10_000
             return envelope
 

@@ -5,7 +5,7 @@ A call of which nobody knows whether it happened is not called worth repeating, 
 from typing import Any
 
 from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
-from guardrails.core.guards.results.retryable import AMBIGUOUS
+from guardrails.core.guards.retryable import AMBIGUOUS
 from guardrails.core.records.replay import replay
 from guardrails.core.values.types import Outcome
 from tests.tables import table

@@ -1,0 +1,456 @@
+"""
+A policy ready to decide: guards, the declarations of tools, and for each tool the hooks that apply to it, bound once.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, Final
+
+from guardrails.core.arguments import Arguments
+from guardrails.core.envelope.envelope import Form
+from guardrails.core.guards import GUARDS, IMPLIED
+from guardrails.core.guards.base import Facts, Guard, Limits, overrides
+from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.evidence import brought_news
+from guardrails.core.guards.settings import filled, laid
+from guardrails.core.refusals import ALIASES
+from guardrails.core.result import Source
+from guardrails.core.retries.serving import NO_MODELS, Models
+from guardrails.core.state import ADMISSION_MS, NEVER, SessionState
+from guardrails.core.tools.names import look_by_name
+from guardrails.core.tools.tool import Tool, renewed, source_of
+from guardrails.core.values.types import Denial, Mode, Nudge
+from guardrails.core.values.units import matcher
+
+
+PLANS: Final = 4_096
+"""Tools whose plans are kept; names come from the model. The oldest goes first."""
+WINDOW: Final = 20
+"""Executed calls that a session remembers at least."""
+FAR_MS: Final = 86_400_000
+"""A session whose time is up in more than that is not told so."""
+
+Hook = tuple[str, str, bool, Callable[..., Any]]
+"""(name of the guard, key of what it remembers, enforced, method)"""
+ACTS: Final = ("check", "shape", "spent")
+KEEPS: Final = ("admit", "settle")
+_OWN: Final = Guard.__module__.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """
+    One entry of a policy's `tools:` list: what is declared and overridden for the tools that *match*.
+
+    *match* is a glob of tool names, or several; *guards* has settings by guard: `{"budget": {"max_calls": 3}}`.
+    """
+
+    match: str | tuple[str, ...]
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    guards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mode: Mode | None = None
+    on_error: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.match, str):
+            object.__setattr__(self, "match", (self.match,))
+        if isinstance(self.declared, Mapping):
+            object.__setattr__(self, "declared", renewed(self.declared))
+
+
+@dataclass(slots=True)
+class Plan:
+    """
+    Everything that applies to one tool, worked out once.
+    """
+
+    tool: Tool
+    arguments: Arguments | None
+    guards: tuple[Guard, ...]
+    checks: tuple[Hook, ...]
+    fresh_checks: tuple[Hook, ...]
+    """Those that may say something of a fresh call."""
+    unfit_checks: tuple[Hook, ...]
+    """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
+    admits: tuple[Hook, ...]
+    settles: tuple[Hook, ...]
+    shapes: tuple[Hook, ...]
+    success_shapes: tuple[Hook, ...]
+    on: Mapping[str, tuple[Hook, ...]]
+    """By event of a call, the hooks that are asked."""
+    max_bytes: int
+    timeout_ms: int | None
+    lasts_ms: int
+    """How long an admission lasts."""
+    changes: bool
+    once: bool
+    """A call whose end is unknown is not made again."""
+    cost: int
+    tokens: int
+    known: bool | None
+    """Whether the tools that are named hold it; None: none are named."""
+    deny_on_error: bool
+    enforced: tuple[str, ...]
+    """Names of the guards that do something for it."""
+    locates: tuple[tuple[str, Callable[..., Any]], ...]
+    """Guards that name the paths whose real places are looked up before the decision."""
+    unfit_locates: tuple[tuple[str, Callable[..., Any]], ...]
+    source: Source
+    """What is known of the tool, for the reading of its results."""
+    auto_ms: int | None
+    """The longest wait, in milliseconds, after which the library makes a failed call again by itself; None: it never does."""
+
+
+class Chain:
+    """
+    Guards and the declarations of tools, with a plan for each tool.
+
+    *messages* are a policy's own words, by code. *models* are learned, and may be loaded again.
+    """
+
+    def __init__(
+        self,
+        guards: Iterable[Guard],
+        *,
+        tools: Iterable[Tool] = (),
+        rules: Iterable[Rule] = (),
+        mode: Mode = "enforce",
+        on_error: str = "deny",
+        form: Form | None = None,
+        left_out: frozenset[str] = frozenset(),
+        messages: Mapping[str, Mapping[str, str]] | None = None,
+        models: Models = NO_MODELS,
+        by_name: bool = False,
+        kinds: Iterable[type[Guard]] = GUARDS,
+    ) -> None:
+        self.kinds = tuple(kinds)
+        self.models = models
+        self.guards = tuple(guards)
+        self.tools = {tool.name: tool for tool in tools}
+        self.rules = tuple(rules)
+        self.mode: Mode = mode
+        self.on_error = on_error
+        self.form, self.left_out, self.by_name = form, left_out, by_name
+        self.messages = {ALIASES.get(code, code): words for code, words in (messages or {}).items()}
+        self.known = self._known()
+        self.source: str | None = None
+        self.least_cost: int | None = None
+        """Found once, or given by a replay."""
+        self.plans: dict[str, Plan] = {}
+        ruled = self.ruled()
+        self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *ruled))])
+        self.limits: Limits | None = next((g.limits for g in self.guards if g.limits is not None), None)
+        enforced = [g for g in self.guards if self._enforced(g)]
+        self.budget: Limits | None = next((g.limits for g in enforced if g.limits is not None), None)
+        self.reserves = self.limits is not None and self.limits.reserves
+        lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
+        self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
+        """From which age on a session is told that its time is soon up."""
+        self.spenders = _hooks([(g, True) for g in with_companions(enforced)], "spent")
+        self.call_spenders = tuple(hook for hook in self.spenders if self._guard(hook).ends_by_calls)
+        self.turn_spenders = tuple(hook for hook in self.spenders if "turn" in self._guard(hook).events)
+        counting = with_companions([g for g in self.guards if g.mode != "off" and mode != "off"])
+        if all(g.limits is None for g in counting):
+            # Responses without a price are counted all the same.
+            counting.append(Budget())
+        there = {g.key for g in counting}
+        others = [g for g in ruled if g.mode != "off" and g.key not in there]
+        there |= {g.key for g in others} | {g.name for g in self.guards}
+        others += [cls() for cls in IMPLIED if cls.name not in there and cls.events and mode != "off"]
+        self.on = _events([*counting, *others])
+        self.family = tuple(dict.fromkeys(g.key for g in (*counting, *with_companions(ruled)) if g.family))
+        """Keys of what a whole family remembers together."""
+        self.repeating = tuple(f"{cls.name}." for cls in self.kinds if cls.nudges_repeats)
+        """Prefixes of the codes of nudges that are not said beside something new."""
+
+    brought_news = staticmethod(brought_news)
+
+    def with_tools(self, tools: Iterable[Tool]) -> "Chain":
+        """
+        Returns the same with more *tools*; those of a known name are replaced.
+        """
+        return self._again(self.guards, {**self.tools, **{tool.name: tool for tool in tools}}.values())
+
+    def with_budget(self, **limits: Any) -> "Chain":
+        """
+        Returns the same with other *limits*, settings of `Budget`.
+        """
+        own = next((g for g in self.guards if g.limits is not None), None)
+        guards = [replace(g, **limits) if g is own else g for g in self.guards]
+        made = self._again(guards if own is not None else [Budget(**limits), *guards], self.tools.values())
+        return made.knowing(self.known)
+
+    def knowing(self, known: frozenset[str] | None) -> "Chain":
+        """
+        Returns the same in which there are no tools but those *known*.
+        """
+        made = copy(self)
+        made.known, made.plans, made.least_cost = known, {}, None
+        return made
+
+    def with_guards(self, guards: Iterable[Guard], rules: Iterable[Rule]) -> "Chain":
+        """
+        Returns the same of other *guards* and *rules*.
+        """
+        return self._again(guards, self.tools.values(), rules=tuple(rules)).knowing(self.known)
+
+    def with_least(self, least: int | None) -> "Chain":
+        """
+        Returns the same in which the cheapest tool costs *least* micro-dollars.
+        """
+        made = copy(self)
+        made.least_cost = least
+        return made
+
+    def _again(self, guards: Iterable[Guard], tools: Iterable[Tool], **other: Any) -> "Chain":
+        same = ("rules", "mode", "on_error", "form", "left_out", "messages", "models", "by_name", "kinds")
+        return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same} | other)
+
+    @property
+    def least(self) -> int:
+        """
+        Micro-dollars of the cheapest tool; 0 if one is free, nobody lists the tools, or money is not limited.
+        """
+        if self.least_cost is None:
+            priced = self.budget is not None and self.budget.priced
+            names = () if not priced else self.tools if self.known is None else self.tools.keys() & self.known
+            self.least_cost = min((self.plan(name).cost for name in names), default=0)
+        return self.least_cost
+
+    def plan(self, name: str) -> Plan:
+        """
+        Returns the plan of the tool *name*.
+        """
+        plan = self.plans.get(name)
+        if plan is None:
+            while len(self.plans) >= PLANS:
+                self.plans.pop(next(iter(self.plans)), None)
+            plan = self.plans[name] = self._make(name)
+        return plan
+
+    def _make(self, name: str) -> Plan:
+        tool, guards, mode, on_error = self._declared(name)
+        applied = [g for g in guards if g.mode != "off" and g.applies(tool)]
+        present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in applied]
+        kept = [(g, self._enforced(g, mode)) for g in with_companions([g for g, _ in present])]
+        acting = [(g, True) for g, enforced in present if enforced]
+        asks = any(g.asks(name) for g, _ in acting)
+        if tool.idempotent is None and asks:
+            tool = replace(tool, idempotent=False)
+        # What `validation` refuses is not looked at by those that would have to read the arguments.
+        refused = any(g.name == "validation" for g, _ in acting)
+        seen = [(g, enforced) for g, enforced in present if g.sees_unfit or not refused]
+        timeout_ms = None if tool.timeout is None else max(1, round(tool.timeout * 1000))
+        shapes = [(g, enforced) for g, enforced in acting if overrides(g, "shape")]
+        waits = [g.auto_ms for g, _ in acting if g.auto_ms is not None]
+        safe = (tool.read_only or tool.repeats == "evidence" or tool.idempotent) and tool.idempotent is not False
+        return Plan(
+            tool=tool,
+            arguments=tool.arguments(),
+            guards=tuple(guards),
+            checks=_hooks(present, "check"),
+            fresh_checks=_hooks([(g, e) for g, e in present if g.checks_fresh(name, self.known)], "check"),
+            unfit_checks=_hooks(seen, "check"),
+            admits=_hooks(kept, "admit"),
+            settles=_hooks(kept, "settle"),
+            shapes=_hooks(shapes, "shape"),
+            success_shapes=_hooks([(g, e) for g, e in shapes if not g.only_failures], "shape"),
+            on=_events(g for g, _ in kept),
+            max_bytes=min((g.result_bytes for g, _ in acting if g.result_bytes is not None), default=NEVER),
+            timeout_ms=timeout_ms,
+            lasts_ms=ADMISSION_MS if timeout_ms is None else timeout_ms,
+            changes=not (tool.read_only or tool.repeats == "evidence"),
+            once=tool.idempotent is False or tool.destructive is True,
+            cost=tool.cost,
+            tokens=tool.tokens,
+            known=None if self.known is None else name in self.known,
+            deny_on_error=asks or on_error == "deny",
+            enforced=tuple(dict.fromkeys(g.name for g, _ in acting if any(overrides(g, act) for act in ACTS))),
+            locates=tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths")),
+            unfit_locates=tuple((g.name, g.paths) for g, _ in seen if overrides(g, "paths")),
+            source=source_of(tool),
+            # What a person is asked about is none of it.
+            auto_ms=waits[0] if waits and safe and not asks else None,
+        )
+
+    def _declared(self, name: str) -> tuple[Tool, list[Guard], Mode | None, str]:
+        """
+        Returns the tool as it is declared, the guards with the settings of its rules, their mode, and what follows if one fails.
+        """
+        own = self.tools.get(name) or Tool(name=name)
+        declared, settings, mode, on_error = self._ruled(name, own)
+        tool = own.override(declared)
+        if self.by_name and tool.read_only is None:
+            tool = replace(tool, read_only=look_by_name(name))
+        guards: list[Guard] = []
+        for guard in self.guards:
+            ruled = settings.pop(guard.name, None)
+            guards += (guard,) if ruled is None else guard.ruled(guard, ruled)
+        for cls in self.kinds:
+            if cls.name in settings:
+                guards += cls.ruled(None, settings[cls.name])
+        for kind in IMPLIED:
+            made = None if any(isinstance(g, kind) for g in guards) else kind.implied(tool)
+            if made is not None:
+                guards.insert(0, made)
+        return tool, guards, mode, on_error
+
+    def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
+        declared: dict[str, Any] = {}
+        settings: dict[str, dict[str, Any]] = {}
+        mode: Mode | None = None
+        on_error: str | None = None
+        for rule in self.rules:
+            if not matcher(tuple(rule.match))(name):
+                continue
+            # A tool that says that it acts is not made a look by a glob that happens to match.
+            acts = tool.read_only is False and name not in rule.match
+            for key, value in rule.declared.items():
+                if not (acts and (key, value) in (("read_only", True), ("repeats", "evidence"))):
+                    declared.setdefault(key, value)
+            for guard, own in rule.guards.items():
+                present = settings.get(guard, {})
+                added = {key: laid(present[key], value) if key in present else value for key, value in own.items()}
+                settings[guard] = {**present, **added}
+            mode = mode or rule.mode
+            on_error = on_error or rule.on_error
+        return declared, settings, mode, on_error or self.on_error
+
+    def _enforced(self, guard: Guard, mode: Mode | None = None) -> bool:
+        return guard.mode == "enforce" and (mode or self.mode) == "enforce"
+
+    def _known(self) -> frozenset[str] | None:
+        named = [pattern for rule in self.rules for pattern in rule.match if not set(pattern) & set("*?[")]
+        return frozenset([*self.tools, *named]) if self.tools else None
+
+    def _guard(self, hook: Hook) -> Guard:
+        guard: Guard = hook[3].__self__  # type: ignore[attr-defined]
+        return guard
+
+    def ruled(self) -> list[Guard]:
+        """
+        Returns the guards that only rules of tools make.
+        """
+        own = {guard.name: guard for guard in self.guards}
+        kinds = {cls.name: cls for cls in (*self.kinds, *(type(guard) for guard in self.guards))}
+        return [
+            guard
+            for rule in self.rules
+            for name, settings in rule.guards.items()
+            if name in kinds
+            for guard in kinds[name].ruled(own.get(name), settings)
+            if guard is not own.get(name)
+        ]
+
+    def worded(self, said: Denial) -> Denial:
+        """
+        Returns *said* in the policy's own words, where it has some.
+        """
+        own = self.messages.get(said.code)
+        if own is None:
+            return said
+        words: dict[str, Any] = {key: filled(text, said.values, getattr(said, key)) for key, text in own.items()}
+        return replace(said, **words)
+
+    def worded_hint(self, said: Nudge) -> str:
+        """
+        Returns the hint of *said* in the policy's own words, where it has some.
+        """
+        own = self.messages.get(said.code, {}).get("hint")
+        return said.hint if own is None else filled(own, said.values, said.hint)
+
+    def __str__(self) -> str:
+        width = len(str(len(self.guards)))
+        return "\n".join(f"{i:>{width}}. {guard}" for i, guard in enumerate(self.guards, 1)) or "(no guards)"
+
+    def __repr__(self) -> str:
+        shown = [", ".join(str(guard) for guard in self.guards)] if self.guards else []
+        shown += [f"mode={self.mode}"] if self.mode != "enforce" else []
+        shown += [f"tools: {len(self.tools)}"] if self.tools else []
+        shown += [f"rules: {len(self.rules)}"] if self.rules else []
+        return f"Chain({'; '.join(shown)})"
+
+    def __iter__(self) -> Iterator[Guard]:
+        return iter(self.guards)
+
+    def __len__(self) -> int:
+        return len(self.guards)
+
+
+def with_companions(guards: Iterable[Guard]) -> list[Guard]:
+    """
+    Returns *guards*, and after them those that remember something for them and that they do not hold.
+    """
+    made = [*guards]
+    for guard in made:
+        there = {each.key for each in made}
+        made += [each for each in guard.companions() if each.key not in there]
+    return made
+
+
+def _hooks(guards: Iterable[tuple[Guard, bool]], method: str) -> tuple[Hook, ...]:
+    made = ((g, enforced, getattr(g, method)) for g, enforced in guards if overrides(g, method))
+    return tuple((g.name, g.key, enforced, _kept(g, hook) if method in KEEPS else hook) for g, enforced, hook in made)
+
+
+def _kept(guard: Guard, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """
+    Returns *hook*, which raises TypeError if a guard of one's own would remember what cannot be packed.
+    """
+    if type(guard).__module__.startswith(_OWN):
+        return hook
+
+    @wraps(hook)
+    def kept(*asked: Any) -> Any:
+        mine = hook(*asked)
+        if not _is_plain(mine):
+            raise TypeError(f"a guard remembers plain data, not `{mine!r:.80}`")
+        return mine
+
+    return kept
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(type(key) is str and _is_plain(one) for key, one in value.items())
+    return value is None or type(value) in (bool, int, float, str)
+
+
+def _events(guards: Iterable[Guard]) -> dict[str, tuple[Hook, ...]]:
+    made: dict[str, list[Hook]] = {}
+    for guard in guards:
+        for name in guard.events:
+            made.setdefault(name, []).append(
+                (guard.name, guard.key, guard.mode == "enforce", _kept(guard, guard.event))
+            )
+    return {name: tuple(hooks) for name, hooks in made.items()}
+
+
+def first_cause(chain: Chain, hooks: tuple[Hook, ...], state: SessionState, facts: Facts) -> Denial | None:
+    """
+    Returns the first cause that one of *hooks* finds, in the policy's words. A guard that fails ends the session too, unless the
+    policy goes on without it.
+    """
+    own = state.own
+    for name, key, _, spent in hooks:
+        try:
+            cause = spent(state, own.get(key), facts)
+        except Exception:  # noqa: BLE001  a guard that fails is decided by `on_error`
+            cause = None if chain.on_error == "allow" or chain.mode != "enforce" else _failed(name)
+        if cause is not None:
+            return chain.worded(cause)
+    return None
+
+
+def _failed(name: str) -> Denial:
+    return Denial(
+        code=f"{name}.error",
+        status="limit_reached",
+        message=f"The guard `{name}` failed. Stopping tool loop.",
+        hint="Write the final answer from what you have.",
+        ends_session=True,
+    )

@@ -1,3 +1,0 @@
-"""
-Decide before a tool runs, complete after it.
-"""

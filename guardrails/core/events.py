@@ -1,0 +1,503 @@
+"""
+Everything that changes a state and is no call: what models do, what people say, limits that are raised or shared, and admissions that their
+hosts take up or let go.
+
+An event is a name and its values, as the record has them: a replay lets the record itself happen. `EVENTS` has one function for each.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from math import ceil
+from typing import Any, Final, TypeVar
+
+from guardrails.core.chain import Chain, first_cause
+from guardrails.core.decision import NOT_AGAIN, Happened
+from guardrails.core.engine import Engine, exhausted_by, give_up, tell, tell_of
+from guardrails.core.guards.base import Facts
+from guardrails.core.guards.budget import Budget
+from guardrails.core.question import digest_of
+from guardrails.core.scopes import Scope, move_in
+from guardrails.core.state import (
+    ADMISSION_MS,
+    Pending,
+    SessionState,
+    approve,
+    drop,
+    end_turn,
+    exhaust,
+    is_known,
+    note_key,
+    release,
+    suspend,
+    time_of,
+    touch,
+    withdraw,
+)
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.words import usd
+
+
+Values = Mapping[str, Any]
+Step = Callable[[Engine, SessionState, Sequence[Scope]], Happened]
+T = TypeVar("T")
+
+LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
+"""Limits as the state names them: money in micro-dollars, time in milliseconds."""
+ITERATIONS: Final = "max_tool_iterations"
+"""The state's name for the calls that loops may make beyond the limit of each."""
+CLOSED: Final = Denial(
+    code="session.closed",
+    status="limit_reached",
+    message="This session is closed.",
+    hint="Report what you have.",
+    ends_session=True,
+)
+
+
+def event(name: str, values: Values, now_ms: int) -> Step:
+    """
+    Returns the step of the event *name* at *now_ms*, for `Engine.apply`. Raises SessionError if there is no such event.
+    """
+    happen = EVENTS.get(name)
+    if happen is None:
+        raise SessionError(f"unknown event `{name}` in the records")
+    return partial(_happen, happen, values, now_ms)
+
+
+def is_shared(name: str, values: Values) -> bool:
+    """
+    Returns whether the event happens in the session's scopes too.
+    """
+    if name == "extend":
+        return "scope" in values
+    if name == "turn":
+        return bool(values.get("uncharged"))
+    return name in _SHARED and "child" not in values
+
+
+_SHARED: Final = frozenset({"charge", "request", "release", "unpark", "suspend", "policy", "note"})
+
+
+def _happen(
+    happen: Callable[..., Any],
+    values: Values,
+    now_ms: int,
+    engine: Engine,
+    state: SessionState,
+    scopes: Sequence[Scope],
+) -> Happened:
+    made = happen(engine, state, scopes, values, now_ms)
+    return made if isinstance(made, Happened) else _happened(engine, state, scopes, made)
+
+
+def _happened(
+    engine: Engine, state: SessionState, scopes: Sequence[Scope], limits: dict[str, int] | None = None
+) -> Happened:
+    state.n += 1
+    return Happened(state.n, state.now_ms, state.run, engine.marks(state, scopes), limits)
+
+
+# What models do
+
+
+def _turn(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> Happened | None:
+    """
+    A model response came, with `calls` calls (0: unknown). `uncharged`: nobody will charge it, and what was guessed of its request
+    comes back.
+    """
+    key = _key(values)
+    if is_known(state, key):
+        return NOT_AGAIN
+    note_key(state, key)
+    chain = engine.chain
+    if values.get("uncharged"):
+        tell(state, chain.on, "release", {"guess": True}, Facts(state.now_ms), None)
+        for scope in scopes:
+            tell(scope.state, scope.chain.on, "release", {"guess": True}, _facts(scope, engine), None)
+            scope.state.n += 1
+    now = touch(state, now_ms)
+    facts = Facts(now, turn=state.turn, turn_over=True, least=chain.least)
+    cause = first_cause(chain, chain.spenders, state, facts)
+    if cause is not None:
+        exhaust(state, cause)
+    tell(state, chain.on, "turn", values, facts, None)
+    end_turn(state, values["calls"])
+    return None
+
+
+def _charge(
+    engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int
+) -> Happened | None:
+    """
+    A response of `model` is to be paid, `cost` in micro-dollars; None: the price is unknown or, without a model, that nobody asked for it.
+    """
+    key = _key(values)
+    if is_known(state, key, charged=True):
+        return NOT_AGAIN
+    note_key(state, key, charged=True)
+    _everywhere(engine, state, scopes, now_ms, "charge", values)
+    return None
+
+
+def _request(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> Happened:
+    """
+    A model request starts, and holds its `estimate` (micro-dollars, tokens) for `lasts_ms` or until it is charged, if that fits. Without
+    one it holds as much as responses have used on average.
+    """
+    now, estimate = time_of(state, now_ms), values.get("estimate")
+    cost, tokens = estimate or (0, 0)
+    refused = exhausted_by(engine.chain, state, now, scopes, request=True, cost=cost, tokens=tokens)
+    more = {"n": state.n + 1, "refused": refused is not None, "lasts_ms": values.get("lasts_ms", ADMISSION_MS)}
+    _everywhere(engine, state, scopes, now_ms, "request", {**values, "estimate": estimate, **more})
+    return _happened(engine, state, scopes)._replace(refused=refused)
+
+
+def _everywhere(
+    engine: Engine, state: SessionState, scopes: Sequence[Scope], now_ms: int, name: str, values: Values
+) -> None:
+    """
+    Count something in the session and in each of its scopes alike.
+    """
+    for scope in scopes:
+        _count(scope.chain, scope.state, _facts(scope, engine), name, values)
+        scope.state.n += 1
+        scope.state.exhausted = None
+    _count(engine.chain, state, Facts(touch(state, now_ms), turn=state.turn), name, values)
+
+
+def _facts(scope: Scope, engine: Engine) -> Facts:
+    return Facts(scope.now_ms, holder=engine.id)
+
+
+def _count(chain: Chain, state: SessionState, facts: Facts, name: str, values: Values) -> None:
+    if name == "charge":
+        state.cost += values["cost"] or 0
+        state.tokens += values["tokens"]
+    facts.least = chain.least
+    failed = tell(state, chain.on, name, values, facts, None)
+    if failed and chain.on_error != "allow" and chain.mode == "enforce":
+        exhaust(state, chain.worded(_broken(failed[0])))
+    _end(chain, state, facts)
+
+
+def _broken(name: str) -> Denial:
+    return Denial(
+        code=f"{name}.error",
+        status="limit_reached",
+        message=f"The guard `{name}` failed. Stopping tool loop.",
+        hint="Write the final answer from what you have.",
+        ends_session=True,
+    )
+
+
+def _end(chain: Chain, state: SessionState, facts: Facts) -> None:
+    """
+    End the session if something is used up.
+    """
+    cause = first_cause(chain, chain.spenders, state, facts)
+    if cause is not None:
+        exhaust(state, cause)
+
+
+def _key(values: Values) -> bytes | None:
+    return bytes.fromhex(values["key"]) if values.get("key") else None
+
+
+# What people and hosts say of a call
+
+
+def _of(state: SessionState, values: Values) -> Pending | None:
+    seq = values.get("seq")
+    return next((one for one in state.pending.values() if one.seq == seq), None)
+
+
+def _unpark(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+    """
+    A person says of a parked call, or of one whose end is unknown, whether it is to be made. Raises SessionError if it waits no more.
+    """
+    pending, yes, sig = _of(state, values), values["approved"], values.get("sig")
+    if pending is None and sig in state.uncertain:
+        one = state.uncertain.pop(sig)
+        if not yes:
+            state.uncertain[sig] = one._replace(reason=values["reason"] or "it is never to be made again")
+        touch(state, now_ms)
+        _note(engine, state, scopes, values, now_ms)
+        return
+    waits = pending is not None and pending.stage in ("parked", "approved")
+    if pending is None or not waits or (yes and pending.stage == "approved"):
+        raise SessionError("the call does not wait for an answer any more")
+    if yes and pending.expires_ms <= time_of(state, now_ms):
+        raise SessionError("the answer comes too late: the time of the question is over")
+    now = touch(state, now_ms)
+    plan = engine.chain.plan(pending.tool)
+    if yes:
+        approve(pending, now)
+    else:
+        drop(state, pending, "refuse")
+    tell_of(state, plan, pending, "unpark", approved=yes, reason=values["reason"])
+    _let_go(engine, state, scopes, pending, "approve" if yes else "refuse")
+
+
+def _let_go(engine: Engine, state: SessionState, scopes: Sequence[Scope], pending: Pending, event: str) -> None:
+    """
+    Let what happened to an admission happen in the scopes too; guards take back what they counted of a call that never ran.
+    """
+    undone = event in ("refuse", "withdraw")
+    if undone:
+        tell_of(state, engine.chain.plan(pending.tool), pending, "withdraw")
+    for scope in scopes:
+        move_in(scope.state, engine.id, pending, event, state.now_ms)
+        if undone:
+            tell_of(scope.state, scope.chain.plan(pending.tool), pending, "withdraw", holder=engine.id)
+
+
+def _suspend(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+    """
+    A host takes a call out, and goes on with it later: in minutes, in another process.
+    """
+    now, pending, call = touch(state, now_ms), _of(state, values), values.get("call")
+    if pending is not None and suspend(pending, now, "" if not isinstance(call, ToolCall) else digest_of(call)):
+        _let_go(engine, state, scopes, pending, "suspend")
+    else:
+        _note(engine, state, scopes, values, now_ms)
+
+
+def _release(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+    """
+    A call will never run, a model request came to nothing, or a child is over: what they hold comes back.
+    """
+    now = touch(state, now_ms)
+    if "child" in values:
+        release(state, values["child"], values["used"])
+    elif "request" in values:
+        tell(state, engine.chain.on, "release", values, Facts(now), None)
+        for scope in scopes:
+            tell(scope.state, scope.chain.on, "release", values, _facts(scope, engine), None)
+            scope.state.n += 1
+            scope.state.exhausted = None
+        _end(engine.chain, state, Facts(now, turn=state.turn, least=engine.chain.least))
+    elif (pending := _of(state, values)) is not None and withdraw(state, pending):
+        _let_go(engine, state, scopes, pending, "withdraw")
+        _reopen(engine.chain, state)
+    else:
+        _note(engine, state, scopes, values, now_ms)
+
+
+def _expire(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> Happened:
+    """
+    An admission is given up, as a record says.
+    """
+    touch(state, now_ms)
+    pending = _of(state, values)
+    n = state.n if pending is None else give_up(engine, state, pending)
+    return Happened(n, state.now_ms, state.run, None)
+
+
+def _note(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+    """
+    Something of a call that is not known any more: time passes, and it is numbered.
+    """
+    for scope in scopes:
+        scope.state.n += 1
+        scope.state.exhausted = None
+    touch(state, now_ms)
+
+
+def lose(engine: Engine, state: SessionState, scopes: Sequence[Scope], seq: int | None, now_ms: int) -> None:
+    """
+    Let the admission of number *seq* be overdue: nobody will ever say how its call ended. It is no event of its own.
+    """
+    pending = _of(state, {"seq": seq})
+    if pending is not None:
+        pending.expires_ms = now_ms
+
+
+# Limits
+
+
+def _policy(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+    """
+    From now on another policy holds: a session that was ended by a limit goes on if that is not used up any more.
+    """
+    for scope in scopes:
+        scope.state.n += 1
+    touch(state, now_ms)
+    _reopen(engine.chain, state)
+
+
+def _reopen(chain: Chain, state: SessionState) -> None:
+    if state.exhausted is None or state.closed or not state.exhausted[0].startswith(f"{Budget.name}."):
+        return
+    state.exhausted = None
+    _end(chain, state, Facts(state.now_ms, turn=state.turn, turn_over=True, least=chain.least))
+
+
+def _extend(
+    engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int
+) -> dict[str, int] | None:
+    """
+    A session, or with `scope` what it shares, may use `amounts` more than its limits, or more than it has used if that is more; it goes on.
+
+    `asked`: a further message of the user asks for it, and no more than `amounts` is left by it. Fuses and a person's answers stay. Raises
+    SessionError for a limit that the policy does not set.
+    """
+    if "scope" not in values:
+        return _raise_in(engine.chain, state, values, now_ms)
+    for scope in scopes:
+        _raise_in(scope.chain, scope.state, values, scope.now_ms)
+        scope.state.n += 1
+        scope.state.exhausted = None
+    touch(state, now_ms)
+    return None
+
+
+def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) -> dict[str, int]:
+    if state.closed:
+        raise SessionError("the session is closed: what it did not use was given back")
+    # A budget that only observes has limits too: a host that raises them must not break in observe mode.
+    budget, asked = chain.limits or Budget(), bool(values.get("asked"))
+    used = {
+        "max_calls": state.calls,
+        "max_turns": state.turns,
+        "max_cost": state.cost,
+        "max_tokens": state.tokens,
+        "max_elapsed": state.spent_ms(time_of(state, now_ms)),
+        "max_children": budget.children(state),
+    }
+    limits = {}
+    for name, amount in values["amounts"].items():
+        if name == ITERATIONS:
+            # Each loop has a limit of its own; what all may do more is counted here.
+            limits[name] = state.limits.get(name, 0) + amount
+            continue
+        limit = budget.limit(state, name)
+        if limit is None:
+            raise SessionError(f"the policy sets no limit `{_shown_name(name)}` that could be raised")
+        limits[name] = max(limit, used[name] + amount) if asked else max(limit, used[name]) + amount
+    # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
+    now = touch(state, now_ms)
+    ended = state.exhausted[0].partition(".")[0] if state.exhausted is not None else ""
+    if not asked or limits or ended in {name for name, *_ in chain.turn_spenders}:
+        state.exhausted = None
+    state.refused = []
+    tell(state, chain.on, "extend", {"limits": limits, "asked": asked}, Facts(now, turn=state.turn), None)
+    state.limits.update((name, amount) for name, amount in limits.items() if name != "max_children")
+    _end(chain, state, Facts(now, turn=state.turn, least=chain.least))
+    return {name: amount for name, amount in limits.items() if name != "max_children"}
+
+
+def _reserve(
+    engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int
+) -> dict[str, int] | None:
+    """
+    A `child` begins, with `amounts` of the limits of its parent. A limit that is not named gives a `share` of the rest
+    of it, rounded up; time gives all. With `more` the child has begun already, and its own limits are raised by
+    `amounts`.
+
+    Raises SessionError if that is more than is left, or the child does not run any more.
+    """
+    child, present = values["child"], state.reserved.get(values["child"])
+    if values.get("more"):
+        made = _more(engine.chain, state, child, present, values["amounts"], now_ms)
+    elif present is not None:
+        made = present
+    else:
+        made = _share(engine.chain, state, child, values, now_ms)
+    now = touch(state, now_ms)
+    if present is None or values.get("more"):
+        tell(state, engine.chain.on, "reserve", values, Facts(now), None)
+    state.reserved[child] = made
+    return None if values.get("more") else made
+
+
+def _share(chain: Chain, state: SessionState, child: str, values: Values, now_ms: int) -> dict[str, int]:
+    now, share = time_of(state, now_ms), values.get("share", 1)
+    cause = exhausted_by(chain, state, now)
+    if cause is not None:
+        raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
+    narrow = chain.budget and chain.budget.crowded(state, child.count("/"))
+    if narrow:
+        raise SessionError(f"`{child}` cannot be made: {narrow}")
+    left, amounts = _left(chain, state, now), values["amounts"]
+    made: dict[str, int] = {}
+    for name in LIMITS:
+        own, available = amounts.get(name), left[name]
+        if own is not None and available is not None and own > available:
+            asked = f"{_shown_name(name)} {_shown(name, own)}"
+            raise SessionError(f"`{child}` asks for {asked}, {_shown(name, available)} is left")
+        # Time passes for all at once, so that nobody has less of it for sharing it.
+        whole = available is None or name == "max_elapsed" or share == 1
+        amount = own if own is not None else available if whole else ceil((available or 0) * share)
+        if amount is not None:
+            made[name] = max(0, amount)
+    return made
+
+
+def _more(
+    chain: Chain, state: SessionState, child: str, present: dict[str, int] | None, amounts: Values, now_ms: int
+) -> dict[str, int]:
+    if present is None:
+        raise SessionError(f"`{child}` is closed: what it did not use was given back")
+    left = _left(chain, state, time_of(state, now_ms))
+    for name, amount in amounts.items():
+        available = left[name]
+        if available is not None and amount > available:
+            asked = f"{_shown_name(name)} {_shown(name, amount)}"
+            raise SessionError(f"`{child}` asks for {asked} more, {_shown(name, available)} is left")
+    return {name: amount + amounts.get(name, 0) for name, amount in present.items()}
+
+
+def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
+    budget = chain.budget or Budget()
+    return {name: budget.left(state, name, now) for name in LIMITS}
+
+
+def _shown_name(name: str) -> str:
+    return "max_cost_usd" if name == "max_cost" else name
+
+
+def _shown(name: str, amount: int) -> str:
+    return usd(amount) if name == "max_cost" else str(amount)
+
+
+def _open(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+    """
+    A child begins.
+    """
+    touch(state, now_ms)
+
+
+def _close(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> dict[str, int]:
+    """
+    A session is over for good. Its limits are what it used, with what is held for what never ended.
+    """
+    touch(state, now_ms)
+    exhaust(state, CLOSED)
+    state.closed = True
+    cost, tokens = (0, 0) if engine.chain.limits is None else engine.chain.limits.held(state)
+    used = {
+        "max_calls": state.calls,
+        "max_turns": state.turns,
+        "max_cost": state.cost + state.held_cost + cost,
+        "max_tokens": state.tokens + state.held_tokens + tokens,
+    }
+    return {name: amount + state.reserved_by_children(name) for name, amount in used.items()}
+
+
+EVENTS: Final[Mapping[str, Callable[..., Any]]] = {
+    "turn": _turn,
+    "charge": _charge,
+    "request": _request,
+    "unpark": _unpark,
+    "suspend": _suspend,
+    "release": _release,
+    "expire": _expire,
+    "note": _note,
+    "policy": _policy,
+    "extend": _extend,
+    "reserve": _reserve,
+    "open": _open,
+    "close": _close,
+}
+"""By name, what happens."""

@@ -1,3 +1,0 @@
-"""
-Guards that say which tools, arguments, paths and commands are allowed.
-"""

@@ -1,0 +1,134 @@
+"""
+Let a person approve calls before they run.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
+
+from guardrails.core.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Gt
+from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.values.units import Duration, Glob, matcher
+from guardrails.core.words import in_flight
+
+from .base import Codes, Event, Facts, Guard, Verdict, guard
+from .retryable import AMBIGUOUS
+
+
+ANSWERS: Final = 16
+"""What a person said about calls, as long as so many later answers did not replace it."""
+
+
+@guard
+class Approve(Guard):
+    """
+    Let calls of the tools that match a glob of *tools* wait until a person has approved them.
+
+    A matching call is admitted and parked: its estimates stay reserved, and it does not run. After an approval the same
+    call runs once, with the same arguments. After a refusal it is refused for good. If nobody answers in time, it may
+    be asked for again. Equal calls are asked for once. In a policy file a list stands for *tools*.
+    """
+
+    codes: ClassVar[Codes] = {
+        "approve.pending": ("tool", "reason"),
+        "approve.refused": ("tool", "reason"),
+        "approve.expired": ("tool", "reason"),
+    }
+    tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", "reason", "expires")
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    listed: ClassVar[str | None] = "tools"
+
+    tools: tuple[Glob, ...] = ()
+    """Globs of the tools that a person has to approve."""
+    reason: str = ""
+    """The reason, for the person who is asked and for the model."""
+    expires: Annotated[Duration, Gt(0)] | None = None
+    """The time that a question waits for its answer, and that an approval holds. Without it a question waits for good, and an
+    approval holds for a day."""
+
+    events: ClassVar[tuple[str, ...]] = ("unpark", "expire", "refusal", "extend")
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        if not settings.get("tools"):
+            raise ValueError("without `tools` nobody is asked: name those that a person has to approve")
+
+    @classmethod
+    def implied(cls, tool: Tool) -> Guard | None:
+        return cls() if tool.repeats == "ask" else None
+
+    @classmethod
+    def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
+        made = cls(**settings) if own is None else own.but(settings)
+        return (made.but({"tools": ("*",)}),)
+
+    def asks(self, tool: str) -> bool:
+        """
+        Returns whether a person has to approve calls of *tool*.
+        """
+        return matcher(self.tools)(tool) is not None
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return self.asks(tool)
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        last = state.last(call.sig)
+        again = facts.tool.repeats == "ask" and last is not None and last.status == "ok"
+        if not again and not self.asks(call.tool):
+            return None
+        answer, why = next(((answer, why) for sig, answer, why in mine or () if sig == call.sig), ("", ""))
+        if answer == "refused":
+            return self._said(call, "refused", "A person refused this `{}` call", why, _NEVER)
+        if answer == "expired":
+            return self._said(call, "expired", "Nobody approved this `{}` call in time", self.reason, _LAPSED)
+        twin = (
+            next((one for one in state.pending.values() if one.sig == call.sig), None) if call.sig is not None else None
+        )
+        if twin is not None and twin.stage in ("open", "running", "suspended"):
+            return in_flight(call.tool)
+        if twin is not None:
+            return self._said(call, "pending", "This exact `{}` call waits for a person already", self.reason, _WAIT)
+        why = self.reason or (_DONE if again else "")
+        if last is not None and last.changes and (last.status == "expired" or last.error_type in AMBIGUOUS):
+            why = f"{why}; {_TWICE}" if why else _TWICE
+        lasts = 0 if self.expires is None else round(self.expires * 1000)
+        return self._said(call, "pending", "`{}` needs a person's approval", why, _WAIT, parks=lasts)
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        """
+        It remembers (signature, answer, reason) of what a person refused, or did not answer in time.
+        """
+        values = event.values
+        if event.name == "extend":
+            return mine if values.get("asked") else None
+        sig = values["sig"]
+        others = [one for one in mine or () if one[0] != sig]
+        if event.name == "refusal":
+            # That nobody answered is said once; then the same call asks again.
+            return (others or None) if [sig, "expired", ""] in [list(one) for one in mine or ()] else mine
+        refused = event.name == "unpark" and not values["approved"]
+        if sig is None or not (refused or (event.name == "expire" and values["waited"])):
+            return mine
+        return [*others, [sig, "refused", values["reason"]] if refused else [sig, "expired", ""]][-ANSWERS:]
+
+    def _said(self, call: ToolCall, answer: str, what: str, reason: str, hint: str, parks: int | None = None) -> Denial:
+        why = f" ({reason})" if reason else ""
+        return Denial(
+            code=f"approve.{answer}",
+            message=f"{what.format(call.tool[:64])}{why}. It was not made.",
+            hint=hint,
+            strike=answer == "refused",
+            running=answer == "pending",
+            parks=parks,
+            values={"tool": call.tool[:64], "reason": reason},
+        )
+
+
+_WAIT = (
+    "A person has to approve this call. Go on with other work, or finish and say what waits; look for no way around it."
+)
+_TWICE = "the same call was made before and may have happened"
+_DONE = "the same call was made before and worked"
+_NEVER = "Do not repeat it, and look for no way around it. Do what the person says, or ask."
+_LAPSED = "Go on without it, or say that nobody answered. If it is still needed, the same call asks again."

@@ -1,3 +1,0 @@
-"""
-Guards that count: budgets, rates, growth, streaks, refused turns.
-"""

@@ -1,0 +1,112 @@
+"""
+Limit how many calls may start in a period.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
+
+from guardrails.core.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Gt
+from guardrails.core.values.types import Denial, ToolCall
+
+from .base import Codes, Facts, Guard, Verdict, guard
+
+
+DAY_MS: Final = 86_400_000
+PERIODS: Final = {"max_calls_per_second": 1_000, "max_calls_per_minute": 60_000}
+TOOLS: Final = 64
+"""Tools that are counted by themselves; further ones share one count."""
+
+
+def gcra(level: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -> tuple[int, int]:
+    """
+    Returns (new level, milliseconds to wait) of a bucket that lets *limit* through in *period_ms*, and *amount* now.
+
+    The level is a time, in units of 1 / *limit* ms: when the bucket will be empty.
+    """
+    now = now_ms * limit
+    arrival = max(level, now) + amount * period_ms
+    late = arrival - now - limit * period_ms
+    return arrival, 0 if late <= 0 else -(-late // limit)
+
+
+def level_of(level: int, now_ms: int, limit: int) -> int:
+    """
+    Returns a level that is remembered; 0 if it is days ahead, since the limit was another then.
+    """
+    return level if level < (now_ms + DAY_MS) * limit else 0
+
+
+@guard
+class Rate(Guard):
+    """
+    Deny a call that starts too soon, and say how long to wait.
+    """
+
+    codes: ClassVar[Codes] = {
+        f"{prefix}.{cap}": ("limit", "wait_ms")
+        for prefix in ("rate", "tools.rate")
+        for cap in ("max_calls_per_second", "max_calls_per_minute")
+    }
+    unwritten: ClassVar[tuple[str, ...]] = ("per_tool",)
+    family: ClassVar[bool] = True
+
+    max_calls_per_second: Annotated[int, Gt(0)] | None = None
+    """Calls that may start in a second."""
+    max_calls_per_minute: Annotated[int, Gt(0)] | None = None
+    """Calls that may start in a minute."""
+    per_tool: bool = False
+    """Each tool is counted by itself."""
+
+    @property
+    def key(self) -> str:
+        return "tools.rate" if self.per_tool else "rate"
+
+    def applies(self, tool: Tool) -> bool:
+        return self.max_calls_per_second is not None or self.max_calls_per_minute is not None
+
+    @classmethod
+    def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
+        return (*(() if own is None else (own,)), cls(**{**settings, "per_tool": True}))
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        wait, name, limit = 0, "", 0
+        for setting, cap in self._caps():
+            _, needed = gcra(self._level(setting, call, mine, facts, cap), facts.now_ms, cap, PERIODS[setting])
+            if needed > wait:
+                wait, name, limit = needed, setting, cap
+        if wait == 0:
+            return None
+        return Denial(
+            code=f"{self.key}.{name}",
+            message=f"Too many calls of `{call.tool}`: the limit is {limit} a {name.rpartition('_')[2]}.",
+            hint=f"Wait {wait / 1000:g} s, then make the call again.",
+            retryable=True,
+            retry_after_ms=wait,
+            strike=False,
+            values={"limit": limit, "wait_ms": wait},
+        )
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        levels = dict(mine or {})
+        for setting, cap in self._caps():
+            level = self._level(setting, call, levels, facts, cap)
+            levels[self._of(setting, call, levels)] = gcra(level, facts.now_ms, cap, PERIODS[setting])[0]
+        return levels
+
+    def _caps(self) -> list[tuple[str, int]]:
+        caps = (
+            ("max_calls_per_second", self.max_calls_per_second),
+            ("max_calls_per_minute", self.max_calls_per_minute),
+        )
+        return [(name, cap) for name, cap in caps if cap is not None]
+
+    def _level(self, setting: str, call: ToolCall, mine: Any, facts: Facts, cap: int) -> int:
+        return level_of(mine.get(self._of(setting, call, mine), 0), facts.now_ms, cap) if mine else 0
+
+    def _of(self, setting: str, call: ToolCall, levels: Mapping[str, int]) -> str:
+        if not self.per_tool:
+            return setting
+        name = f"{setting}:{call.tool}"
+        return name if name in levels or len(levels) < TOOLS else f"{setting}:"

@@ -1,3 +1,0 @@
-"""
-Guards that shape what comes back.
-"""

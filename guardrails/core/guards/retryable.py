@@ -1,0 +1,361 @@
+"""
+Say of a failure whether, when and how often the same call is worth repeating.
+"""
+
+from typing import Annotated, Any, ClassVar, Final
+
+from xxhash import xxh3_64_intdigest
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.retries.context import Settled, context_of, due_of
+from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, decider_of
+from guardrails.core.retries.serving import Judged
+from guardrails.core.retries.shrinkage import times
+from guardrails.core.retries.spec import MAX_LOOKBACK
+from guardrails.core.state import SessionState
+from guardrails.core.values.bounds import Ge, Gt, Le, MinLen
+from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
+from guardrails.core.values.units import Duration
+
+from .base import Codes, Facts, Guard, Verdict, guard
+
+
+UNKNOWN: Final = "It may have happened: check whether it did before you make this call again, or ask the user."
+TWICE: Final = "The same call was made before and never said how it ended: it may have happened twice. Check that."
+CANCELLED: Final = "It was cancelled, and may have happened: check that first; repeat it only if it is still wanted."
+_HINTS: Final[dict[ErrorType, str]] = {
+    "auth": "The credentials were refused. Ask the user; the same call will fail again.",
+    "permission": "This is not permitted. Ask the user or choose another way; do not repeat the call.",
+    "validation": "Correct the arguments; the same call will fail again.",
+    "not_found": "What was asked for is not there. Check the name or id before calling again.",
+    "invalid_path": "Correct the path; the same call will fail again.",
+    "too_large": "Ask for less at a time.",
+    "tool_missing": "Use one of the tools that are listed.",
+    "conflict": "Something else is in the way. Resolve it, then the same call can work.",
+    "precondition": "Do what is missing first, then repeat the same call.",
+    "exec_nonzero": "Find and repair the cause, then run it again.",
+    "code_error": "Read the error, correct the code, then run it again.",
+    "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
+}
+NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
+HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."
+OTHERWISE: Final[dict[NextAction, str]] = {
+    "fix_precondition": "Repair the cause first, then repeat the same call.",
+    "fix_arguments": "Correct the arguments, then call again.",
+    "ask_user": "Ask the user how to go on; trying again rarely works here.",
+    "give_up": HOPELESS,
+}
+"""The words for a next step that is not the usual one for its kind of failure."""
+CORRECTING: Final[dict[NextAction, str]] = {
+    "fix_arguments": "The user need not be asked.",
+    "ask_user": "Ask the user before you try other arguments.",
+}
+"""The user's part in it, if records say how often other arguments work."""
+SELDOM: Final = 1 / 3
+"""Below it a retry is told with its chance."""
+
+
+def repeat(said: Advice) -> str:
+    """
+    Returns the hint for a retry that is advised; one that seldom works is told with its chance.
+    """
+    wait = f"Wait {seconds(said.wait_ms)} s, then repeat" if said.wait_ms else "Repeat"
+    if said.retries == 1 and 0 < said.p < SELDOM:
+        return f"{wait} the same call once: that works {times(said.p)}. If it fails again, go another way."
+    return f"{wait} the same call."
+
+
+def seconds(wait_ms: int) -> str:
+    """
+    Returns *wait_ms* in seconds for a person: whole tenths, never less than the wait.
+    """
+    return f"{-(-wait_ms // 100) / 10:g}"
+
+
+__all__ = ["AMBIGUOUS", "NEVER", "NEXT", "Retryable"]
+
+NEVER: Final[frozenset[ErrorType]] = frozenset(
+    {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
+)
+"""Kinds that the same arguments always meet again, for any declaration, until records show otherwise."""
+AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
+"""Kinds after which the call may have taken effect all the same."""
+_TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
+"""Words of hosts for a call that a person did not let run."""
+
+
+DUE_TOOLS: Final = 16
+"""Tools of a session of which it is known until when they asked to be left alone."""
+
+
+@guard
+class Retryable(Guard):
+    """
+    Judge failures by their kind, the tool's declarations and what this session has seen.
+
+    Failures of a transient kind are retryable up to *max_retries* times with the same arguments. The wait is the one
+    that the server named, or an exponential one. A call is not retryable if it may have happened, and by declaration or
+    name does something anew each time. The model is then told to check. After *max_same_error* failures of one kind in
+    a row by one tool, the next is not retryable. A call that comes before its wait is over is refused with the rest of
+    the wait.
+
+    With a *model*, trained from records, the kind and the declarations are only the start. Success, wait and number of
+    retries then follow from the past retries of this tool, by expected value.
+    """
+
+    codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    files: ClassVar[tuple[str, ...]] = ("model",)
+    family: ClassVar[bool] = False
+
+    max_retries: Annotated[int, Ge(0)] = 3
+    max_same_error: Annotated[int, Ge(1)] = 3
+    backoff: Annotated[Duration, Gt(0)] = 1.0
+    """Seconds before the first retry; doubles with each further one."""
+    max_wait: Annotated[Duration, Gt(0)] = 60.0
+    """Seconds; a server that asks for more is not waited for."""
+    model: Annotated[str, MinLen(1)] | None = None
+    """A model file, relative to the policy file; until it is there, shipped beliefs are asked. None: fixed rules."""
+    retry_cost: Annotated[float, Ge(0)] = 0.1
+    """The cost of one more try, if a success is worth 1. A model advises a retry that is worth more than it costs."""
+    wait_cost_per_s: Annotated[float, Ge(0)] = 0.002
+    """The same of each second of waiting."""
+    fix_cost: Annotated[float, Ge(0)] = 0.2
+    """The same for a try after arguments were corrected or something was repaired."""
+    success_usd: Annotated[float, Gt(0)] = 1.0
+    """The worth of a success in USD, to weigh the tool's own cost by."""
+    auto: bool = False
+    """The library itself makes a failed call again if that is advised. The tool must be declared `read_only`, `stable` or
+    `idempotent`. The model reads the end of the last attempt."""
+    auto_max_wait: Annotated[Duration, Gt(0)] = 20.0
+    """Seconds; a longer wait is for the model to decide about."""
+    explore: Annotated[float, Ge(0), Le(0.1)] = 0.0
+    """Share of the failures of read-only and idempotent tools that are called retryable although it does not pay. `train` learns
+    from their retries, if there are records."""
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return False
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        entry = state.last(call.sig)
+        if entry is None or entry.retries_left == 0:
+            # What was parked and never ran changed nothing.
+            lost = entry is not None and entry.status == "expired" and entry.changes and facts.tool.once
+            return Nudge(code="retryable.unknown", hint=TWICE) if lost else None
+        wait = entry.retry_at_ms - facts.now_ms
+        if wait <= 0:
+            return None
+        return Denial(
+            code="retryable.wait",
+            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {seconds(wait)} s.",
+            hint=f"Wait {seconds(wait)} s, then repeat the call, or do something else meanwhile.",
+            retryable=True,
+            retry_after_ms=wait,
+            strike=False,
+            values={"wait_ms": wait},
+        )
+
+    @property
+    def stakes(self) -> Stakes:
+        """
+        The costs of a try by these settings.
+        """
+        wait_ms = round(self.max_wait * 1000)
+        return Stakes(self.retry_cost, self.wait_cost_per_s, self.fix_cost, self.success_usd, wait_ms)
+
+    @property
+    def retry_model(self) -> str | None:
+        return self.model
+
+    @property
+    def explores(self) -> float:
+        return self.explore
+
+    @property
+    def auto_ms(self) -> int | None:
+        return round(self.auto_max_wait * 1000) if self.auto else None
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        """
+        It remembers until when tools asked to be left alone, and of a model's features the latest calls that were over.
+        """
+        if outcome.error_type is None and self.model is None:
+            return mine
+        said = mine or {}
+        named = due_of(said.get("due", {}).get(call.tool), state.now_ms, outcome.retry_after_ms)
+        if outcome.retry_after_ms is not None and len(said.get("due", {})) < DUE_TOOLS:
+            said = {**said, "due": {**said.get("due", {}), call.tool: named}}
+        if self.model is not None and not facts.late:
+            ended = [call.tool, call.sig, outcome.error_type, state.now_ms]
+            said = {**said, "trail": [*said.get("trail", ()), ended][-MAX_LOOKBACK - 1 :]}
+        return said or None
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
+    ) -> Envelope:
+        kind = outcome.error_type
+        if kind is None:
+            return envelope
+        prior = _claim(envelope)
+        if prior is None:
+            prior = facts.tool.retryable
+        attempts, run = _failed_attempts(call, state), _same_error_run(call, kind, state)
+        named = _named(call, outcome, state, mine, facts)
+        left = max(0, self.max_retries + 1 - attempts)
+        if envelope.max_retries_remaining is not None:
+            left = min(left, envelope.max_retries_remaining)
+        passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
+        unsafe = kind in AMBIGUOUS and facts.tool.once and (prior is None or facts.tool.idempotent is False)
+        unsafe = unsafe and not (kind == "cancelled" and _TURNED_DOWN.search(outcome.error_message or ""))
+        too_long = named is not None and named > self.max_wait * 1000
+        if unsafe or too_long or run > self.max_same_error:
+            left = 0
+        learned = self._learned(
+            envelope,
+            kind,
+            prior,
+            facts,
+            state,
+            mine,
+            left=min(left, self.max_same_error + 1 - run),
+            named=named,
+            tried=attempts > 1,
+        )
+        if learned is not None:
+            said = learned
+            envelope.retry_success_probability = round(said.p, 3)
+        else:
+            said = Advice(passing and left > 0, self._wait_ms(named, attempts), 0.0, left, INSTEAD.get(kind, "give_up"))
+        if said.retryable:
+            envelope.retryable = True
+            envelope.retry_after_ms = said.wait_ms
+            envelope.max_retries_remaining = said.retries
+            _advise(envelope, "retry", repeat(said))
+            return envelope
+        if kind not in INSTEAD and kind not in TRANSIENT and prior is None:
+            # Nothing is known of it, so nothing is advised.
+            return envelope
+        envelope.retryable = False
+        envelope.max_retries_remaining = 0
+        envelope.retry_after_ms = named if passing and too_long else None
+        if unsafe:
+            _advise(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
+        elif kind in TRANSIENT or (passing and learned is None):
+            _advise(envelope, "give_up", HOPELESS)
+        else:
+            action, hint = said.next_action, OTHERWISE.get(said.next_action, HOPELESS)
+            if kind in NEXT and NEXT[kind][0] == action:
+                hint = NEXT[kind][1]
+            if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
+                envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
+                hint = f"{hint} Other arguments work {times(said.corrected)} here."
+            _advise(envelope, action, hint)
+            if envelope.retryable_after_correction is None:
+                envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
+        return envelope
+
+    def _learned(
+        self,
+        envelope: Envelope,
+        kind: ErrorType,
+        prior: bool | None,
+        facts: Facts,
+        state: SessionState,
+        mine: Any,
+        *,
+        left: int,
+        named: int | None,
+        tried: bool,
+    ) -> Advice | None:
+        """
+        Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
+        """
+        if self.model is None or (facts.advised is None and not facts.models):
+            return None
+        if facts.advised is not None:
+            verdict = facts.advised
+            return Advice(verdict.retryable, verdict.wait_ms or 0, 0.0, verdict.retries, INSTEAD.get(kind, "give_up"))
+        model = (facts.models or {}).get(self.model)
+        if model is None:
+            return None
+        trail = [Settled(*one) for one in (mine or {}).get("trail", ())]
+        failure = Settled(facts.tool.name, None, kind, state.now_ms) if facts.late or not trail else trail.pop()
+        context = context_of(model.spec, trail, failure, state.elapsed_ms, named)
+        tool = facts.tool
+        decider = decider_of(model, self.stakes)
+        advice = decider.advise(tool.name, kind, context, declared=prior, cost=tool.cost, left=left, tried=tried)
+        explored = False
+        if self.explore and left > 0 and not advice.retryable and kind not in NEVER:
+            explored = bool(tool.read_only or tool.idempotent) and _drawn(state) < self.explore
+            if explored:
+                advice = advice._replace(retryable=True, retries=1)
+        envelope.judged = Judged(context.code, advice.p, model.name, model.spec.version, explored)
+        return advice
+
+    def _wait_ms(self, named: int | None, attempts: int) -> int:
+        if named is not None:
+            return named
+        return int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000)
+
+
+def _named(call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> int | None:
+    """
+    Returns how long the tool has asked to be left alone. Where a model is asked, an answer without a wait does not take back the one before.
+    """
+    due = (mine or {}).get("due", {}).get(call.tool) if facts.models or facts.advised is not None else None
+    if due is None:
+        return outcome.retry_after_ms
+    left = int(due) - state.now_ms
+    return left if left > 0 or outcome.retry_after_ms is not None else None
+
+
+def _drawn(state: SessionState) -> float:
+    """
+    Returns a number from 0 to 1 that nobody can foresee and every replay finds again; 1 if there are no records to
+    learn from.
+    """
+    return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
+
+
+def _claim(envelope: Envelope) -> bool | None:
+    """
+    Returns whether a tool's own envelope says that the same call may work. Returns None if it says nothing of it.
+    """
+    if envelope.retryable is not None:
+        return envelope.retryable
+    return None if envelope.next_action is None else envelope.next_action == "retry"
+
+
+def _advise(envelope: Envelope, action: NextAction, hint: str) -> None:
+    # What a tool says of its own failure is better informed.
+    if envelope.next_action is None:
+        envelope.next_action = action
+        envelope.hint(hint)
+
+
+def _failed_attempts(call: ToolCall, state: SessionState) -> int:
+    """
+    Failures of this very call in a row, the present one included, and each attempt at it by itself.
+    """
+    attempts = 0
+    for entry in reversed(state.window):
+        if call.sig is not None and entry.sig == call.sig:
+            if entry.status != "error":
+                break
+            attempts += 1
+    return max(attempts, 1)
+
+
+def _same_error_run(call: ToolCall, kind: ErrorType, state: SessionState) -> int:
+    """
+    Failures of one kind in a row by one tool, the present one included.
+    """
+    run = 0
+    for entry in reversed(state.window):
+        if entry.tool != call.tool or entry.status == "running":
+            continue
+        if entry.error_type != kind:
+            break
+        run += 1
+    return run

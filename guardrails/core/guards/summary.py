@@ -1,0 +1,130 @@
+"""
+Make a result self-contained: what was asked, how much there is, whether that is all.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.result import Reading
+from guardrails.core.state import SessionState
+from guardrails.core.text.jsonable import dumps
+from guardrails.core.tools.tool import source_of
+from guardrails.core.values.types import Outcome, ToolCall
+
+from .base import Codes, Facts, Guard, guard
+
+
+MAX_STRING: Final = 200
+"""Characters of one string in a query summary."""
+MAX_SUMMARY: Final = 1_024
+"""Bytes of a whole query summary."""
+
+
+@guard
+class Summary(Guard):
+    """
+    Echo the query of a look or of what failed, count the matches, and say whether the result is complete.
+
+    A look is a tool that is declared `read_only`, or any result that holds rows.
+
+    A result with a sure sign of more (`core.result.completeness`) is not complete, and the hint says how to go on. Beside a bare total
+    or page nothing is said.
+    """
+
+    codes: ClassVar[Codes] = {}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+
+    query: bool = True
+    """Echo the arguments of looks and failures, strings cut at 200 characters and the whole at 1 KB."""
+    total: bool = True
+    """Count matches."""
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
+    ) -> Envelope:
+        if envelope.status != "success":
+            self._echo(envelope, call)
+            return envelope
+        reading = outcome
+        if not isinstance(reading, Reading) or reading.value is not envelope.value:
+            known = {"complete": outcome.complete, "rendered": envelope.rendered}
+            reading = Reading(envelope.value, source_of(facts.tool), call.arguments, **known)
+        whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
+        extent = reading.extent
+        looks = (
+            facts.tool.read_only
+            if facts.tool.read_only is not None
+            else facts.tool.repeats == "evidence" or extent.found is not None
+        )
+        if looks:
+            self._echo(envelope, call)
+        if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
+            envelope.total_matches = extent.total
+        if envelope.is_complete is None:
+            envelope.is_complete = extent.complete if whole else False
+            if extent.how is not None:
+                envelope.hint(extent.how)
+            elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
+                envelope.next_action_hint = _next_step(extent.found)
+        return envelope
+
+    def _echo(self, envelope: Envelope, call: ToolCall) -> None:
+        asked = call.arguments if call.asked is None else call.asked
+        if self.query and envelope.query_summary is None and asked:
+            short = call.canonical is not None and len(call.canonical) <= MAX_STRING
+            envelope.query_summary = asked if short else summarise(asked)
+
+
+def _next_step(found: int) -> str:
+    if found == 0:
+        return "No matches. The same call will find none again: change the arguments, or say that there are none."
+    what = "Found 1 match. Use it" if found == 1 else f"Found {found} matches. Use them"
+    return f"{what}. Do not search again unless parameters change."
+
+
+def summarise(arguments: Any) -> Any:
+    """
+    Returns the arguments of a call, short enough to be read again with every result.
+    """
+    if not isinstance(arguments, Mapping):
+        return _cut(arguments)
+    summary: dict[str, Any] = {}
+    left = MAX_SUMMARY - 2
+    for key, value in arguments.items():
+        name, short = str(key)[:MAX_STRING], _cut(value)
+        left -= _size(name) + _size(short) + 2
+        if left < len('"...":"cut",'):
+            summary["..."] = "cut"
+            break
+        summary[name] = short
+    return summary
+
+
+def _cut(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return value
+    text = value if isinstance(value, str) else repr_of(value)
+    shown = text[:MAX_STRING]
+    while _size(shown) > MAX_SUMMARY - 3:
+        shown = shown[: len(shown) // 2]
+    return text if len(shown) == len(text) else f"{shown}..."
+
+
+def _size(value: Any) -> int:
+    """
+    Returns bytes of *value* as JSON.
+    """
+    written = dumps(value)
+    return 6 * len(str(value)) if written is None else len(written)
+
+
+def repr_of(value: Any) -> str:
+    """
+    Returns a short text of an argument that is no scalar: its JSON if it has one.
+    """
+    from guardrails.core.text.truncation import render
+
+    return render(value, 512).payload.decode()

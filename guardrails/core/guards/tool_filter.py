@@ -1,0 +1,70 @@
+"""
+Say which tools may be called at all.
+"""
+
+from typing import Any, ClassVar, Literal
+
+from guardrails.core.state import SessionState
+from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.values.units import Glob, matcher
+
+from .base import Codes, Facts, Guard, Verdict, guard
+
+
+@guard
+class ToolFilter(Guard):
+    """
+    Deny tools by name: those that match a glob of *deny*, those that match none of *allow*, and unknown ones.
+
+    A tool is unknown if the policy or session names tools and this is none of them.
+    """
+
+    codes: ClassVar[Codes] = {
+        "tool_filter.allow": (),
+        "tool_filter.deny": (),
+        "tool_filter.unknown": ("tools",),
+    }
+    tool_settings: ClassVar[tuple[str, ...] | None] = ()
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+
+    allow: tuple[Glob, ...] = ()
+    """Globs; empty allows every tool."""
+    deny: tuple[Glob, ...] = ()
+    """Globs; stands above *allow*."""
+    unknown: Literal["deny", "allow"] = "deny"
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return (
+            _matches(tool, self.deny)
+            or bool(self.allow and not _matches(tool, self.allow))
+            or (self.unknown == "deny" and known is not None and tool not in known)
+        )
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        if self.deny and _matches(call.tool, self.deny):
+            return _refusal("tool_filter.deny", f"`{call.tool}` may not be used here.", "Use another tool.")
+        if self.allow and not _matches(call.tool, self.allow):
+            return _refusal("tool_filter.allow", f"`{call.tool}` may not be used here.", "Use another tool.")
+        if self.unknown == "deny" and facts.known is not None and call.tool not in facts.known:
+            known = sorted(facts.known)
+            from difflib import get_close_matches
+
+            near = get_close_matches(call.tool[:64], known, n=1)
+            names = ", ".join(f"`{name}`" for name in known[:20]) or "none"
+            hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
+            return Denial(
+                code="tool_filter.unknown",
+                message=f"There is no tool `{call.tool[:64]}`.",
+                hint=hint,
+                details={"error_type": "tool_missing"},
+                values={"tools": names},
+            )
+        return None
+
+
+def _refusal(code: str, message: str, hint: str) -> Denial:
+    return Denial(code=code, message=message, hint=hint, details={"error_type": "permission"})
+
+
+def _matches(name: str, globs: tuple[str, ...]) -> bool:
+    return matcher(globs)(name) is not None

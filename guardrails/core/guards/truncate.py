@@ -1,0 +1,43 @@
+"""
+Bound what the model reads of one result.
+"""
+
+from typing import Annotated, Any, ClassVar
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.state import SessionState
+from guardrails.core.values.bounds import Ge
+from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.core.values.units import ByteSize
+
+from .base import Codes, Facts, Guard, guard
+
+
+@guard
+class Truncate(Guard):
+    """
+    Cut a result to *max_bytes* of serialised text, by its type, and say that it is not complete.
+
+    A string gets a suffix, a list keeps leading elements and a sentinel, an object goes into `_truncated_json`. The
+    work is proportional to the limit, never to the result.
+    """
+
+    codes: ClassVar[Codes] = {}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+
+    max_bytes: Annotated[ByteSize, Ge(256)] = 65_536
+
+    @property
+    def result_bytes(self) -> int:
+        return self.max_bytes
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
+    ) -> Envelope:
+        rendered = envelope.rendered
+        if rendered is None or rendered.size > self.max_bytes:
+            rendered = envelope.render(self.max_bytes)
+        if rendered.complete and outcome.complete:
+            return envelope
+        envelope.cut_to(None if rendered.complete else rendered.original_bytes)
+        return envelope

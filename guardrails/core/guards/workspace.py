@@ -1,0 +1,112 @@
+"""
+Keep the paths of a call inside a folder.
+"""
+
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Final
+
+from guardrails.core.state import SessionState
+from guardrails.core.text.path_text import BadPathError, is_absolute, joined, path_of, readings, within
+from guardrails.core.tools.declared import TooManyError, named
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import MinLen
+from guardrails.core.values.types import Denial, ToolCall
+
+from .base import Codes, Facts, Guard, Verdict, guard
+
+
+_SHOWN: Final = 200
+
+
+@guard
+class Workspace(Guard):
+    """
+    Deny a call whose path arguments (`paths: [path]` of its tool) lead out of *root*: by `..`, from `/`, or by a symbolic
+    link.
+
+    A relative path is taken from *root*, so tools must work there. A link that is changed between check and use is not
+    seen; the built-in tools open files in a way that closes this. See docs/guards/workspace.md.
+    """
+
+    codes: ClassVar[Codes] = {"workspace.root": ("path", "root"), "workspace.path": ("path", "reason")}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+
+    root: Annotated[str, MinLen(1)] = "."
+    """A folder; relative to where the process works."""
+    also: tuple[Annotated[str, MinLen(1)], ...] = ()
+    """Further folders that paths may be in, such as `/tmp/agent`; absolute."""
+
+    def applies(self, tool: Tool) -> bool:
+        return bool(tool.paths)
+
+    def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        found: list[tuple[str, tuple[str, ...]]] = []
+        # What is no path, or too many, is for `check` to say.
+        with suppress(TooManyError):
+            for value in _values(call, tool):
+                with suppress(BadPathError):
+                    found += [(joined(self.root, reading), self._folders) for reading in readings(path_of(value))]
+        return tuple(found)
+
+    @property
+    def _folders(self) -> tuple[str, ...]:
+        return (self.root, *self.also)
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        places = None if call.places is None else iter(call.places.get(self.name, ()))
+        try:
+            for value in _values(call, facts.tool):
+                try:
+                    path = path_of(value)
+                except BadPathError as error:
+                    return _no_path(value, str(error))
+                for reading in readings(path):
+                    inside = self._reads_inside(reading) if places is None else next(places, False)
+                    if not inside:
+                        return self._outside(path)
+        except TooManyError as error:
+            return _no_path("", f"there are {error}")
+        # Recorded without its arguments: only where its paths led is known.
+        return self._outside("a path") if places is not None and not all(places) else None
+
+    def _reads_inside(self, path: str) -> bool:
+        """
+        By its text alone, if there is no file system to ask. The place of an absolute path as seen from a relative root
+        is not known.
+        """
+        unknown = is_absolute(path) and not is_absolute(self.root)
+        return unknown or any(within(joined(self.root, path), folder) for folder in self._folders)
+
+    def _outside(self, path: str) -> Denial:
+        shown = path[:_SHOWN]
+        return _refusal(
+            "workspace.root",
+            f"`{shown}` is outside the workspace.",
+            "Use a path inside the workspace; relative paths start at its root.",
+            path=shown,
+            root=self.root,
+        )
+
+
+def _values(call: ToolCall, tool: Tool) -> list[Any]:
+    found: list[Any] = []
+    for _, value in named(call.arguments, tool.paths):
+        if value is not None:
+            found += value if isinstance(value, (list, tuple)) else [value]
+    return found
+
+
+def _no_path(value: object, reason: str) -> Denial:
+    shown = f"`{value[:_SHOWN]}` is" if isinstance(value, str) and value.isprintable() else "An argument is"
+    return _refusal(
+        "workspace.path",
+        f"{shown} no path of the workspace: {reason}.",
+        "Give a plain path inside the workspace, such as `src/app.py`.",
+        path=value[:_SHOWN] if isinstance(value, str) else "",
+        reason=reason,
+    )
+
+
+def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
+    details = {"error_type": "invalid_path", "retryable_after_correction": True, "next_action": "fix_arguments"}
+    return Denial(code=code, message=message, hint=hint, details=details, values=values)

@@ -1,0 +1,105 @@
+"""
+The reading of a result with all that costs time already done, outside of any lock.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from guardrails.core.chain import Plan
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.result import Reading, reading_of
+from guardrails.core.text.truncation import Rendered
+from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
+
+
+CLOSE: Final = 400
+"""Bytes of a result of which it is asked whether it brought anything."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """
+    An outcome with all that costs time already done: rendered and hashed, outside of any lock.
+    """
+
+    outcome: Outcome
+    """A `Reading`, where the result is there."""
+    rendered: Rendered | None
+    result_hash: int
+    """Evidence: of a success as it is, of a failure with digits deleted."""
+    own: Envelope | None = None
+    """The envelope that the tool itself made."""
+    steady: int = 0
+    """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
+    empty: int = 0
+    """1: it only acknowledges; 2: it is empty; 3: it is unfinished; 0: none of them."""
+
+    unknown: bool = False
+    """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
+
+    def of(self, outcome: Outcome) -> "Prepared":
+        """
+        Returns the same of another *outcome*, for a record.
+        """
+        return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty)
+
+
+def told(
+    result: object,
+    plan: Plan,
+    arguments: Any,
+    now_ms: int | None,
+    passes: tuple[type[BaseException], ...] = (),
+) -> Reading:
+    """
+    Returns the reading of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
+
+    Of an iterator or stream as many bytes are taken as are shown. An exception of one of the types *passes* that this
+    raises is raised on.
+    """
+    if plan.tool.returns_envelope:
+        result = Envelope.spoken(result)
+    return reading_of(result, plan.source, arguments, now_ms=now_ms, limit=plan.max_bytes, passes=passes)
+
+
+def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, look: bool = False) -> Prepared:
+    """
+    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Of a *look* the news is hashed too.
+    """
+    given = None if call is None else call.arguments
+    reading = outcome if isinstance(outcome, Reading) else Reading(arguments=given, **vars(outcome))
+    own = _heard(reading.value) if isinstance(reading.value, Envelope) else None
+    if own is not None:
+        reading = _spoken(reading, own)
+    failed = reading.error_type is not None
+    rendered = reading.render(max_bytes)
+    steady = reading.steady if failed or look else 0
+    empty = 0
+    if not failed and rendered is not None and rendered.size <= CLOSE:
+        empty = 3 if reading.unfinished else 2 if reading.empty else 1 if reading.acknowledges else 0
+    return Prepared(reading, rendered, reading.hash, own, steady, empty)
+
+
+def _heard(said: Envelope) -> Envelope:
+    """
+    Returns a tool's own envelope without what does not have the form of its field: state and records rely on it.
+    """
+    own = said.copy()
+    if own.error_type is not None and own.error_type not in ERROR_TYPES:
+        own.error_type = "other"
+    if own.status not in STATUSES:
+        own.status = "success" if own.error_type is None else "error"
+    for name in ("retry_after_ms", "max_retries_remaining"):
+        claim = getattr(own, name)
+        if claim is not None and (type(claim) is not int or claim < 0):
+            setattr(own, name, None)
+    return own
+
+
+def _spoken(reading: Reading, own: Envelope) -> Reading:
+    failure = own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other")
+    made = Reading(own.value, reading.source, reading.arguments)
+    made.error_type, made.error_message = failure, own.error_message or own.message or ""
+    made.http_status, made.retry_after_ms = own.http_status, own.retry_after_ms
+    made.cost, made.tokens = reading.cost, reading.tokens
+    return made

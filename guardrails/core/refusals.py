@@ -1,0 +1,179 @@
+"""
+The remarks on a call before it is decided, and the refusals that no guard says: their codes begin with `call.`.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from guardrails.core.guards.settings import filled
+from guardrails.core.state import Question
+from guardrails.core.text.control import cleaned
+from guardrails.core.values.errors import StateUnreadable
+from guardrails.core.values.types import Denial, Nudge
+from guardrails.core.words import IN_FLIGHT, finish
+
+
+if TYPE_CHECKING:
+    from .chain import Chain
+    from .scopes import Scope
+
+
+STOPPED: Final = "deny_all.on"
+UNCERTAIN: Final = "call.uncertain"
+ALIASES: Final = {f"duplicates.{IN_FLIGHT.partition('.')[2]}": IN_FLIGHT}
+"""Older names of codes, in a policy's `messages:`."""
+CODES: Final[dict[str, tuple[str, ...]]] = {IN_FLIGHT: (), UNCERTAIN: ("reason",), **dict.fromkeys(ALIASES, ())}
+"""Those that the engine says, with the names of their values."""
+UNKNOWN: Final = "interrupted: nobody knows whether it happened"
+
+
+@dataclass
+class Found:
+    """
+    The answers of guards to a call: those of its session's chain, and of scopes.
+    """
+
+    denials: list[Denial] = field(default_factory=list)
+    questions: list[Denial] = field(default_factory=list)
+    """Those that a person may lift."""
+    observed: list[Denial | Nudge] = field(default_factory=list)
+    nudges: list[tuple[str, str]] = field(default_factory=list)
+    """(code, hint)"""
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    """(guard, what it raised)"""
+
+    def hear(self, verdict: object, chain: "Chain", scope: "Scope | None", *, enforced: bool) -> None:
+        """
+        Note what a guard of *chain* said; one that is not *enforced* only observes. Raises TypeError if it is no verdict.
+        """
+        if isinstance(verdict, Denial):
+            said = chain.worded(verdict) if scope is None else scope.says(verdict)
+            (self.observed if not enforced else self.denials if said.parks is None else self.questions).append(said)
+        elif not isinstance(verdict, Nudge):
+            raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
+        elif enforced:
+            self.nudges.append((_of(scope, verdict.code), chain.worded_hint(verdict)))
+        else:
+            self.observed.append(verdict if scope is None else replace(verdict, code=_of(scope, verdict.code)))
+
+    def in_order(self) -> None:
+        """
+        Put the denials in the order in which they count: first what ends the session, and its own before those of scopes.
+        """
+        self.denials.sort(key=lambda denial: (not denial.ends_session, denial.scope is not None))
+
+    def fail(self, error: Exception, name: str, chain: "Chain", scope: "Scope | None", *, deny: bool) -> None:
+        """
+        Note that the guard *name* of *chain* raised *error*.
+        """
+        name = _of(scope, name)
+        self.errors.append((name, f"{type(error).__name__}: {error}"))
+        if deny:
+            self.denials.append(chain.worded(broken(name)) if scope is None else broken(name))
+
+
+def _of(scope: "Scope | None", name: str) -> str:
+    return name if scope is None else f"{scope.name}.{name}"
+
+
+def broken(name: str) -> Denial:
+    """
+    Returns the refusal that follows from a guard *name* that raised.
+    """
+    return Denial(
+        code=f"{name}.error",
+        message=f"The guard `{name}` failed, so the call was not made.",
+        hint="Use another tool, or tell the user.",
+        strike=False,
+    )
+
+
+def uncertain(tool: str, reason: str) -> Denial:
+    """
+    Returns the refusal of a call that is not to be made twice, while nobody knows how the same call ended.
+    """
+    why = f" A person said: {reason}" if reason else ""
+    return Denial(
+        code=UNCERTAIN,
+        message=f"This exact {tool} call was {UNKNOWN}. It was not made again.{why}",
+        hint="Check whether it happened, and tell the user, who can approve it. Do not make it in another way.",
+        strike=False,
+        running=True,
+        values={"reason": reason},
+    )
+
+
+def waiting(question: Question) -> Denial:
+    """
+    Returns the refusal of a call that waits for a person.
+    """
+    return Denial(
+        code=question.code,
+        message=question.message,
+        hint=question.hint,
+        strike=False,
+        running=True,
+        parks=question.lasts_ms,
+        values={"reason": question.reason},
+    )
+
+
+def unbound(tool: str) -> Denial:
+    """
+    Returns the refusal of a call that a person would have to approve, and whose arguments cannot be told from others.
+    """
+    return Denial(
+        code="approve.refused",
+        message=f"`{tool}` needs a person's approval, and these arguments cannot be shown to one. It was not made.",
+        hint="Use plainer arguments: objects, lists, texts and numbers.",
+        values={"reason": ""},
+    )
+
+
+def unreachable(failed: str) -> Denial:
+    """
+    Returns the refusal of a call while the *failed* part, store or clock, does not answer.
+    """
+    return Denial(
+        code=f"{failed}.error",
+        message=f"The session's {'state cannot be reached' if failed == 'store' else 'clock failed'}, so the call was not made.",
+        hint="Try again later, or tell the user.",
+        strike=False,
+    )
+
+
+def unreadable(error: StateUnreadable) -> Denial:
+    """
+    Returns the refusal of a call whose kept state this version of the library cannot read; the log tells why.
+    """
+    return Denial(
+        code="store.unreadable",
+        message=f"The call was not made: the state of {error.whose or 'this session'} cannot be read.",
+        hint="Trying again does not help. Go on without tools, and tell the user.",
+        strike=False,
+    )
+
+
+def stopped(reason: str) -> Denial:
+    """
+    Returns the refusal of every call after an operator has stopped them all, for a *reason*.
+    """
+    why = f": {cleaned(reason).rstrip('.')}" if reason else ""
+    return Denial(
+        code=STOPPED,
+        message=f"All tool calls are stopped{why}. It was not called.",
+        hint="Make no further call. Answer with what you have, and tell the user.",
+        strike=False,
+        values={"reason": reason},
+    )
+
+
+def over(chain: "Chain", exhausted: tuple[str, str, str]) -> Denial:
+    """
+    Returns the refusal of every call once a session is *exhausted*, (code, message, hint) of the cause.
+    """
+    # The message is in the policy's words already, with the numbers of when it was kept.
+    code, message, _ = exhausted
+    hint = finish(code)
+    hint = filled(chain.messages.get(code, {}).get("hint", hint), {}, hint)
+    return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)

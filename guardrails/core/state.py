@@ -1,0 +1,769 @@
+"""
+The memory of a session, and every transition that is the session's own.
+
+Promises, each with a test:
+
+* A state is numbers, the calls of its window, its open admissions, and `own`: one value of each guard that is there. No
+  field is a guard's.
+* An admission has a life that can be printed, `LIFE`: nothing happens to one but what the table says.
+* A call that was admitted counts, whatever becomes of it. One that never ran (a person refused it, or it was released) gives back
+  what it held, and is no evidence.
+* An end that nobody knows is kept in `uncertain` until somebody says how it was, if the call is not to be made twice.
+* Time never goes back, and does not leap by a year. It stands still while every open call waits for a person.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, NamedTuple
+
+from guardrails.core.values.types import NO_TIME, WITHOUT_EFFECT, Denial, ErrorType, Outcome, ToolCall
+
+
+NEVER: Final = 1 << 62
+MANY: Final = 255
+"""Calls admitted beside one that runs, from which on they are not counted."""
+ADMISSION_MS: Final = 600_000
+"""How long an admission may stay unsettled where its tool declares no timeout."""
+GRACE_MS: Final = 1_000
+"""How much longer where the library itself runs the call: it settles it at the timeout, and that must come first."""
+APPROVED_MS: Final = 86_400_000
+"""How long an approval holds where no time was given, and how long a host may take to go on with a call."""
+OVERLAP_MS: Final = 60_000
+"""How long calls that start while another of their turn runs are of that turn: what never ends must not hide a loop."""
+TOGETHER_MS: Final = 100
+"""How soon after the first another refused call is of its turn: a model takes longer to read a refusal and answer."""
+REFUSED: Final = 16
+STEP_BACK_MS: Final = 1_000
+"""A clock that is further behind was set back; less is two threads that read it before they took the lock."""
+MEND_MS: Final = 3_600_000
+"""A clock that was set back by more, and has caught up with the session's time at once, was wrong while it was behind."""
+LEAP_MS: Final = 366 * 86_400_000
+"""A clock that says so much later from one event to the next was set ahead: nobody pauses for that long."""
+UNCERTAIN: Final = 64
+"""Calls of a session whose end is unknown; the oldest is forgotten first."""
+KEYS: Final = 64
+"""Responses whose keys are kept: the same response may be named again after so many others, and counts again."""
+KEY_BYTES: Final = 6
+"""Of a hash of a key; the chance that one of 64 others has the same is 1 in 10^12."""
+
+Stage = Literal["open", "running", "parked", "approved", "suspended", "over"]
+LIFE: Final[Mapping[Stage, Mapping[str, Stage]]] = {
+    # Admitted; nobody runs it yet.
+    "open": {
+        "claim": "running",
+        "park": "parked",
+        "suspend": "suspended",
+        "settle": "over",
+        "expire": "over",
+        "withdraw": "over",
+    },
+    # Somebody runs it.
+    "running": {"suspend": "suspended", "settle": "over", "expire": "over", "withdraw": "over"},
+    # It waits for a person.
+    "parked": {"approve": "approved", "refuse": "over", "lapse": "over", "withdraw": "over"},
+    # A person said yes; it was not made yet.
+    "approved": {"ask": "open", "claim": "running", "refuse": "over", "lapse": "over", "withdraw": "over"},
+    # It began, and its host goes on with it later.
+    "suspended": {
+        "ask": "open",
+        "claim": "running",
+        "settle": "over",
+        "expire": "over",
+        "refuse": "over",
+        "withdraw": "over",
+    },
+    "over": {},
+}
+"""The life of an admission: by its stage, what may happen, and the stage after it."""
+WAITING: Final = frozenset({"parked", "approved", "suspended"})
+
+EntryStatus = Literal["running", "ok", "error", "expired"]
+
+
+@dataclass
+class Entry:
+    """
+    One executed call in the window. Fields after *turn* are those of the class until they are set.
+    """
+
+    seq: int
+    """Position among the executed calls of the session, from 1."""
+    tool: str
+    sig: int | None
+    at_ms: int
+    changes: bool = True
+    """It may have changed something."""
+    turn: int = 0
+    """Mark of its turn, see `SessionState.mark`."""
+    status: EntryStatus = "running"
+    error_type: ErrorType | None = None
+    result_hash: int = 0
+    """Evidence: of a success as it is, of an error with digits deleted."""
+    retry_at_ms: int = 0
+    """After a failure: when a retry may run; 0 if nobody advised one, and tries are left all the same."""
+    retries_left: int = 0
+    """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
+    explored: bool = False
+    """A retry of it is advised only to learn from what comes of it."""
+    beside: int = 0
+    """Calls that were admitted while it ran; `MANY` stands for that many or more."""
+    sketch: int = 0
+    """Its arguments, where a guard looked at them."""
+    steady: int = 0
+    """32 bits of the news in its result, or of the family of its failure; 0: not taken."""
+    empty: bool = False
+    """It brought nothing."""
+    unfinished: bool = False
+    """What is waited for is not there yet."""
+    little: bool = False
+    """It only acknowledged what was done."""
+
+    @property
+    def advised(self) -> bool:
+        """
+        Whether its envelope said that the same call may be made again.
+        """
+        return self.retries_left > 0 and self.retry_at_ms > 0
+
+    def due(self, now_ms: int) -> bool:
+        """
+        Returns whether the wait before the same call is over, if it failed for a cause that may pass.
+        """
+        return 0 < self.retry_at_ms <= now_ms
+
+    @property
+    def worked(self) -> bool:
+        """
+        Whether it may have changed something, as far as its end tells.
+        """
+        return self.changes and self.error_type not in WITHOUT_EFFECT
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """
+    The question to a person about a call, and what binds the answer to its arguments.
+    """
+
+    at_ms: int
+    """Since when it waits, or when it was approved."""
+    lasts_ms: int = 0
+    """How long it waits, and how long the approval holds; 0: without an end."""
+    code: str = ""
+    message: str = ""
+    hint: str = ""
+    reason: str = ""
+    """Why a person is asked."""
+    digest: str = field(default="", compare=False)
+    """A hash of the tool and all of its arguments; `""` in a replay without them."""
+    shown: str = field(default="", compare=False)
+    """The arguments as JSON, cut, until the question is answered."""
+
+
+class Uncertain(NamedTuple):
+    """
+    A call that is not to be made twice, and whose end nobody knows.
+    """
+
+    id: str
+    n: int
+    """Number of its `call` event."""
+    seq: int
+    tool: str
+    at_ms: int
+    reason: str = ""
+    """Why a person said that it is never to be made again; empty: nobody said anything."""
+
+
+@dataclass
+class Pending:
+    """
+    An admission that is not settled yet.
+    """
+
+    entry: Entry
+    id: str
+    """The model's id of the call."""
+    n: int
+    """Number of its `call` event."""
+    expires_ms: int
+    cost: int = 0
+    """Held, in micro-dollars."""
+    tokens: int = 0
+    turn: int = 0
+    stage: Stage = "open"
+    hints: tuple[tuple[str, str], ...] = ()
+    """(code, hint) of what guards said without refusing."""
+    limit: tuple[str, str, str] | None = None
+    """(code, message, hint) of the limit that this call used up."""
+    question: Question | None = None
+    once: bool = False
+    """If nobody knows how it ended, it is not made again."""
+
+    @property
+    def seq(self) -> int:
+        return self.entry.seq
+
+    @property
+    def sig(self) -> int | None:
+        return self.entry.sig
+
+    @property
+    def tool(self) -> str:
+        return self.entry.tool
+
+    @property
+    def at_ms(self) -> int:
+        return self.entry.at_ms
+
+    @property
+    def key(self) -> "Key":
+        return pending_key(self.id, self.entry.sig, self.entry.seq)
+
+    @property
+    def waits(self) -> bool:
+        """
+        It waits for a person.
+        """
+        return self.stage == "parked"
+
+
+Key = tuple[str, int | None]
+
+
+def low(sig: int | None) -> int:
+    """
+    Returns 32 bits of a signature, enough to tell the few that are kept from each other; -1 if there is none.
+    """
+    return -1 if sig is None else sig & 0xFFFFFFFF
+
+
+def pending_key(call_id: str, sig: int | None, seq: int | None) -> Key:
+    """
+    Returns the key of an admission among those of its session.
+    """
+    return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)
+
+
+@dataclass(slots=True)
+class SessionState:
+    """
+    Everything that is remembered of a session, or of what several sessions share.
+    """
+
+    n: int = 0
+    """Number of the latest event."""
+    seq: int = 0
+    """Number of the latest admitted call."""
+    calls: int = 0
+    turns: int = 0
+    """Turns that had an admitted call."""
+    cost: int = 0
+    """Micro-dollars."""
+    tokens: int = 0
+    held_cost: int = 0
+    """Held for calls that are open."""
+    held_tokens: int = 0
+    started_ms: int = -1
+    now_ms: int = 0
+    behind_ms: int = field(default=0, compare=False)
+    """How far the clock is behind the session's time."""
+    stood_ms: int = 0
+    """Of its time, how long it stood still."""
+    turn: int = 0
+    """Number of the present turn, if its host announces turns."""
+    turn_expects: int = 0
+    """Calls of the present turn; 0: unknown."""
+    turn_decided: int = 0
+    turn_admitted: int = 0
+    implied: int = 0
+    """Turns that were told by the times of calls, as long as none is announced."""
+    turn_ms: int = 0
+    """When the latest of them began."""
+    refused: list[int] = field(default_factory=list)
+    """32 bits of the signatures refused in the present turn, of refusals that count."""
+    keys: bytes = b""
+    """Hashes of the latest responses that were named by a key, the lowest bit set if they were charged."""
+    window: list[Entry] = field(default_factory=list)
+    latest: dict[int | None, int] = field(default_factory=dict)
+    """By signature, the number of the latest call of the window."""
+    pending: dict[Key, Pending] = field(default_factory=dict)
+    uncertain: dict[int, Uncertain] = field(default_factory=dict)
+    """By signature the calls that are not to be made twice and whose end is unknown."""
+    limits: dict[str, int] = field(default_factory=dict)
+    """Limits that were raised."""
+    reserved: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By child what is held for it."""
+    exhausted: tuple[str, str, str] | None = None
+    """(code, message, hint) of what ended it."""
+    closed: bool = False
+    own: dict[str, Any] = field(default_factory=dict)
+    """By guard what it remembers: plain data, which is never changed in place."""
+    run: str = field(default="", compare=False)
+    """The name of this life; `""`: nobody records."""
+    shared: int = field(default=0, compare=False)
+    """Events of its children."""
+    family: tuple[str, int, int] | None = field(default=None, compare=False)
+    """Of a child, for one step: the root's life, its latest number, and the place of this event after it."""
+    name: str = field(default="", compare=False)
+    """Of a child, for one step: its id."""
+
+    def limit(self, name: str, default: int | None) -> int | None:
+        """
+        Returns the limit *name*, as it was raised.
+        """
+        return self.limits.get(name, default) if self.limits else default
+
+    def reserved_by_children(self, name: str) -> int:
+        """
+        Returns how much of the limit *name* is held for children.
+        """
+        return sum(each.get(name, 0) for each in self.reserved.values()) if self.reserved else 0
+
+    @property
+    def mark(self) -> int:
+        """
+        The mark of the present turn, from 1 to 255; 0: there was none.
+        """
+        number = self.turn + self.implied
+        return (number - 1) % 255 + 1 if number else 0
+
+    @property
+    def only_refused(self) -> bool:
+        """
+        Whether the present turn has no admitted call.
+        """
+        if self.turn:
+            return self.turn_admitted == 0
+        return not self.window or self.window[-1].turn != self.mark
+
+    @property
+    def elapsed_ms(self) -> int:
+        """
+        Milliseconds from the first event to the latest.
+        """
+        return self.now_ms - self.started_ms if self.started_ms >= 0 else 0
+
+    def waited_ms(self, now_ms: int) -> int:
+        """
+        Returns the milliseconds up to *now_ms* in which every open call waited for a person or a host.
+        """
+        if not self.pending or self.reserved:
+            return self.stood_ms
+        until = now_ms
+        for pending in self.pending.values():
+            if pending.stage not in ("parked", "suspended"):
+                return self.stood_ms
+            until = min(until, pending.expires_ms)
+        return self.stood_ms + max(0, until - self.now_ms)
+
+    def spent_ms(self, now_ms: int) -> int:
+        """
+        Returns milliseconds from the first event to *now_ms*, without those in which its time stood still.
+        """
+        return 0 if self.started_ms < 0 else now_ms - self.started_ms - self.waited_ms(now_ms)
+
+    def last(self, sig: int | None) -> Entry | None:
+        """
+        Returns the latest call of signature *sig* that is remembered.
+        """
+        seq = None if sig is None else self.latest.get(sig)
+        # The window has one entry for each number, so that none needs to be looked for.
+        return None if seq is None else self.window[seq - self.window[0].seq]
+
+    def earlier(self, sig: int | None, last: int) -> Sequence[Entry]:
+        """
+        Returns the calls of signature *sig* among the *last* executed ones, newest first.
+        """
+        if sig is None or sig not in self.latest:
+            return ()
+        after = self.seq - last
+        return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
+
+
+# Time
+
+
+def read_clock(latest_ms: int, behind_ms: int, now_ms: int) -> tuple[int, int]:
+    """
+    Returns the session's time when the clock says *now_ms*, and how far the clock is then behind it.
+
+    Both *latest_ms* and *behind_ms* are of the latest event. The time goes on from a clock that was set: standing still until it has
+    caught up would make honest calls look like a rush, and a leap that is believed would end the session for good.
+    """
+    if now_ms == NO_TIME:
+        return latest_ms, behind_ms
+    if behind_ms > MEND_MS and now_ms >= latest_ms:
+        behind_ms = 0
+    ahead = now_ms + behind_ms - latest_ms
+    if -STEP_BACK_MS <= ahead <= LEAP_MS:
+        return max(latest_ms, latest_ms + ahead), behind_ms
+    return latest_ms, behind_ms - ahead
+
+
+def time_of(state: SessionState, now_ms: int) -> int:
+    """
+    Returns the session's time when the clock says *now_ms*.
+    """
+    return now_ms if state.started_ms < 0 else read_clock(state.now_ms, state.behind_ms, now_ms)[0]
+
+
+def touch(state: SessionState, now_ms: int) -> int:
+    """
+    Let time pass. Returns the session's time.
+    """
+    if state.started_ms < 0:
+        state.started_ms = state.now_ms = now_ms
+        return now_ms
+    if state.behind_ms or not 0 <= now_ms - state.now_ms <= LEAP_MS:
+        now_ms, state.behind_ms = read_clock(state.now_ms, state.behind_ms, now_ms)
+    if state.pending:
+        state.stood_ms = state.waited_ms(now_ms)
+    state.now_ms = now_ms
+    return now_ms
+
+
+# The life of an admission
+
+
+def move(pending: Pending, event: str) -> bool:
+    """
+    Let *event* happen to an admission. Returns whether it may, by `LIFE`; nothing happens if not.
+    """
+    stage = LIFE[pending.stage].get(event)
+    if stage is not None:
+        pending.stage = stage
+    return stage is not None
+
+
+def admit(state: SessionState, call: ToolCall, *, timeout_ms: int, changes: bool, window: int) -> Pending:
+    """
+    Count a call and open its admission. *window* executed calls are remembered.
+    """
+    sig = call.sig
+    state.n += 1
+    state.seq = seq = state.seq + 1
+    state.calls += 1
+    state.turn_decided += 1
+    if state.turn_admitted == 0:
+        state.turns += 1
+    state.turn_admitted += 1
+    entry = Entry.__new__(Entry)
+    entry.seq, entry.tool, entry.sig, entry.at_ms, entry.changes = seq, call.tool, sig, state.now_ms, changes
+    entry.turn = state.mark
+    if call.sketch:
+        entry.sketch = call.sketch
+    entries = state.window
+    entries.append(entry)
+    state.latest[sig] = seq
+    if len(entries) > window:
+        oldest = entries.pop(0)
+        if state.latest.get(oldest.sig) == oldest.seq:
+            del state.latest[oldest.sig]
+    pending = Pending.__new__(Pending)
+    pending.entry, pending.id, pending.n, pending.turn = entry, call.id, state.n, state.turn
+    pending.expires_ms = state.now_ms + timeout_ms
+    state.pending[(call.id, sig) if sig is not None else pending_key(call.id, None, seq)] = pending
+    return pending
+
+
+def hold(state: SessionState, pending: Pending, cost: int, tokens: int) -> None:
+    """
+    Hold an estimate for an admission.
+    """
+    pending.cost, pending.tokens = cost, tokens
+    state.held_cost += cost
+    state.held_tokens += tokens
+
+
+def claim(state: SessionState, pending: Pending, *, timeout_ms: int) -> None:
+    """
+    Let an admission be run: its time starts now, not when it was asked for.
+    """
+    move(pending, "claim")
+    pending.question = None
+    pending.expires_ms = state.now_ms + timeout_ms + GRACE_MS
+
+
+def ask(state: SessionState, pending: Pending, *, timeout_ms: int) -> None:
+    """
+    Let an approved or suspended admission be open again, as if it were asked for now.
+    """
+    move(pending, "ask")
+    pending.question = None
+    pending.expires_ms = state.now_ms + timeout_ms
+
+
+def park(pending: Pending, question: Question) -> None:
+    """
+    Let an admission wait for a person.
+    """
+    move(pending, "park")
+    pending.question = question
+    pending.expires_ms = question.at_ms + question.lasts_ms if question.lasts_ms else NEVER
+    pending.entry.changes = False
+
+
+def approve(pending: Pending, now_ms: int) -> bool:
+    """
+    Note that a person approved a parked call. Returns whether it waited.
+    """
+    if pending.question is None or not move(pending, "approve"):
+        return False
+    pending.question = replace(pending.question, at_ms=now_ms, shown="")
+    pending.expires_ms = now_ms + (pending.question.lasts_ms or APPROVED_MS)
+    return True
+
+
+def suspend(pending: Pending, now_ms: int, digest: str) -> bool:
+    """
+    Let a host go on with a call later: in minutes, in another process. Returns whether it can.
+    """
+    if not move(pending, "suspend"):
+        return False
+    pending.question = Question(now_ms, digest=digest)
+    pending.expires_ms = now_ms + APPROVED_MS
+    return True
+
+
+def drop(state: SessionState, pending: Pending, event: str) -> bool:
+    """
+    Take out an admission whose call never ran: what it held comes back, and it is not counted. Returns whether that may be.
+    """
+    if not move(pending, event):
+        return False
+    del state.pending[pending.key]
+    charge_held(state, pending, 0, 0)
+    state.calls -= 1
+    entry = pending.entry
+    entry.status, entry.changes = "expired", False
+    return True
+
+
+def withdraw(state: SessionState, pending: Pending) -> bool:
+    """
+    The same of one that its host says will never run: it is of no turn, and no evidence.
+    """
+    if not drop(state, pending, "withdraw"):
+        return False
+    entry, sig = pending.entry, pending.sig
+    _leave_turn(state, pending)
+    entry.turn = entry.sketch = 0
+    if sig is None or entry.seq < state.window[0].seq:
+        return True
+    # What cannot be signed is never the same call as another.
+    entry.sig = None
+    state.latest[None] = max(entry.seq, state.latest.get(None, 0))
+    if state.latest.get(sig) == entry.seq:
+        del state.latest[sig]
+        state.latest.update((one.sig, one.seq) for one in state.window if one.sig == sig)
+    return True
+
+
+def _leave_turn(state: SessionState, pending: Pending) -> None:
+    """
+    Take a call that never ran out of its turn. A turn without any other call in the window is not counted.
+    """
+    entry, window = pending.entry, state.window
+    if pending.turn == state.turn:
+        state.turn_decided -= 1
+        state.turn_admitted -= 1
+        state.turns -= state.turn_admitted == 0
+    elif entry.seq >= window[0].seq:
+        marks = (entry.turn,) if pending.turn else range(1, state.implied + 1)
+        others = any(one is not entry and one.turn in marks for one in window)
+        whole = window[0].seq == 1 or window[0].turn not in marks
+        state.turns -= whole and not others and all(one.turn != pending.turn for one in state.pending.values())
+
+
+def overdue(state: SessionState, now_ms: int) -> list[Pending]:
+    """
+    Returns the admissions whose time is over.
+    """
+    return [pending for pending in state.pending.values() if pending.expires_ms <= now_ms]
+
+
+def expire(state: SessionState, pending: Pending) -> bool:
+    """
+    Give up an admission: its estimate stays charged, and a late outcome changes nothing. Returns whether its call had begun, or may have;
+    one that only waited for a person is dropped.
+    """
+    if drop(state, pending, "lapse"):
+        return False
+    move(pending, "expire")
+    del state.pending[pending.key]
+    charge_held(state, pending, pending.cost, pending.tokens)
+    pending.entry.status = "expired"
+    _end(state, pending.entry)
+    return True
+
+
+def settle(state: SessionState, pending: Pending, outcome: Outcome) -> None:
+    """
+    Replace the estimate of an admission by its true cost, and note how it ended.
+    """
+    move(pending, "settle")
+    entry = pending.entry
+    sig = entry.sig
+    del state.pending[(pending.id, sig) if sig is not None else pending.key]
+    cost, tokens = outcome.cost, outcome.tokens
+    charge_held(state, pending, pending.cost if cost is None else cost, pending.tokens if tokens is None else tokens)
+    if outcome.error_type is None:
+        entry.status = "ok"
+    else:
+        entry.status, entry.error_type = "error", outcome.error_type
+    _end(state, entry)
+
+
+def _end(state: SessionState, entry: Entry) -> None:
+    if entry.seq != state.seq:
+        entry.beside = min(state.seq - entry.seq, MANY)
+
+
+def charge_held(state: SessionState, pending: Pending, cost: int, tokens: int) -> None:
+    """
+    Charge *cost* and *tokens* in place of what is held for an admission.
+    """
+    state.held_cost -= pending.cost
+    state.held_tokens -= pending.tokens
+    state.cost += cost
+    state.tokens += tokens
+
+
+def note_uncertain(state: SessionState, pending: Pending) -> None:
+    """
+    Keep that nobody knows how a call ended that is not to be made twice.
+    """
+    if pending.sig is not None:
+        state.uncertain.pop(pending.sig, None)
+        entry = pending.entry
+        state.uncertain[pending.sig] = Uncertain(pending.id, pending.n, entry.seq, entry.tool, entry.at_ms)
+        while len(state.uncertain) > UNCERTAIN:
+            del state.uncertain[next(iter(state.uncertain))]
+
+
+def note_retry(entry: Entry, tries: int, at_ms: int, *, explored: bool = False) -> None:
+    """
+    Keep how many more identical calls are a retry of a failure, and from when on.
+    """
+    entry.retries_left, entry.retry_at_ms, entry.explored = tries, at_ms, explored
+
+
+# Turns
+
+
+def end_turn(state: SessionState, calls: int) -> None:
+    """
+    Close the present turn and open the next, of *calls* calls (0: unknown).
+    """
+    state.turn_decided = state.turn_admitted = 0
+    state.refused = []
+    state.turn += 1
+    state.turn_expects = calls
+
+
+def goes_on(state: SessionState, sig: int | None) -> bool:
+    """
+    Returns whether another call of the present implied turn still runs, or this very call: calls that overlap are one turn, as a fan-out
+    is. Refused calls do not run, so those of a fan-out are told by how soon they come.
+    """
+    if not state.implied:
+        return False
+    mark, age = state.mark, state.now_ms - state.turn_ms
+    if state.refused and state.only_refused and low(sig) not in state.refused:
+        return age <= TOGETHER_MS
+    open_ = (one for one in state.pending.values() if one.stage in ("open", "running"))
+    return any(one.sig == sig or (one.entry.turn == mark and age <= OVERLAP_MS) for one in open_)
+
+
+def note_refused(state: SessionState, sig: int | None) -> None:
+    """
+    Keep that a call of the present turn was refused.
+    """
+    state.refused = [*state.refused, low(sig)][-REFUSED:]
+
+
+def begin_implied(state: SessionState) -> None:
+    """
+    Open the next implied turn. The turns that a budget counts are those that are announced: they stay what they are.
+    """
+    state.implied += 1
+    state.refused = []
+    state.turn_ms = state.now_ms
+
+
+def is_known(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:
+    """
+    Returns whether the response of *key* was named already, or even *charged*. One without a key never was.
+    """
+    return key is not None and (_marked(key) in _keys(state) or (not charged and key in _keys(state)))
+
+
+def note_key(state: SessionState, key: bytes | None, *, charged: bool = False) -> None:
+    """
+    Remember that the response of *key*, if it has one, was named, or *charged*.
+    """
+    if key is not None:
+        known = [_marked(key) if charged and one == key else one for one in _keys(state)]
+        if not charged or _marked(key) not in known:
+            known.append(_marked(key) if charged else key)
+        state.keys = b"".join(known[-KEYS:])
+
+
+def _keys(state: SessionState) -> list[bytes]:
+    return [state.keys[at : at + KEY_BYTES] for at in range(0, len(state.keys), KEY_BYTES)]
+
+
+def _marked(key: bytes) -> bytes:
+    return key[:-1] + bytes((key[-1] | 1,))
+
+
+# The end, and what is shared
+
+
+def exhaust(state: SessionState, cause: Denial) -> None:
+    """
+    End the session by what *cause* says; the first one stays.
+    """
+    if state.exhausted is None:
+        state.exhausted = (cause.code, cause.message, cause.hint)
+
+
+def begin_life(state: SessionState, draw: Callable[[], str]) -> None:
+    """
+    Name this life of a session if it has no name: a session that is forgotten may live again, and counts from 1 then.
+    """
+    if not state.run:
+        state.run = draw()
+
+
+def release(state: SessionState, child: str, used: Mapping[str, int]) -> None:
+    """
+    Give back the amounts that the session *child* held, and charge those that it used.
+    """
+    if state.reserved.pop(child, None) is not None:
+        state.calls += used.get("max_calls", 0)
+        state.turns += used.get("max_turns", 0)
+        state.cost += used.get("max_cost", 0)
+        state.tokens += used.get("max_tokens", 0)
+
+
+def join(child: SessionState, root: SessionState, names: Sequence[str], session_id: str) -> None:
+    """
+    Let a child share with its family, for one step, what the guards *names* remember.
+    """
+    child.family, child.name = (root.run, root.n, root.shared + 1), session_id
+    for name in names:
+        if name in root.own:
+            child.own[name] = root.own[name]
+
+
+def part(child: SessionState, root: SessionState, names: Sequence[str], *, event: bool) -> None:
+    """
+    Give it back to the root. *event*: something happened meanwhile.
+    """
+    child.family = None
+    root.shared += event
+    for name in names:
+        if name in child.own:
+            root.own[name] = child.own.pop(name)

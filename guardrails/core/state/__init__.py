@@ -1,3 +1,0 @@
-"""
-The memory of a session, and the only code that changes it.
-"""
