@@ -21,16 +21,15 @@ from typing import Any, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.collect import LIMIT_BYTES, taken
-from guardrails.core.text.room import size_of
 from guardrails.core.text.signature import canonical, masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
-from guardrails.core.values.types import ERROR_TYPES, Failed, NextAction, Outcome, Success, claimed
+from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success, claimed
 
 from .completeness import Extent, extent_of
 from .content import content_of, given_by, news_in, news_of
 from .failures import Source as Source
 from .failures import failure_in, may_fail
-from .kinds import follows, passing
+from .kinds import passing
 from .redaction import SCAN_CHARS, redact, untraced
 
 
@@ -67,15 +66,11 @@ class Reading(Outcome):
     """How much of all it is, how many matches there are, and how to go on."""
     is_complete: bool | None
     """This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known."""
-    size: int
-    """Bytes of the value as JSON, estimated from its length, its first and its last row."""
     hash: int
     """64 bits of the result as it is; of a failure without its digits."""
     steady: int
     """32 bits of the news in it: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of the request
     and counts of progress. Of a failure its kind and first words, without digits and arguments."""
-    follows: NextAction | None
-    """The step that follows a failure of this kind; None after a success, and if the kind is not known."""
 
     def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> None:
         self.value, self.source, self.arguments = value, source, arguments
@@ -107,13 +102,13 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     """
     Returns the text that tells one outcome from another: the result, else the words of the failure.
     """
-    said = f"{outcome.error_type}: {outcome.error_message}"
-    return said.encode(errors="replace") if rendered is None else rendered.payload
+    if rendered is not None:
+        return rendered.payload
+    return f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
 
 
 def _hash(reading: Reading) -> int:
-    shown = reading.render()
-    said = evidence_of(reading, shown)
+    said = evidence_of(reading, shown := reading.render())
     return masked_result_hash(said) if reading.failed or shown is None else result_hash(said, shown.original_bytes)
 
 
@@ -138,10 +133,8 @@ _ANSWERS: Final[dict[str, Any]] = {
     "acknowledges": lambda reading: reading.news == 0,
     "extent": lambda reading: extent_of(reading.content, reading.source.more, reading.source.total),
     "is_complete": lambda reading: reading.extent.complete if reading.complete else False,
-    "size": lambda reading: size_of(reading.value) if reading.rendered is None else reading.rendered.original_bytes,
     "hash": _hash,
     "steady": _steady,
-    "follows": lambda reading: None if reading.error_type is None else follows(reading.error_type),
 }
 
 

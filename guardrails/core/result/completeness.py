@@ -106,7 +106,8 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
             name, kind, number = str(key), kind_of(str(key)), number_of(said)
             if kind is None or said is None or (apart and re.fullmatch(_LOOSE, name)):
                 continue
-            told = kind == "cursor" and rows and said is not True and brings(said)
+            told = kind == "cursor" and (rows or (lists and not re.fullmatch(_LOOSE, name)))
+            told = told and said is not True and brings(said)
             if told and not (type(said) is str and re.search(_NO_CURSOR, said)):
                 how = _go_on(name, said)
             if kind in ("flag", "cut") and said in (True, "true", "True"):

@@ -25,24 +25,18 @@ LINE: Final = 60
 """Characters of a text that is read like a status."""
 PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
-_WAITS: Final = """
-pending queued enqueued scheduled running progress progressing processing waiting starting restarting initializing initialising
-building deploying provisioning preparing loading uploading downloading installing indexing working busy computing executing syncing
-retrying unfinished rendering importing exporting"""
-WAITS: Final = frozenset(_WAITS.split())
-"""Last words of a status, or of a short line, that mean waiting; so do `still`, and an end of three points."""
-READY: Final = frozenset(("yet", "ready", "finished", "done", "complete", "completed"))
-"""Words that mean waiting after a `not` or a `no`."""
-_THINGS: Final = """
-result results match matches hit hits record records row rows item items entry entries document documents data article articles page
-pages file files found returned available"""
-THINGS: Final = frozenset(_THINGS.split())
-"""Words that mean that nothing was found, behind a `no`."""
-_UNDONE: Final = """
-no not none cannot failed rejected denied expired refused cancelled canceled aborted unchanged need needed"""
-UNDONE: Final = frozenset(_UNDONE.split())
-"""With one of these words a line does not say that something was done; else a word in `-ed` does, and these:"""
-DONE: Final = frozenset(("ok", "okay", "done", "success", "successful", "successfully", "sent", "set", "true"))
+_TABLE: Final = """
+waits pending queued enqueued scheduled running progress progressing processing waiting starting restarting initializing initialising building deploying provisioning preparing loading uploading downloading installing indexing working busy computing executing syncing retrying unfinished rendering importing exporting
+ready yet ready finished done complete completed
+things result results match matches hit hits record records row rows item items entry entries document documents data article articles page pages file files found returned available
+undone no not none cannot failed rejected denied expired refused cancelled canceled aborted unchanged need needed
+done ok okay done success successful successfully sent set true
+"""
+"""
+Words of a status, or of a short line. waits: its last word, the work goes on; ready: it does so behind a `not`; things: behind a `no` nothing was
+found; done: it was done, as with any word in `-ed`, unless one of undone stands there.
+"""
+_WORDS: Final = {name: frozenset(words) for name, *words in map(str.split, _TABLE.strip().split("\n"))}
 _PART: Final = r"(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*"
 _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
 (?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
@@ -192,14 +186,16 @@ def _state(line: str) -> str | None:
     if not words:
         return None
     none, denied, last = words[0] in ("no", "zero", "0"), words[0] in ("no", "not"), words[-1].rpartition("_")[2]
-    goes_on = last in WAITS or (line.endswith(("...", "\u2026")) and any(word.endswith("ing") for word in words))
-    if "still" in words or (not READY.isdisjoint(words) if denied else goes_on) or re.fullmatch(_PART, line):
+    goes_on = last in _WORDS["waits"] or (
+        line.endswith(("...", "\u2026")) and any(word.endswith("ing") for word in words)
+    )
+    if "still" in words or (not _WORDS["ready"].isdisjoint(words) if denied else goes_on) or re.fullmatch(_PART, line):
         return "waiting"
     nothing = words[0] in ("nothing", "empty") or words == ["none"]
-    if nothing or (none and not THINGS.isdisjoint(words[1:5]) and not re.search(_FAULTS, line)):
+    if nothing or (none and not _WORDS["things"].isdisjoint(words[1:5]) and not re.search(_FAULTS, line)):
         return "nothing"
-    done = any(word in DONE or (word.endswith("ed") and len(word) > 3) for word in words)
-    return "done" if words == ["not", "found"] or (done and UNDONE.isdisjoint(words)) else None
+    done = any(word in _WORDS["done"] or (word.endswith("ed") and len(word) > 3) for word in words)
+    return "done" if words == ["not", "found"] or (done and _WORDS["undone"].isdisjoint(words)) else None
 
 
 def state_of(said: Any) -> str | None:
@@ -224,11 +220,9 @@ def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", dep
     if depth > 2 and (ready or part or (state == "waiting" and (not word or word in _STATES))):
         return 3
     aside = name and (value is None or is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
-    short = kind in (int, float, str) and len(str(value)) <= LINE
-    remarks = kind is str and short and value and state is None and word in _STATES + _REMARKS
-    too_little = (
-        value in (0, "0") or (short and re.search(_CLOCK, str(value))) or (kind is not list and str(value) in given)
-    )
+    text = str(value) if kind in (int, float, str) else ""
+    remarks = kind is str and 0 < len(text) <= LINE and state is None and word in _STATES + _REMARKS
+    too_little = value == 0 or text == "0" or text in given or (len(text) <= LINE and re.search(_CLOCK, text))
     if value is None or kind is bool or state == "done" or aside or remarks or too_little:
         return 0
     return 1 if not value or state == "nothing" else 2
