@@ -14,7 +14,7 @@ Promises, each with a test:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from guardrails.core.chain import Chain, Hook, Plan, first_cause
 from guardrails.core.decision import Completion, Decision, Expired
@@ -68,9 +68,10 @@ from guardrails.core.words import finish, in_flight, names_turns
 
 T = TypeVar("T")
 
-UNJUDGED_RETRIES = 3
+_IMPLIED: Final = {"calls": 0}
+UNJUDGED_RETRIES: Final = 3
 """Retries of a failure that may pass, where no guard judges it."""
-UNJUDGED_WAIT_MS = 60_000
+UNJUDGED_WAIT_MS: Final = 60_000
 """From the last of them on until another."""
 
 
@@ -394,6 +395,18 @@ def _admitted(
     """
     facts.seq = state.seq + 1
     facts.expires_ms = state.now_ms + plan.lasts_ms + GRACE_MS * claims
+    if not scopes:
+        own = state.own
+        alone: dict[str, Any] = {}
+        for name, key, enforced, hook in plan.admits:
+            try:
+                alone[key] = hook(call, state, alone[key] if key in alone else own.get(key), facts)
+            except Exception as error:  # noqa: BLE001
+                found = found or Found()
+                found.fail(error, name, engine.chain, None, deny=plan.deny_on_error and enforced)
+        if found is None or not found.denials:
+            _keep_all(own, alone)
+        return found
     voices: list[tuple[SessionState, Plan, Chain, Scope | None, int]] = [
         (state, plan, engine.chain, None, state.now_ms)
     ]
@@ -412,12 +425,16 @@ def _admitted(
     facts.now_ms, facts.holder = state.now_ms, ""
     if found is None or not found.denials:
         for own, new in counted:
-            for key, mine in new.items():
-                if mine is not None:
-                    own[key] = mine
-                elif key in own:
-                    del own[key]
+            _keep_all(own, new)
     return found
+
+
+def _keep_all(own: dict[str, Any], new: dict[str, Any]) -> None:
+    for key, mine in new.items():
+        if mine is not None:
+            own[key] = mine
+        elif key in own:
+            del own[key]
 
 
 def _park(
@@ -624,8 +641,9 @@ def begin_implied_turn(engine: Engine, state: SessionState) -> None:
     Open the next turn of a host that announces none, and end a session whose refusals are enough.
     """
     chain = engine.chain
-    facts = Facts(state.now_ms, turn_over=True)
-    tell(state, chain.on, "turn", {"calls": 0}, facts, None)
+    facts = Facts.__new__(Facts)
+    facts.now_ms, facts.turn_over = state.now_ms, True
+    tell(state, chain.on, "turn", _IMPLIED, facts, None)
     begin_implied(state)
     if chain.turn_spenders:
         cause = first_cause(chain, chain.turn_spenders, state, facts)
