@@ -5,7 +5,7 @@ A guard of one's own: an agent may write to so many people and no more.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from annotated_types import Ge
 
@@ -25,8 +25,8 @@ class Recipients(Guard):
     def applies(self, tool: Tool) -> bool:
         return not tool.read_only
 
-    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
-        used = state.meter("recipients")
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        used = mine or 0
         if used + people(call) <= self.limit:
             return None
         return Denial(
@@ -36,8 +36,8 @@ class Recipients(Guard):
             values={"limit": self.limit, "used": used},
         )
 
-    def charge(self, call: ToolCall, state: SessionState, facts: Facts) -> dict[str, int]:
-        return {"recipients": state.meter("recipients") + people(call)}
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> int:
+        return (mine or 0) + people(call)
 
 
 def people(call: ToolCall) -> int:
