@@ -231,7 +231,13 @@ class Loops(Guard):
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
 
     def _equal_before(self, last: Entry, state: SessionState) -> bool:
-        return any(one is not last and one.tool == last.tool and is_evidence(one, last) for one in state.window)
+        tool, exact, steady = last.tool, last.result_hash, last.steady
+        for one in state.window:
+            # What is evidence is equal in one of the two; most are neither.
+            alike = one.tool == tool and (one.result_hash == exact or one.steady == steady)
+            if alike and one is not last and is_evidence(one, last):
+                return True
+        return False
 
     def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
         """

@@ -103,9 +103,11 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
     for holder, place in places:
         apart = holder and not re.search(_HOLDER, holder) and not any(type(member) is list for member in place.values())
         for key, said in place.items():
-            name, kind, number = str(key), kind_of(str(key)), number_of(said)
+            name = str(key)
+            kind = kind_of(name)
             if kind is None or said is None or (apart and re.fullmatch(_LOOSE, name)):
                 continue
+            number = number_of(said)
             told = kind == "cursor" and (rows or (lists and not re.fullmatch(_LOOSE, name)))
             told = told and said is not True and brings(said)
             if told and not (type(said) is str and re.search(_NO_CURSOR, said)):

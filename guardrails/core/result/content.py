@@ -52,6 +52,8 @@ _REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "r
 """Names of a text that is all there is, or a remark beside what there is."""
 ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
+_CARRIES: Final = frozenset(("type", "content", "isError", "is_error", "structuredContent", "structured_content"))
+"""An object without any of them is no result of MCP."""
 _BASIC: Final = (str, int, float, bool, type(None))
 
 
@@ -147,7 +149,8 @@ def content_of(value: Any) -> Carried:
     failed, whole = False, value if isinstance(value, str) else None
     for _ in range(5):
         kind, inner = type(value), value
-        found = mcp_of(value) if kind not in _BASIC else None
+        bare = kind in _BASIC or (kind is dict and _CARRIES.isdisjoint(value))
+        found = None if bare else mcp_of(value)
         if found is not None:
             failed, inner, whole = failed or found.failed, found.value, found.text
             if type(inner) is list and found.text and type(inner[0]) is str:
