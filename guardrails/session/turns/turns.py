@@ -53,7 +53,7 @@ class Requested:
 
     def __enter__(self) -> Self:
         try:
-            _within.set(self)
+            _within.set((*_within.get(), self))
         except BaseException:  # a signal's: the block does not begin
             self.__exit__(None, None, None)
             raise
@@ -62,12 +62,12 @@ class Requested:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _within.set(None)
+        _within.set(tuple(one for one in _within.get() if one is not self))
         self.release()
 
 
-_within: ContextVar[Requested | None] = ContextVar("guardrails_request", default=None)
-"""The request whose `with` block this thread or task is in."""
+_within: ContextVar[tuple[Requested, ...]] = ContextVar("guardrails_requests", default=())
+"""The requests whose `with` blocks this thread or task is in, the innermost last."""
 
 
 class Turns(Declaring):
@@ -176,9 +176,8 @@ class Turns(Declaring):
         that runs a step again after a restart, in another process too, may so tell it again. Amounts that the *request*
         of that step holds come back. The latest 64 keys of a session are remembered.
         """
-        within = _within.get()
-        if request is None and within is not None and within.session.id == self.id:
-            request = within
+        if request is None:
+            request = next((one for one in reversed(_within.get()) if one.session.id == self.id), None)
         used, count, told = read_usage(usage), units.count_of(calls), key_hash(key)
         if cost_usd is not None:
             priced = Priced(units.money("cost_usd", cost_usd), "caller")
