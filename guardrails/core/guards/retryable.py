@@ -180,13 +180,15 @@ class Retryable(Guard):
         """
         It remembers until when tools asked to be left alone, and of a model's features the latest calls that were over.
         """
-        if outcome.error_type is None and self.model is None:
+        if self.model is None:
+            # Nobody asks for it.
             return mine
         said = mine or {}
-        named = due_of(said.get("due", {}).get(call.tool), state.now_ms, outcome.retry_after_ms)
-        if outcome.retry_after_ms is not None and len(said.get("due", {})) < DUE_TOOLS:
-            said = {**said, "due": {**said.get("due", {}), call.tool: named}}
-        if self.model is not None and not facts.late:
+        if outcome.retry_after_ms is not None:
+            due = {tool: at for tool, at in said.get("due", {}).items() if at > state.now_ms}
+            named = due_of(due.pop(call.tool, None), state.now_ms, outcome.retry_after_ms)
+            said = {**said, "due": dict([*due.items(), (call.tool, named)][-DUE_TOOLS:])}
+        if not facts.late:
             ended = [call.tool, call.sig, outcome.error_type, state.now_ms]
             said = {**said, "trail": [*said.get("trail", ()), ended][-MAX_LOOKBACK - 1 :]}
         return said or None

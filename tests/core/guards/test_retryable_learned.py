@@ -266,3 +266,14 @@ def test_a_models_terms_are_those_of_its_session(tmp_path: Path, clock: Any) -> 
     clock.advance(100)
     assert one.call("get", {"q": 1}, fails(Busy())).retryable is False
     assert one.call("get", {"q": 2}, fails(Busy())).retryable is True
+
+
+def test_of_many_tools_the_latest_that_asked_to_be_left_alone_are_known(clock: Any) -> None:
+    asked = session(clock, max_wait=90)
+    for number in range(20):
+        asked.call(f"t{number}", {}, fails(Busy(30)))
+    assert asked.call("t19", {"again": 1}, fails(Busy())).retry_after_ms == 30_000
+    clock.advance(5)
+    asked.call("t3", {"more": 1}, fails(Busy(60)))
+    clock.advance(10)
+    assert asked.call("t3", {"again": 1}, fails(Busy())).retry_after_ms == 50_000
