@@ -30,7 +30,7 @@ class Duplicates(Guard):
     An acknowledgement (`ok`), a wait and a result that was seen to change by itself are no evidence.
 
     Under both, an identical call that still runs is denied at once, and a retry that the last envelope allowed is let through. A
-    tool's `repeats` goes before: `allow` exempts it, with `evidence` one equal call is enough, with `ask` a person decides.
+    tool's `repeats` goes before: `allow` exempts it from all of it, with `evidence` one equal call is enough, with `ask` a person decides.
     """
 
     codes: ClassVar[Codes] = {
@@ -58,10 +58,12 @@ class Duplicates(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if call.sig is None:
             return None
+        if facts.tool.repeats == "allow":
+            return None
         if state.pending and any(pending.sig == call.sig for pending in state.pending.values()):
             return in_flight(call.tool)
         earlier = state.earlier(call.sig, self.window)
-        if facts.tool.repeats in ("allow", "ask") or not earlier or _may_retry(earlier[0], facts.now_ms):
+        if facts.tool.repeats == "ask" or not earlier or _may_retry(earlier[0], facts.now_ms):
             return None
         last = earlier[0]
         if self.rule == "always":
