@@ -203,6 +203,9 @@ class Engine:
         Returns what the model reads of a call that is over, and what is recorded of it.
         """
         if len(states) == 1:
+            if self.life is not None and not states[0].run:
+                # It was forgotten while the call ran.
+                states[0].run = self.life()
             return _complete(self, decision, prepared, plan, now_ms, advised, states[0], ())
         return self.apply(
             lambda engine, state, scopes: _complete(engine, decision, prepared, plan, now_ms, advised, state, scopes),
@@ -305,7 +308,8 @@ def _hold_in_scopes(engine: Engine, pending: Pending, scopes: Sequence[Scope], f
     for scope in scopes:
         hold_in(scope.state, engine.id, pending)
         facts.now_ms = scope.now_ms
-        cause = scope.cause(scope.chain.call_spenders, facts) if pending.limit is None else None
+        asked = pending.limit is None and pending.question is None
+        cause = scope.cause(scope.chain.call_spenders, facts) if asked else None
         if cause is not None:
             pending.limit = cause.code, cause.message, cause.hint
 
@@ -522,10 +526,11 @@ def _open_twin(state: SessionState, call: ToolCall) -> Pending | None:
     if call.sig is None:
         return None
     twin = state.pending.get((call.id, call.sig))
-    if twin is None:
-        for one in state.pending.values():
-            if one.stage in ("approved", "suspended") and one.sig == call.sig and one.question is not None:
-                return one if binds(one.question, call) else None
+    waiting = () if twin is not None else state.pending.values()
+    for one in waiting:
+        its = one.question if one.stage in ("approved", "suspended") and one.sig == call.sig else None
+        if its is not None and binds(its, call):
+            return one
     return twin
 
 
@@ -686,14 +691,11 @@ def _complete(
     own, code_before = state.own, envelope.code
     for name, key, _, shape in plan.shapes if failed else plan.success_shapes:
         try:
-            shaped = shape(envelope, call, outcome, state, own.get(key), facts)
-            if shaped is not envelope and not isinstance(shaped, Envelope):
-                raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
-            envelope = shaped
+            envelope = _shaped(envelope, shape(envelope, call, outcome, state, own.get(key), facts))
         except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
             errors.append((name, f"{type(error).__name__}: {error}"))
     if failed:
-        envelope = _afforded(envelope, call, outcome, plan, state, scopes, facts)
+        envelope = _afforded(envelope, call, outcome, plan, state, scopes, facts, errors)
     if decision.nudges:
         # That a repeat brings nothing is not said beside something new.
         news = pending is not None and chain.brought_news(state, pending.entry)
@@ -730,6 +732,7 @@ def _afforded(
     state: SessionState,
     scopes: Sequence[Scope],
     facts: Facts,
+    errors: list[tuple[str, str]],
 ) -> Envelope:
     """
     Let scopes have their say about a failure too, and all know of one that is called retryable.
@@ -737,14 +740,23 @@ def _afforded(
     voices = [(state, plan, facts.now_ms), *((one.state, one.chain.plan(call.tool), one.now_ms) for one in scopes)]
     for scope, (its, applied, facts.now_ms) in zip(scopes, voices[1:], strict=True):
         code = envelope.code
-        for _, key, _, shape in applied.shapes:
-            envelope = shape(envelope, call, outcome, its, its.own.get(key), facts)
+        for name, key, _, shape in applied.shapes:
+            try:
+                envelope = _shaped(envelope, shape(envelope, call, outcome, its, its.own.get(key), facts))
+            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
+                errors.append((f"{scope.name}.{name}", f"{type(error).__name__}: {error}"))
         if envelope.code != code:
             envelope.code = f"{scope.name}.{envelope.code}"
     for its, applied, facts.now_ms in voices if envelope.retryable else ():
         tell(its, applied.on, "advised", {"tool": call.tool, "sig": call.sig}, facts, None)
     facts.now_ms = state.now_ms
     return envelope
+
+
+def _shaped(envelope: Envelope, shaped: object) -> Envelope:
+    if shaped is not envelope and not isinstance(shaped, Envelope):
+        raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
+    return shaped
 
 
 def _settled(

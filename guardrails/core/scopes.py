@@ -178,9 +178,10 @@ def move_in(scope: SessionState, holder: str, call: Pending, event: str, now_ms:
     held = scope.pending.get(pending_key(holder, None, call.seq))
     if held is None:
         if event == "withdraw":
-            scope.calls -= 1
-            scope.cost -= call.cost
-            scope.tokens -= call.tokens
+            # A scope that was forgotten counts nothing of it.
+            scope.calls = max(0, scope.calls - 1)
+            scope.cost = max(0, scope.cost - call.cost)
+            scope.tokens = max(0, scope.tokens - call.tokens)
     elif event in ("claim", "ask"):
         move(held, event)
         held.question, held.expires_ms = None, scope.now_ms + call.expires_ms - now_ms

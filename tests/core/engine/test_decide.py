@@ -2,6 +2,7 @@
 Whether a call may run.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from guardrails import (
@@ -16,11 +17,16 @@ from guardrails import (
     SessionState,
     Streak,
     Tool,
+    ToolCall,
     ToolFilter,
     Validation,
     guard,
 )
+from guardrails.core.chain import Chain
+from guardrails.core.engine import Engine
+from guardrails.core.question import digest_of
 from guardrails.core.records.replay import replay
+from guardrails.core.state import suspend
 from tests.tables import table
 
 
@@ -261,3 +267,25 @@ def test_a_nudge_of_a_guard_that_only_observes_is_recorded_and_not_said(clock: A
     asked = sink.records[0]
     assert (asked["decision"], asked["nudges"], asked["observed"]) == ("allow", [], ["says.hint"])
     assert [again.same for again in replay(session.policy.chain, sink.records)] == [True]
+
+
+@table(
+    "repeats, twin",
+    [("allow", None), ("ask", "call.in_flight"), ("evidence", "call.in_flight"), (None, "call.in_flight")],
+)
+def test_two_equal_calls_run_at_once_where_repeats_are_allowed(repeats: Any, twin: str | None, clock: Any) -> None:
+    session = Policy([Duplicates()], tools=[Tool(name="press_key", repeats=repeats)]).session("s", clock=clock)
+    codes = [session.decide("press_key", {"key": "Tab"}, id=each, claim=True).code for each in "ab"]
+    assert codes == [None, twin]
+
+
+def test_an_approval_of_other_arguments_does_not_hide_the_one_that_binds() -> None:
+    state = SessionState()
+    engine, plan = Engine(Chain([])), Chain([]).plan("pay")
+    asked = [ToolCall("pay", {"usd": usd}, f"c{usd}", b"7", 7, canonical=b"%d" % usd) for usd in (1, 2)]
+    for call in asked:
+        made = engine.decide(call, plan, 0, False, None, [state])
+        assert made.allowed
+        suspend(state.pending[call.id, 7], 0, digest_of(call))
+    again = replace(asked[1], id="later")
+    assert engine.decide(again, plan, 0, True, None, [state]).n == 2

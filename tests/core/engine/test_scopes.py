@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 
 from guardrails import (
+    Approve,
     Budget,
     Denial,
     Duplicates,
     Facts,
     Growth,
     Guard,
+    MemorySink,
     MemoryStore,
     Policy,
     PolicyError,
@@ -344,3 +346,69 @@ def test_what_is_wrong_with_a_scope_is_told(scopes: Any, said: str) -> None:
     with pytest.raises(PolicyError) as raised:
         Policy(scopes=scopes)
     assert [mistake for mistake in raised.value.mistakes if mistake.startswith(said)]
+
+
+@guard
+class Fragile(Guard):
+    """
+    Cannot look at a failure.
+    """
+
+    scope_settings = ("mode",)
+
+    def shape(self, envelope: Any, call: ToolCall, outcome: Any, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if call.tool == "bad":
+            raise ZeroDivisionError
+        return "no envelope"
+
+
+@table("tool, said", [("bad", "ZeroDivisionError"), ("t", "TypeError")])
+def test_a_call_is_settled_though_a_guard_of_a_scope_cannot_shape_its_failure(tool: str, said: str, clock: Any) -> None:
+    records = MemorySink()
+    policy = shared(Fragile(), own=(Budget(max_calls=5),))
+    session = policy.session("s", scopes={"user": "u1"}, clock=clock, records=records)
+    failed = session.call(tool, {}, lambda *_: 1 / 0)
+    assert (failed.status, (failed.progress or {})["calls_used"]) == ("error", 1)
+    settled = records.records[-1]
+    assert (settled["event"], settled["guard_errors"][0][0]) == ("settle", "user.fragile")
+    assert settled["guard_errors"][0][1].startswith(said)
+
+
+@guard
+class Ending(Guard):
+    """
+    Is used up by one call, until it is extended.
+    """
+
+    events = ("extend",)
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> int:
+        return 1
+
+    def event(self, event: Any, state: SessionState, mine: Any, facts: Facts) -> None:
+        return None
+
+    def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
+        return Denial(code="ending.used_up", message="Used up.", ends_session=True) if mine else None
+
+
+def test_a_limit_of_a_scope_is_found_when_a_call_that_waited_is_made(make: Callable[..., Session]) -> None:
+    policy = shared(Ending(), Budget(max_calls=9), own=(Approve(tools=("t",)),))
+    for extended, limit in ((False, True), (True, None)):
+        session = make(policy, "s", f"u{extended}")
+        session.call("t", {}, ok, id="c1")
+        session.approve("c1")
+        if extended:
+            session.extend(max_calls=1, scope="user")
+        assert session.call("t", {}, ok, id="c1").limit_reached is limit
+        session.forget()
+
+
+def test_a_scope_that_was_forgotten_gives_nothing_back(clock: Any) -> None:
+    store = MemoryStore()
+    policy = shared(Budget(max_calls=3, max_cost_usd=5), tools=[Tool(name="t", cost_usd=1)])
+    session = policy.session("s", scopes={"user": "u1"}, store=store, clock=clock)
+    session.decide("t", {}, id="c1")
+    store.forget("/user/u1")
+    session.release("c1")
+    assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].cost)) == (0, 0)

@@ -223,3 +223,13 @@ def test_an_error_names_the_record_and_what_is_wrong_with_it(clock: Any) -> None
     del call["problems"]
     with pytest.raises(SessionError, match=rf"event {call['n']} of `s` lacks or misstates 'problems'"):
         list(replay(policy.chain, records))
+
+
+def test_a_session_that_is_forgotten_while_a_call_runs_begins_a_new_life_with_its_end(clock: Any) -> None:
+    records, policy = MemorySink(), Policy([Budget(max_calls=5)])
+    session = policy.session("s", clock=clock, records=records)
+    session.call("t", {}, lambda *_: session.forget())
+    session.call("t", {"n": 2}, lambda *_: 1)
+    lives = [record["run"] for record in records.records]
+    assert (all(lives), [life == lives[0] for life in lives]) == (True, [True, False, False, False])
+    assert all(one.same for one in replay(policy.chain, records.records))
