@@ -16,13 +16,13 @@ Promises, each with a test:
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from guardrails.core.chain import Chain, Hook, Plan, first_cause
+from guardrails.core.chain import Chain, Plan, first_cause
 from guardrails.core.decision import Completion, Decision, Expired
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
 from guardrails.core.prepare import Prepared
 from guardrails.core.question import binds, question_of
-from guardrails.core.refusals import Found, over, unbound, uncertain
+from guardrails.core.refusals import Found, failure, over, unbound, uncertain
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.retries.serving import Advised
 from guardrails.core.scopes import (
@@ -44,7 +44,6 @@ from guardrails.core.state import (
     admit,
     ask,
     begin_implied,
-    begin_life,
     claim,
     exhaust,
     expire,
@@ -67,6 +66,10 @@ from guardrails.core.words import finish, in_flight, names_turns
 
 
 T = TypeVar("T")
+Limit = tuple[str, str, str]
+"""Its code, message and hint."""
+Voice = tuple[SessionState, Plan, Chain, Scope | None, int, str]
+"""Who has a say in a call, and by what: the session first, then each of its scopes. Its own time, and whose call it is; `""`: its own."""
 
 _IMPLIED: Final = {"calls": 0}
 UNJUDGED_RETRIES: Final = 3
@@ -114,30 +117,35 @@ class Engine:
 
     def apply(
         self,
-        event: Callable[["Engine", SessionState, Sequence[Scope]], T],
+        event: Callable[..., T],
         now_ms: int,
         states: Sequence[SessionState],
         clocks: Sequence[int] | None = None,
+        *values: Any,
     ) -> T:
         """
-        Let *event* happen in *states*: the session's, those of its scopes where they are given, and its family's root's.
+        Let *event*, a function of an engine, a state, scopes and *values*, happen in *states*: the session's, those of its scopes where
+        they are given, and its family's root's.
 
         *clocks* are the times of the scopes, if each has its own.
         """
         state = states[0]
-        if self.life is not None:
-            for each in states[: 1 + len(self.scopes)]:
-                begin_life(each, self.life)
+        if self.life is not None and not state.run:
+            # One that was forgotten may live again, and counts from 1 then.
+            state.run = self.life()
         if len(states) == 1:
-            return event(self, state, ())
+            return event(self, state, (), *values)
         shared = states[1 : len(states) - self.child]
+        if self.life is not None:
+            for each in shared:
+                each.run = each.run or self.life()
         scopes = opened(self.scopes, shared, clocks or [now_ms] * len(shared)) if shared else ()
         if not self.child:
-            return event(self, state, scopes)
+            return event(self, state, scopes, *values)
         names, n = self.chain.family, state.n
         join(state, states[-1], names, self.id)
         try:
-            return event(self, state, scopes)
+            return event(self, state, scopes, *values)
         finally:
             part(state, states[-1], names, event=state.n != n)
 
@@ -177,17 +185,10 @@ class Engine:
         """
         Returns whether *call* may run. *claims*: who asks runs it. *stop*: an operator has stopped all calls.
         """
-        if len(states) == 1:
-            state = states[0]
-            if self.life is not None and not state.run:
-                state.run = self.life()
-            return _decide(self, call, plan, now_ms, claims, stop, state, ())
-        return self.apply(
-            lambda engine, state, scopes: _decide(engine, call, plan, now_ms, claims, stop, state, scopes),
-            now_ms,
-            states,
-            clocks,
-        )
+        if len(states) == 1 and (states[0].run or self.life is None):
+            # Nothing is shared, and it has its name: so it is with most.
+            return _decide(self, states[0], (), call, plan, now_ms, claims, stop)
+        return self.apply(_decide, now_ms, states, clocks, call, plan, now_ms, claims, stop)
 
     def complete(
         self,
@@ -202,17 +203,18 @@ class Engine:
         """
         Returns what the model reads of a call that is over, and what is recorded of it.
         """
-        if len(states) == 1:
-            if self.life is not None and not states[0].run:
-                # It was forgotten while the call ran.
-                states[0].run = self.life()
-            return _complete(self, decision, prepared, plan, now_ms, advised, states[0], ())
-        return self.apply(
-            lambda engine, state, scopes: _complete(engine, decision, prepared, plan, now_ms, advised, state, scopes),
-            now_ms,
-            states,
-            clocks,
-        )
+        if len(states) == 1 and (states[0].run or self.life is None):
+            return _complete(self, states[0], (), decision, prepared, plan, now_ms, advised)
+        return self.apply(_complete, now_ms, states, clocks, decision, prepared, plan, now_ms, advised)
+
+
+def _voices(
+    engine: Engine, tool: str, plan: Plan, state: SessionState, now_ms: int, scopes: Sequence[Scope]
+) -> tuple[Voice, ...]:
+    own = (state, plan, engine.chain, None, now_ms, "")
+    if not scopes:
+        return (own,)
+    return (own, *((each.state, each.chain.plan(tool), each.chain, each, each.now_ms, engine.id) for each in scopes))
 
 
 # Before a call runs
@@ -220,15 +222,15 @@ class Engine:
 
 def _decide(
     engine: Engine,
+    state: SessionState,
+    scopes: Sequence[Scope],
     call: ToolCall,
     plan: Plan,
     now_ms: int,
     claims: bool,
     stop: Denial | None,
-    state: SessionState,
-    scopes: Sequence[Scope],
 ) -> Decision:
-    chain, sig = engine.chain, call.sig
+    sig = call.sig
     expired: Expired = ()
     if state.pending:
         twin = state.pending.get((call.id, sig)) if stop is None else None
@@ -244,18 +246,18 @@ def _decide(
     if state.turn == 0 and stop is None and not goes_on(state, sig):
         begin_implied_turn(engine, state)
     facts = Facts.__new__(Facts)
-    facts.now_ms, facts.tool, facts.turn, facts.known = now, plan.tool, state.turn, chain.known
-    facts.cost, facts.tokens = plan.cost, plan.tokens
-    found = _looked(engine, call, plan, stop, state, scopes, facts)
+    facts.tool, facts.turn, facts.cost, facts.tokens = plan.tool, state.turn, plan.cost, plan.tokens
+    voices = _voices(engine, call.tool, plan, state, now, scopes)
+    found = _looked(call, voices, facts) if stop is None else Found([stop])
     if found is not None and found.questions and not found.denials and sig is None:
         # Nothing could ever be the same call.
         found.denials.append(unbound(call.tool))
     parks = found is not None and bool(found.questions)
     if found is None or not found.denials:
-        found = _admitted(engine, call, plan, state, scopes, facts, found, claims=claims and not parks)
+        found = _admitted(call, voices, facts, found, claims=claims and not parks)
     if found is not None and found.denials:
         return _refused(engine, call, plan, found, state, scopes, expired, claims=claims)
-    return _opened(engine, call, plan, found, facts, state, scopes, expired, claims=claims and not parks)
+    return _opened(engine, call, plan, found, facts, state, scopes, voices, expired, claims=claims and not parks)
 
 
 def _opened(
@@ -266,6 +268,7 @@ def _opened(
     facts: Facts,
     state: SessionState,
     scopes: Sequence[Scope],
+    voices: Sequence[Voice],
     expired: Expired,
     *,
     claims: bool,
@@ -293,10 +296,10 @@ def _opened(
         made.nudges = pending.hints = tuple(found.nudges)
     if found is not None and parks:
         _park(engine, pending, call, found.questions[0], made, state)
-    else:
-        pending.limit = _used_up(chain, state, facts)
-    if scopes:
-        _hold_in_scopes(engine, pending, scopes, facts)
+    for scope in scopes:
+        hold_in(scope.state, engine.id, pending)
+    if not parks:
+        pending.limit = _used_up(voices, facts)
     if scopes or state.family is not None:
         made.marks = engine.marks(state, scopes)
     if scopes or state.limits or state.now_ms - state.started_ms >= chain.soon_ms:
@@ -304,141 +307,66 @@ def _opened(
     return made
 
 
-def _hold_in_scopes(engine: Engine, pending: Pending, scopes: Sequence[Scope], facts: Facts) -> None:
-    for scope in scopes:
-        hold_in(scope.state, engine.id, pending)
-        facts.now_ms = scope.now_ms
-        asked = pending.limit is None and pending.question is None
-        cause = scope.cause(scope.chain.call_spenders, facts) if asked else None
-        if cause is not None:
-            pending.limit = cause.code, cause.message, cause.hint
-
-
-def _looked(
-    engine: Engine,
-    call: ToolCall,
-    plan: Plan,
-    stop: Denial | None,
-    state: SessionState,
-    scopes: Sequence[Scope],
-    facts: Facts,
-) -> Found | None:
+def _looked(call: ToolCall, voices: Sequence[Voice], facts: Facts) -> Found | None:
     """
     Returns what the guards of a session and of its scopes say of a call; None: nothing.
     """
-    if stop is not None:
-        return Found([stop])
-    chain, sig, own = engine.chain, call.sig, state.own
-    found = None if state.exhausted is None else Found([over(chain, state.exhausted)])
-    if sig in state.latest:
+    state, sig, own = voices[0][0], call.sig, voices[0][2]
+    found = None if state.exhausted is None else Found([over(own, state.exhausted)])
+    known = sig in state.latest
+    if known:
         last = state.last(sig)
         if last is not None and last.status == "error":
             facts.failed = last
     if call.problems:
-        facts.models = chain.models.loaded
-        checks = plan.unfit_checks
-    else:
-        checks = plan.checks if sig in state.latest or state.pending else plan.fresh_checks
-    for scope in scopes:
-        facts.now_ms, facts.known, facts.holder = scope.now_ms, scope.chain.known, engine.id
-        applied = scope.chain.plan(call.tool)
-        found = _asked(applied.checks, call, scope.state, scope.chain, scope, facts, found, applied)
-    facts.now_ms, facts.known, facts.holder = state.now_ms, chain.known, ""
-    for name, key, enforced, check in checks:
-        try:
-            verdict = check(call, state, own.get(key), facts)
-            if verdict is None:
-                continue
-            found = found or Found()
-            found.hear(verdict, chain, None, enforced=enforced)
-        except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-            found = found or Found()
-            found.fail(error, name, chain, None, deny=plan.deny_on_error and enforced)
-    if sig in state.uncertain and not (found is not None and found.questions):
-        found = found or Found()
-        said = chain.worded(uncertain(call.tool, state.uncertain[sig].reason))
-        (found.denials if chain.mode == "enforce" else found.observed).insert(0, said)
-    return found
-
-
-def _asked(
-    hooks: tuple[Hook, ...],
-    call: ToolCall,
-    state: SessionState,
-    chain: Chain,
-    scope: Scope,
-    facts: Facts,
-    found: Found | None,
-    plan: Plan,
-) -> Found | None:
-    for name, key, enforced, check in hooks:
-        try:
-            verdict = check(call, state, state.own.get(key), facts)
-            if verdict is not None:
+        facts.models = own.models.loaded
+    known = known or bool(state.pending)
+    for its, plan, chain, scope, facts.now_ms, facts.holder in voices:
+        facts.known, kept = chain.known, its.own
+        for name, key, enforced, check in (
+            plan.unfit_checks if call.problems else plan.checks if known else plan.fresh_checks
+        ):
+            try:
+                verdict = check(call, its, kept.get(key), facts)
+                if verdict is None:
+                    continue
                 found = found or Found()
                 found.hear(verdict, chain, scope, enforced=enforced)
-        except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-            found = found or Found()
-            found.fail(error, name, chain, scope, deny=plan.deny_on_error and enforced)
+            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
+                found = found or Found()
+                found.fail(error, name, chain, scope, deny=plan.deny_on_error and enforced)
+    if sig in state.uncertain and not (found is not None and found.questions):
+        found = found or Found()
+        said = own.worded(uncertain(call.tool, state.uncertain[sig].reason))
+        (found.denials if own.mode == "enforce" else found.observed).insert(0, said)
     return found
 
 
 def _admitted(
-    engine: Engine,
-    call: ToolCall,
-    plan: Plan,
-    state: SessionState,
-    scopes: Sequence[Scope],
-    facts: Facts,
-    found: Found | None,
-    *,
-    claims: bool,
+    call: ToolCall, voices: Sequence[Voice], facts: Facts, found: Found | None, *, claims: bool
 ) -> Found | None:
     """
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
+    state, plan = voices[0][0], voices[0][1]
     facts.seq = state.seq + 1
     facts.expires_ms = state.now_ms + plan.lasts_ms + GRACE_MS * claims
-    if not scopes:
-        own = state.own
-        alone: dict[str, Any] = {}
-        for name, key, enforced, hook in plan.admits:
-            try:
-                alone[key] = hook(call, state, alone[key] if key in alone else own.get(key), facts)
-            except Exception as error:  # noqa: BLE001
-                found = found or Found()
-                found.fail(error, name, engine.chain, None, deny=plan.deny_on_error and enforced)
-        if found is None or not found.denials:
-            _keep_all(own, alone)
-        return found
-    voices: list[tuple[SessionState, Plan, Chain, Scope | None, int]] = [
-        (state, plan, engine.chain, None, state.now_ms)
-    ]
-    voices += [(one.state, one.chain.plan(call.tool), one.chain, one, one.now_ms) for one in scopes]
     counted = []
-    for its, applied, whose, scope, now in voices:
-        facts.now_ms, facts.holder, own = now, "" if scope is None else engine.id, its.own
+    for its, applied, chain, scope, facts.now_ms, facts.holder in voices:
+        own = its.own
         new: dict[str, Any] = {}
         for name, key, enforced, hook in applied.admits:
             try:
                 new[key] = hook(call, its, new[key] if key in new else own.get(key), facts)
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
                 found = found or Found()
-                found.fail(error, name, whose, scope, deny=applied.deny_on_error and enforced)
+                found.fail(error, name, chain, scope, deny=applied.deny_on_error and enforced)
         counted.append((own, new))
-    facts.now_ms, facts.holder = state.now_ms, ""
     if found is None or not found.denials:
         for own, new in counted:
-            _keep_all(own, new)
+            for key, mine in new.items():
+                _keep(own, key, mine)
     return found
-
-
-def _keep_all(own: dict[str, Any], new: dict[str, Any]) -> None:
-    for key, mine in new.items():
-        if mine is not None:
-            own[key] = mine
-        elif key in own:
-            del own[key]
 
 
 def _park(
@@ -450,23 +378,29 @@ def _park(
     made.envelope = Envelope.refusal(denial, left_out=engine.chain.left_out)
 
 
-def _used_up(chain: Chain, state: SessionState, facts: Facts) -> tuple[str, str, str] | None:
+def _used_up(voices: Sequence[Voice], facts: Facts) -> Limit | None:
     """
     Returns the limit that the call just admitted uses up; what ends the session at once does so.
     """
-    facts.turn_over = state.turn_decided >= state.turn_expects
-    cause = first_cause(chain, chain.call_spenders, state, facts)
-    if cause is None:
-        return None
-    if facts.turn_over:
-        # A limit of turns lets the rest of this one run.
-        facts.turn_over = False
-        now = first_cause(chain, chain.call_spenders, state, facts)
-        if now is None:
-            return cause.code, cause.message, cause.hint
-        cause = now
-    exhaust(state, cause)
-    return cause.code, cause.message, cause.hint
+    state = voices[0][0]
+    whole = state.turn_decided >= state.turn_expects
+    for its, _, chain, scope, facts.now_ms, facts.holder in voices:
+        facts.turn_over = whole
+        cause = first_cause(chain, chain.call_spenders, its, facts)
+        if cause is not None and scope is None:
+            # A limit of turns lets the rest of this one run.
+            facts.turn_over = False
+            present = first_cause(chain, chain.call_spenders, its, facts) if whole else cause
+            if present is not None:
+                exhaust(state, cause := present)
+        if cause is not None:
+            return _limit_of(cause, scope)
+    return None
+
+
+def _limit_of(cause: Denial, scope: Scope | None) -> Limit:
+    said = cause if scope is None else scope.says(cause)
+    return said.code, said.message, said.hint
 
 
 def _refused(
@@ -567,7 +501,7 @@ def _again(
     state.n += 1
     if waited:
         facts = Facts(state.now_ms, plan.tool, turn=state.turn)
-        twin.limit = _used_up(engine.chain, state, facts) or twin.limit
+        twin.limit = _used_up(_voices(engine, call.tool, plan, state, state.now_ms, scopes), facts) or twin.limit
     for scope in scopes:
         move_in(scope.state, engine.id, twin, "claim" if claims else "ask", state.now_ms)
     made.envelope, made.denials, made.claimed = None, (), claims
@@ -628,7 +562,7 @@ def tell(
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
                 failed += (guard,) if enforced else ()
                 if errors is not None:
-                    errors.append((guard, f"{type(error).__name__}: {error}"))
+                    errors.append(failure(error, guard))
             else:
                 _keep(own, key, mine)
     return failed
@@ -661,13 +595,13 @@ def begin_implied_turn(engine: Engine, state: SessionState) -> None:
 
 def _complete(
     engine: Engine,
+    state: SessionState,
+    scopes: Sequence[Scope],
     decision: Decision,
     prepared: Prepared,
     plan: Plan,
     now_ms: int,
     advised: Advised | None,
-    state: SessionState,
-    scopes: Sequence[Scope],
 ) -> tuple[Envelope, Completion]:
     chain, call, outcome = engine.chain, decision.call, prepared.outcome
     failed, seq = outcome.error_type is not None, decision.seq
@@ -682,20 +616,13 @@ def _complete(
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
     errors: list[tuple[str, str]] = []
-    unknown = _settled(engine, pending, prepared, plan, call, state, facts)
-    state.n += 1
-    _count_end(plan, call, outcome, state, facts, errors, "")
+    voices = _voices(engine, call.tool, plan, state, now, scopes)
+    unknown = _settled(engine, pending, prepared, plan, decision, voices, facts, errors)
     envelope = (
         Envelope.of(outcome, prepared.rendered) if prepared.own is None else prepared.own.shown(prepared.rendered)
     )
-    own, code_before = state.own, envelope.code
-    for name, key, _, shape in plan.shapes if failed else plan.success_shapes:
-        try:
-            envelope = _shaped(envelope, shape(envelope, call, outcome, state, own.get(key), facts))
-        except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-            errors.append((name, f"{type(error).__name__}: {error}"))
-    if failed:
-        envelope = _afforded(envelope, call, outcome, plan, state, scopes, facts, errors)
+    code_before = envelope.code
+    envelope = _shaped(envelope, call, outcome, voices, facts, errors)
     if decision.nudges:
         # That a repeat brings nothing is not said beside something new.
         news = pending is not None and chain.brought_news(state, pending.entry)
@@ -705,7 +632,7 @@ def _complete(
     unafforded = failed and envelope.code != code_before
     if failed and pending is not None:
         _note_tries(pending.entry, envelope, state, unafforded=unafforded)
-    limit = _limit(engine, pending, decision, outcome, state, scopes, facts, errors)
+    limit = _limit(pending, voices, facts)
     if limit is not None:
         envelope.limit(limit[1], finish(limit[0]), limit[0] if names_turns(limit[0]) else None)
     shown = None
@@ -724,39 +651,33 @@ def _complete(
     return envelope, made
 
 
-def _afforded(
+def _shaped(
     envelope: Envelope,
     call: ToolCall,
     outcome: Outcome,
-    plan: Plan,
-    state: SessionState,
-    scopes: Sequence[Scope],
+    voices: Sequence[Voice],
     facts: Facts,
     errors: list[tuple[str, str]],
 ) -> Envelope:
     """
-    Let scopes have their say about a failure too, and all know of one that is called retryable.
+    Let guards change what the model reads of an outcome, and all know of a failure that is called retryable.
     """
-    voices = [(state, plan, facts.now_ms), *((one.state, one.chain.plan(call.tool), one.now_ms) for one in scopes)]
-    for scope, (its, applied, facts.now_ms) in zip(scopes, voices[1:], strict=True):
-        code = envelope.code
-        for name, key, _, shape in applied.shapes:
+    failed = outcome.error_type is not None
+    for its, plan, _, scope, facts.now_ms, facts.holder in voices:
+        own, code = its.own, envelope.code
+        for name, key, _, shape in plan.shapes if failed else plan.success_shapes:
             try:
-                envelope = _shaped(envelope, shape(envelope, call, outcome, its, its.own.get(key), facts))
+                shaped = shape(envelope, call, outcome, its, own.get(key), facts)
+                if shaped is not envelope and not isinstance(shaped, Envelope):
+                    raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
+                envelope = shaped
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                errors.append((f"{scope.name}.{name}", f"{type(error).__name__}: {error}"))
-        if envelope.code != code:
+                errors.append(failure(error, name, scope))
+        if scope is not None and envelope.code != code:
             envelope.code = f"{scope.name}.{envelope.code}"
-    for its, applied, facts.now_ms in voices if envelope.retryable else ():
-        tell(its, applied.on, "advised", {"tool": call.tool, "sig": call.sig}, facts, None)
-    facts.now_ms = state.now_ms
+    for its, plan, _, _, facts.now_ms, facts.holder in voices if failed and envelope.retryable else ():
+        tell(its, plan.on, "advised", {"tool": call.tool, "sig": call.sig}, facts, None)
     return envelope
-
-
-def _shaped(envelope: Envelope, shaped: object) -> Envelope:
-    if shaped is not envelope and not isinstance(shaped, Envelope):
-        raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
-    return shaped
 
 
 def _settled(
@@ -764,86 +685,65 @@ def _settled(
     pending: Pending | None,
     prepared: Prepared,
     plan: Plan,
-    call: ToolCall,
-    state: SessionState,
+    decision: Decision,
+    voices: Sequence[Voice],
     facts: Facts,
+    errors: list[tuple[str, str]],
 ) -> bool:
     """
     Settle an admission, if there is one still. Returns whether nobody knows how a call ended that is not to be made twice.
     """
+    state, call, outcome = voices[0][0], decision.call, prepared.outcome
     unknown = prepared.unknown and plan.once
     if call.sig in state.uncertain and not unknown:
         # Late, but now it is known.
         del state.uncertain[call.sig]
     if pending is None:
         facts.late = True
-        return unknown
-    settle(state, pending, prepared.outcome)
-    entry = facts.entry = pending.entry
-    entry.result_hash = prepared.result_hash
-    if prepared.steady:
-        entry.steady = prepared.steady
-    if prepared.empty:
-        entry.empty, entry.unfinished, entry.little = prepared.empty == 2, prepared.empty == 3, prepared.empty == 1
-    if unknown:
-        note_uncertain(state, pending)
+    else:
+        settle(state, pending, outcome)
+        entry = facts.entry = pending.entry
+        entry.result_hash = prepared.result_hash
+        if prepared.steady:
+            entry.steady = prepared.steady
+        if prepared.empty:
+            entry.empty, entry.unfinished, entry.little = prepared.empty == 2, prepared.empty == 3, prepared.empty == 1
+        if unknown:
+            note_uncertain(state, pending)
+    for its, applied, _, scope, facts.now_ms, facts.holder in voices:
+        its.n += 1
+        if scope is not None:
+            if pending is None:
+                continue
+            settle_in(its, engine.id, decision.seq or 0, (decision.cost, decision.tokens), outcome)
+        own = its.own
+        for name, key, _, hook in applied.settles:
+            try:
+                mine = hook(call, outcome, its, own.get(key), facts)
+            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
+                errors.append(failure(error, name, scope))
+            else:
+                if mine is not None:
+                    own[key] = mine
+                elif key in own:
+                    del own[key]
     return unknown
 
 
-def _count_end(
-    plan: Plan,
-    call: ToolCall,
-    outcome: Outcome,
-    state: SessionState,
-    facts: Facts,
-    errors: list[tuple[str, str]],
-    prefix: str,
-) -> None:
-    own = state.own
-    for name, key, _, hook in plan.settles:
-        try:
-            mine = hook(call, outcome, state, own.get(key), facts)
-        except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-            errors.append((f"{prefix}{name}", f"{type(error).__name__}: {error}"))
-        else:
-            if mine is not None:
-                own[key] = mine
-            elif key in own:
-                del own[key]
-
-
-def _limit(
-    engine: Engine,
-    pending: Pending | None,
-    decision: Decision,
-    outcome: Outcome,
-    state: SessionState,
-    scopes: Sequence[Scope],
-    facts: Facts,
-    errors: list[tuple[str, str]],
-) -> tuple[str, ...] | None:
+def _limit(pending: Pending | None, voices: Sequence[Voice], facts: Facts) -> Limit | None:
     """
     Returns the limit that a call has used up, of its session or of a scope.
     """
-    chain = engine.chain
-    limit: tuple[str, ...] | None = pending.limit if pending is not None else None
     facts.over = True
-    if limit is None and chain.call_spenders:
-        cause = first_cause(chain, chain.call_spenders, state, facts)
+    if pending is not None and pending.limit is not None:
+        return pending.limit
+    for its, _, chain, scope, facts.now_ms, facts.holder in voices:
+        cause = first_cause(chain, chain.call_spenders, its, facts)
         if cause is not None:
-            exhaust(state, cause)
-            limit = cause.code, cause.message, cause.hint
-    for scope in scopes:
-        scope.state.n += 1
-        facts.now_ms, facts.holder = scope.now_ms, engine.id
-        if pending is not None:
-            settle_in(scope.state, engine.id, pending.seq, (decision.cost, decision.tokens), outcome)
-            applied = scope.chain.plan(decision.call.tool)
-            _count_end(applied, decision.call, outcome, scope.state, facts, errors, f"{scope.name}.")
-        said = scope.cause(scope.chain.call_spenders, facts) if limit is None else None
-        if said is not None:
-            limit = said.code, said.message, said.hint
-    return limit
+            if scope is None:
+                exhaust(its, cause)
+            return _limit_of(cause, scope)
+    return None
 
 
 def _note_tries(entry: Entry, envelope: Envelope, state: SessionState, *, unafforded: bool) -> None:

@@ -2,7 +2,7 @@
 The reading of a result with all that costs time already done, outside of any lock.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.chain import Plan
@@ -41,7 +41,7 @@ class Prepared:
         """
         Returns the same of another *outcome*, for a record.
         """
-        return replace(self, outcome=outcome)
+        return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty, self.unknown)
 
 
 def told(

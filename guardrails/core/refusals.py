@@ -66,14 +66,21 @@ class Found:
         """
         Note that the guard *name* of *chain* raised *error*.
         """
-        name = _of(scope, name)
-        self.errors.append((name, f"{type(error).__name__}: {error}"))
+        self.errors.append(failure(error, name, scope))
         if deny:
+            name = _of(scope, name)
             self.denials.append(chain.worded(broken(name)) if scope is None else broken(name))
 
 
 def _of(scope: "Scope | None", name: str) -> str:
     return name if scope is None else f"{scope.name}.{name}"
+
+
+def failure(error: Exception, name: str, scope: "Scope | None" = None) -> tuple[str, str]:
+    """
+    Returns what is recorded of the guard *name* that raised *error*.
+    """
+    return _of(scope, name), f"{type(error).__name__}: {error}"
 
 
 def broken(name: str) -> Denial:

@@ -12,7 +12,7 @@ Promises, each with a test:
 * Time never goes back, and does not leap by a year. It stands still while every open call waits for a person.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -727,14 +727,6 @@ def exhaust(state: SessionState, cause: Denial) -> None:
     """
     if state.exhausted is None:
         state.exhausted = (cause.code, cause.message, cause.hint)
-
-
-def begin_life(state: SessionState, draw: Callable[[], str]) -> None:
-    """
-    Name this life of a session if it has no name: a session that is forgotten may live again, and counts from 1 then.
-    """
-    if not state.run:
-        state.run = draw()
 
 
 def release(state: SessionState, child: str, used: Mapping[str, int]) -> None:

@@ -375,6 +375,23 @@ def test_a_call_is_settled_though_a_guard_of_a_scope_cannot_shape_its_failure(to
 
 
 @guard
+class Late(Guard):
+    """
+    Says of each result that there is more.
+    """
+
+    scope_settings = ("mode",)
+
+    def shape(self, envelope: Any, call: ToolCall, outcome: Any, state: SessionState, mine: Any, facts: Facts) -> Any:
+        envelope.is_complete = False
+        return envelope
+
+
+def test_a_guard_of_a_scope_shapes_what_works_too(make: Callable[..., Session]) -> None:
+    assert make(shared(Late()), "s").call("t", {}, ok).is_complete is False
+
+
+@guard
 class Ending(Guard):
     """
     Is used up by one call, until it is extended.
