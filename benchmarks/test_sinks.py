@@ -32,7 +32,6 @@ RECORD: Record = {
     "id": "call_9",
     "tool": "search_hotels",
     "sig": -5_123_456_789_012_345_678,
-    "near_sig": 4_123_456_789_012_345_678,
     "arguments": orjson.Fragment(b'{"city":"Shibuya","guests":2,"max_price":150}'),
     "decision": "allow",
     "code": None,
@@ -40,7 +39,6 @@ RECORD: Record = {
     "nudges": [],
     "cost": 5000,
     "mutates": False,
-    "propensity": None,
 }
 SIZE = 400
 PUTS = 1000

@@ -15,7 +15,7 @@ from guardrails.core.guards.base import Facts, Guard, Limits, overrides
 from guardrails.core.guards.budget import Budget
 from guardrails.core.guards.evidence import brought_news
 from guardrails.core.guards.settings import filled, laid
-from guardrails.core.refusals import ALIASES
+from guardrails.core.refusals import ALIASES, broken
 from guardrails.core.result import Source
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER, SessionState
@@ -440,17 +440,7 @@ def first_cause(chain: Chain, hooks: tuple[Hook, ...], state: SessionState, fact
         try:
             cause = spent(state, own.get(key), facts)
         except Exception:  # noqa: BLE001  a guard that fails is decided by `on_error`
-            cause = None if chain.on_error == "allow" or chain.mode != "enforce" else _failed(name)
+            cause = None if chain.on_error == "allow" or chain.mode != "enforce" else broken(name, ends=True)
         if cause is not None:
             return chain.worded(cause)
     return None
-
-
-def _failed(name: str) -> Denial:
-    return Denial(
-        code=f"{name}.error",
-        status="limit_reached",
-        message=f"The guard `{name}` failed. Stopping tool loop.",
-        hint="Write the final answer from what you have.",
-        ends_session=True,
-    )

@@ -16,6 +16,7 @@ from guardrails.core.engine import Engine, exhausted_by, give_up, tell, tell_of
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import Budget
 from guardrails.core.question import digest_of
+from guardrails.core.refusals import broken
 from guardrails.core.scopes import Scope, move_in
 from guardrails.core.state import (
     ADMISSION_MS,
@@ -177,18 +178,8 @@ def _count(chain: Chain, state: SessionState, facts: Facts, name: str, values: V
     facts.least = chain.least
     failed = tell(state, chain.on, name, values, facts, None)
     if failed and chain.on_error != "allow" and chain.mode == "enforce":
-        exhaust(state, chain.worded(_broken(failed[0])))
+        exhaust(state, chain.worded(broken(failed[0], ends=True)))
     _end(chain, state, facts)
-
-
-def _broken(name: str) -> Denial:
-    return Denial(
-        code=f"{name}.error",
-        status="limit_reached",
-        message=f"The guard `{name}` failed. Stopping tool loop.",
-        hint="Write the final answer from what you have.",
-        ends_session=True,
-    )
 
 
 def _end(chain: Chain, state: SessionState, facts: Facts) -> None:

@@ -83,10 +83,18 @@ def failure(error: Exception, name: str, scope: "Scope | None" = None) -> tuple[
     return _of(scope, name), f"{type(error).__name__}: {error}"
 
 
-def broken(name: str) -> Denial:
+def broken(name: str, *, ends: bool = False) -> Denial:
     """
-    Returns the refusal that follows from a guard *name* that raised.
+    Returns the refusal that follows from a guard *name* that raised; if it was asked whether the session *ends*, that it does.
     """
+    if ends:
+        return Denial(
+            code=f"{name}.error",
+            status="limit_reached",
+            message=f"The guard `{name}` failed. Stopping tool loop.",
+            hint="Write the final answer from what you have.",
+            ends_session=True,
+        )
     return Denial(
         code=f"{name}.error",
         message=f"The guard `{name}` failed, so the call was not made.",

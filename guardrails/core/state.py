@@ -75,7 +75,6 @@ LIFE: Final[Mapping[Stage, Mapping[str, Stage]]] = {
     "over": {},
 }
 """The life of an admission: by its stage, what may happen, and the stage after it."""
-WAITING: Final = frozenset({"parked", "approved", "suspended"})
 
 EntryStatus = Literal["running", "ok", "error", "expired"]
 
@@ -336,13 +335,6 @@ class SessionState:
         if self.turn:
             return self.turn_admitted == 0
         return not self.window or self.window[-1].turn != self.mark
-
-    @property
-    def elapsed_ms(self) -> int:
-        """
-        Milliseconds from the first event to the latest.
-        """
-        return self.now_ms - self.started_ms if self.started_ms >= 0 else 0
 
     def waited_ms(self, now_ms: int) -> int:
         """

@@ -106,9 +106,7 @@ def vectors() -> Iterator[Entry]:
         found = [json.loads(line) for line in file.read_text(encoding="utf-8").strip("\n").split("\n")]
     for record in found:
         kept = {
-            key: record[key]
-            for key in ("sig", "near_sig", "result_hash", "result_hash_masked", "result_bytes")
-            if key in record
+            key: record[key] for key in ("sig", "result_hash", "result_hash_masked", "result_bytes") if key in record
         }
         text = digest(numbered(json.dumps(record), {}))
         yield Entry(f"{record['id']} {record['event']}", f"record {record['event']}", kept, sorted(record), text)

@@ -296,6 +296,6 @@ def test_records_of_a_path_are_there_when_the_session_is_left(clock: Any, tmp_pa
         ("s2", "call", 1),
         ("s2", "settle", 2),
     ]
-    wanted = {"sig", "near_sig", "seq", "args_sim_max", "retry_source", "propensity", "mutates"}
+    wanted = {"sig", "seq", "retry_source", "mutates"}
     assert wanted <= lines[0].keys()
     assert {"result_hash", "result_hash_masked", "duration_ms", "http_status", "retry_after_ms"} <= lines[1].keys()

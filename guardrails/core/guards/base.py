@@ -313,13 +313,6 @@ class Guard:
         """
         return None
 
-    @property
-    def explores(self) -> float | None:
-        """
-        The share of failures that it calls retryable only to learn from them; None without one.
-        """
-        return None
-
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
         """
@@ -390,10 +383,3 @@ def overrides(guard: Guard | type[Guard], method: str) -> bool:
     """
     cls = guard if isinstance(guard, type) else type(guard)
     return getattr(cls, method) is not getattr(Guard, method)
-
-
-def own_int(mine: Any) -> int:
-    """
-    Returns what a guard remembers that is one number; 0 at first.
-    """
-    return 0 if mine is None else int(mine)

@@ -169,10 +169,6 @@ class Retryable(Guard):
         return self.model
 
     @property
-    def explores(self) -> float:
-        return self.explore
-
-    @property
     def auto_ms(self) -> int | None:
         return round(self.auto_max_wait * 1000) if self.auto else None
 
@@ -283,7 +279,7 @@ class Retryable(Guard):
             return None
         trail = [Settled(*one) for one in (mine or {}).get("trail", ())]
         failure = Settled(facts.tool.name, None, kind, state.now_ms) if facts.late or not trail else trail.pop()
-        context = context_of(model.spec, trail, failure, state.elapsed_ms, named)
+        context = context_of(model.spec, trail, failure, state.now_ms - state.started_ms, named)
         tool = facts.tool
         decider = decider_of(model, self.stakes)
         advice = decider.advise(tool.name, kind, context, declared=prior, cost=tool.cost, left=left, tried=tried)
@@ -292,7 +288,7 @@ class Retryable(Guard):
             explored = bool(tool.read_only or tool.idempotent) and _drawn(state) < self.explore
             if explored:
                 advice = advice._replace(retryable=True, retries=1)
-        envelope.judged = Judged(context.code, advice.p, model.name, model.spec.version, explored)
+        envelope.judged = Judged(context.code, model.name, model.spec.version, explored)
         return advice
 
     def _wait_ms(self, named: int | None, attempts: int) -> int:

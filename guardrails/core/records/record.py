@@ -19,7 +19,7 @@ from guardrails.core.refusals import STOPPED
 from guardrails.core.result import evidence_of
 from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
-from guardrails.core.text.signature import near, result_hashes
+from guardrails.core.text.signature import result_hashes
 from guardrails.core.text.truncation import render
 from guardrails.core.values.types import MICRO, ToolCall
 
@@ -62,11 +62,9 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     Returns the line of a decision: its inputs, *arguments* as `snapshot` gives them, and every guard that had something
     to say.
 
-    If the same call failed before, `retry_source` says who caused the retry. It is `agent` (of its own accord),
-    `policy` (since it was advised), or `explore` (advised to learn); `propensity` says how likely such advice was
-    given. `args_sim_max` is the similarity that a learned guard computed. These three are null if they do not apply.
-    `attempt` is the number of an attempt if the library makes the call again by itself. `sketch` is there if like calls
-    were looked for, `news` if results have shown values. `stop` is the reason for which every call was refused.
+    If the same call failed before, `retry_source` says who caused the retry: `agent` (of its own accord), `policy` (since it was
+    advised), or `explore` (advised to learn); else it is null. `sketch` is there if like calls were looked for. `stop` is the reason
+    for which every call was refused.
     """
     call, denials = decision.call, decision.denials
     said = "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow"
@@ -78,7 +76,6 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "id": call.id,
         "tool": call.tool,
         "sig": call.sig,
-        "near_sig": None if call.canonical is None else near(call.tool, call.canonical),
         "arguments": orjson.Fragment(arguments),
         "problems": [list(problem) for problem in call.problems] if call.problems else [],
         **({"places": call.places} if call.places else {}),
@@ -96,8 +93,6 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "polling": plan.tool.repeats == "allow",
         **_declared(plan),
         "retry_source": decision.retry_source,
-        "args_sim_max": None,
-        "propensity": _propensity(decision, plan),
     }
     if decision.code == STOPPED:
         record["stop"] = decision.denials[0].values["reason"]
@@ -127,18 +122,12 @@ def _declared(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _propensity(decision: Decision, plan: Plan) -> float | None:
-    if decision.retry_source != "explore":
-        return 1.0 if decision.retry_source == "policy" else None
-    return next((guard.explores for guard in plan.guards if guard.explores is not None), None)
-
-
 def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
     """
     Returns the line of a settled call; a sink keeps the result of the tool, or its hashes only.
 
-    `ctx_logged` is the context of a failure, and `p_logged` the predicted success of a retry. `spec_version` and
-    `model_version` tell what computed them. All four are null if no model was asked.
+    `ctx_logged` is the context of a failure; `spec_version` and `model_version` tell what computed it. All three are null if no model
+    was asked.
 
     `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `uncertain`:
     nobody knows whether it happened. `sandbox` names the sandbox in which the
@@ -179,7 +168,6 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "max_retries_remaining": completion.retries,
         "is_complete": completion.is_complete,
         "ctx_logged": None if judged is None else judged.context,
-        "p_logged": None if judged is None else judged.p,
         "spec_version": None if judged is None else judged.spec_version,
         "model_version": None if judged is None else judged.model,
         "limit": completion.limit,

@@ -5,8 +5,6 @@ The learned models of a chain: those that are loaded now, by the name that a pol
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .context import Settled
-
 
 if TYPE_CHECKING:
     from .model import RetryModel
@@ -32,8 +30,6 @@ class Judged(NamedTuple):
     """
 
     context: int
-    p: float
-    """Success of the same call after the wait that is advised."""
     model: str
     spec_version: int
     explored: bool = False
@@ -48,18 +44,3 @@ class Advised(NamedTuple):
     retryable: bool
     wait_ms: int | None
     retries: int
-
-
-class Retried(NamedTuple):
-    """
-    The facts of a failure that a guard may know beside its outcome.
-    """
-
-    models: "Mapping[str, RetryModel]"
-    trail: tuple[Settled, ...]
-    """Calls that were over before it, oldest first."""
-    failure: Settled
-    elapsed_ms: int
-    retry_after_ms: int | None
-    """See `context.time_left`."""
-    advised: Advised | None = None

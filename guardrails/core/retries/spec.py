@@ -158,12 +158,6 @@ class FeatureSpec:
         """
         return _decode(self.context, code, self.contexts)
 
-    def encode_action(self, levels: Mapping[str, int]) -> int:
-        """
-        Returns the action code of *levels* by factor. Raises KeyError if one is missing.
-        """
-        return sum(levels[factor.name] * factor.stride for factor in self.action)
-
     def decode_action(self, code: int) -> dict[str, int]:
         """
         Returns the level of each action factor. Raises ValueError if the code is unknown.

@@ -109,8 +109,6 @@ class Calls(Approvals):
         self._over = set() if parent is None else parent._over  # noqa: SLF001  of one family
         self._approver = approver
         self._sleep = sleep
-        self._waits: set[Callable[[], object]] = set()
-        self._attempts: dict[tuple[str, int | None], int] = {}
         """Which attempt at a call, by id and signature, is the next one."""
         self._asked = {}
         self._specs: dict[str, Arguments] = {}

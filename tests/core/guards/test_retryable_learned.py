@@ -126,13 +126,12 @@ def test_records_say_who_caused_a_retry_and_what_the_model_saw(clock: Any) -> No
     calls = [record for record in sink.records if record["event"] == "call"]
     settled = [record for record in sink.records if record["event"] == "settle"]
     assert [record["retry_source"] for record in calls] == [None, "policy", "agent", "agent"]
-    assert [record["propensity"] for record in calls] == [None, 1.0, None, None]
     assert [record["retry_source"] for record in settled] == [None, "policy", "agent", "agent"]
     assert all(
         type(record["ctx_logged"]) is int and record["spec_version"] == shipped_spec().version for record in settled[:3]
     )
     assert len({record["ctx_logged"] for record in settled[:3]}) == 3
-    assert all(0 < record["p_logged"] < 1 and len(record["model_version"]) == 12 for record in settled[:3])
+    assert all(len(record["model_version"]) == 12 for record in settled[:3])
     assert settled[3]["ctx_logged"] is None
 
 
@@ -155,10 +154,8 @@ def test_exploring_tells_some_failures_of_safe_tools_to_be_tried_again(clock: An
                 clock.advance(100)
                 one.call("get", {}, lambda *_: 1)
             found.append((envelope.retryable, envelope.max_retries_remaining))
-        sources = [
-            (r["retry_source"], r["propensity"]) for r in sink.records if r["event"] == "call" and r["retry_source"]
-        ]
-        assert sources == [("explore", 0.1)] * len(sources)
+        sources = [r["retry_source"] for r in sink.records if r["event"] == "call" and r["retry_source"]]
+        assert sources == ["explore"] * len(sources)
         assert len(sources) == sum(retryable is True for retryable, _ in found)
         return [left for retryable, left in found if retryable]
 
