@@ -208,12 +208,7 @@ class Engine:
         return self.apply(_complete, now_ms, states, clocks, decision, prepared, plan, now_ms, advised)
 
 
-def _voices(
-    engine: Engine, tool: str, plan: Plan, state: SessionState, now_ms: int, scopes: Sequence[Scope]
-) -> tuple[Voice, ...]:
-    own = (state, plan, engine.chain, None, now_ms, "")
-    if not scopes:
-        return (own,)
+def _beside(own: Voice, scopes: Sequence[Scope], engine: Engine, tool: str) -> tuple[Voice, ...]:
     return (own, *((each.state, each.chain.plan(tool), each.chain, each, each.now_ms, engine.id) for each in scopes))
 
 
@@ -247,7 +242,8 @@ def _decide(
         begin_implied_turn(engine, state)
     facts = Facts.__new__(Facts)
     facts.tool, facts.turn, facts.cost, facts.tokens = plan.tool, state.turn, plan.cost, plan.tokens
-    voices = _voices(engine, call.tool, plan, state, now, scopes)
+    own: Voice = (state, plan, engine.chain, None, now, "")
+    voices = _beside(own, scopes, engine, call.tool) if scopes else (own,)
     found = _looked(call, voices, facts) if stop is None else Found([stop])
     if found is not None and found.questions and not found.denials and sig is None:
         # Nothing could ever be the same call.
@@ -365,7 +361,10 @@ def _admitted(
     if found is None or not found.denials:
         for own, new in counted:
             for key, mine in new.items():
-                _keep(own, key, mine)
+                if mine is not None:
+                    own[key] = mine
+                elif key in own:
+                    del own[key]
     return found
 
 
@@ -501,7 +500,8 @@ def _again(
     state.n += 1
     if waited:
         facts = Facts(state.now_ms, plan.tool, turn=state.turn)
-        twin.limit = _used_up(_voices(engine, call.tool, plan, state, state.now_ms, scopes), facts) or twin.limit
+        own: Voice = (state, plan, engine.chain, None, state.now_ms, "")
+        twin.limit = _used_up(_beside(own, scopes, engine, call.tool), facts) or twin.limit
     for scope in scopes:
         move_in(scope.state, engine.id, twin, "claim" if claims else "ask", state.now_ms)
     made.envelope, made.denials, made.claimed = None, (), claims
@@ -616,7 +616,8 @@ def _complete(
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
     errors: list[tuple[str, str]] = []
-    voices = _voices(engine, call.tool, plan, state, now, scopes)
+    own: Voice = (state, plan, engine.chain, None, now, "")
+    voices = _beside(own, scopes, engine, call.tool) if scopes else (own,)
     unknown = _settled(engine, pending, prepared, plan, decision, voices, facts, errors)
     envelope = (
         Envelope.of(outcome, prepared.rendered) if prepared.own is None else prepared.own.shown(prepared.rendered)
