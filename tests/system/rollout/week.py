@@ -73,7 +73,7 @@ def parcel(agent: Agent, number: int) -> None:
     """
     A parcel is followed: that it has not moved yet is no waste, since it moves later with nothing done for it.
     """
-    for place in ("stored", "stored", "in a van", "in a van", "at home"):
+    for place in ("depot", "depot", "a van", "a van", "home"):
         agent.call("parcel_place", {"at": place}, of=f"parcel {number}", after=30)
     agent.call("note", {"saved": True}, text=f"parcel {number} is at home")
 
@@ -92,9 +92,9 @@ def stuck(agent: Agent, number: int) -> None:
     """
     A model asks the same and gets the same, over and over.
     """
-    agent.call("stock", {"left": 0}, item=f"cup {number}")
+    agent.call("stock", {"left": 2}, item=f"cup {number}")
     for _ in range(25):
-        agent.call("stock", {"left": 0}, item=f"cup {number}", waste=True, after=5)
+        agent.call("stock", {"left": 2}, item=f"cup {number}", waste=True, after=5)
 
 
 def outage(agent: Agent, number: int) -> None:
