@@ -168,10 +168,12 @@ class Loops(Guard):
         if last is None or call.sig is None or last.advised or last.due(facts.now_ms):
             return None
         count = alike(before, call.sig)
-        if facts.tool.repeats == "allow" or last.unfinished or moves(state, last, self.settled_for):
-            if last.unfinished:
-                own = [one.unfinished and one.result_hash == last.result_hash for one in before if one.sig == call.sig]
-                count = [*own, False].index(False)
+        goes_on = last.unfinished or (last.little and not last.changes)
+        if facts.tool.repeats == "allow" or goes_on or moves(state, last, self.settled_for):
+            if goes_on:
+                # No evidence, but for the advice to wait: what said the same each time.
+                same = [one.result_hash == last.result_hash for one in before if one.sig == call.sig]
+                count = [*same, False].index(False)
             return _nudge("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
         old = outdated(state, last)
         if (
