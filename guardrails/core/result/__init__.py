@@ -131,7 +131,7 @@ _ANSWERS: Final[dict[str, Any]] = {
     "unfinished": lambda reading: reading.news == 3,
     "empty": lambda reading: reading.news == 1,
     "acknowledges": lambda reading: reading.news == 0,
-    "extent": lambda reading: extent_of(reading.content, reading.source.more, reading.source.total),
+    "extent": lambda read: extent_of(read.content, read.source.more, read.source.total, goes_on=read.unfinished),
     "is_complete": lambda reading: reading.extent.complete if reading.complete else False,
     "hash": _hash,
     "steady": _steady,

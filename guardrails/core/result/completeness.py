@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.text.short_keys import cached_if_short
 
-from .content import ROWS, at, news_in, state_of
+from .content import ROWS, at, state_of
 from .failures import brings, number_of
 
 
@@ -65,9 +65,9 @@ def kind_of(name: str) -> str | None:
     return _KINDS.get(re.sub(r"[\W_]+", "", name).lower()) if len(name) <= 40 else None
 
 
-def extent_of(content: Any, more: str = "", total: str = "") -> Extent:
+def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = False) -> Extent:
     """
-    Returns the extent that a *content* tells of itself; *more* and *total* are the declared places of a cursor and of the number of matches.
+    Returns the extent that a *content*, whose work *goes_on* or not, tells of itself; *more* and *total* are the declared places of a cursor and of the number of matches.
     """
     if type(content) is str:
         return Extent(False, how=ON) if state_of(content) == "waiting" else _of_text(content)
@@ -79,7 +79,7 @@ def extent_of(content: Any, more: str = "", total: str = "") -> Extent:
     told = _signs(content, found, None if declared is None else int(declared))
     if brings(cursor):
         return told._replace(complete=False, how=_go_on(more.rpartition(".")[2], cursor))
-    if told.complete and news_in(content) == 3:
+    if told.complete and goes_on:
         return Extent(False, how="It is not finished: ask again later.")
     return told._replace(complete=True) if more and told.complete is None else told
 
