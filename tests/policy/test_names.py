@@ -69,6 +69,9 @@ WORK = [
     "mark-read_all",
     "drop-get_x",
     "set-read_only",
+    "browser_press_key",
+    "slack_post_message",
+    "chat_postMessage",
 ]
 NEITHER = [
     "get_or_create",
@@ -92,6 +95,9 @@ NEITHER = [
     "forget_x",
     "thread_x",
     "canvas_update_list",
+    "gmail_mark_read",
+    "canvas_mark_module_read",
+    "git_log",
 ]
 PREFIXES = (
     "",

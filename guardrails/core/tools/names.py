@@ -22,12 +22,14 @@ def look_by_name(tool: str) -> bool | None:
     """
     Returns whether *tool* is a look (True) or work (False), by the words of its own name; None if they do not say.
 
-    A name that begins like a look and goes on like work (`get_next_page`, `find_or_create`) does not say.
+    A name that begins like a look and goes on like work (`get_next_page`, `find_or_create`) does not say, nor one in which a look
+    follows work behind a server's word (`gmail_mark_read`).
     """
     words = [word.lower() for word in _WORD.findall(own_name(tool))]
     looks = not LOOKS.isdisjoint(words)
     if words and (words[0] in WORK or words[0] in FIRST):
         return False
-    if WORK.isdisjoint(words):
+    verbs = [word for word in words[:-1] if word in FIRST or word in LOOKS]
+    if WORK.isdisjoint(words) and not (verbs and verbs[0] in FIRST):
         return True if looks else None
     return None if looks else False
