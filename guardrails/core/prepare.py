@@ -76,7 +76,7 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
     steady = reading.steady if failed or look else 0
     empty = 0
     if not failed and rendered is not None and rendered.size <= CLOSE:
-        empty = 3 if reading.unfinished else 2 if reading.empty else 1 if reading.acknowledges else 0
+        empty = 3 if reading.unfinished else 0 if reading.news > 1 else 2 if reading.empty and (look or reading.content != "") else 1
     return Prepared(reading, rendered, reading.hash, own, steady, empty)
 
 

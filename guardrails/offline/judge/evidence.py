@@ -151,7 +151,7 @@ def shown_by(
                 read.value, read.error_type, read.error_message = None, outcome.error_type, result
                 steady = read.steady
             elif looks and len(result) <= CLOSE:
-                empty = 3 if read.unfinished else 2 if read.empty else 1 if read.acknowledges else 0
+                empty = 3 if read.unfinished else 0 if read.news > 1 else 2 if read.empty and not (plan.changes and read.content == "") else 1
             if not failed and not plan.changes and len(result) < CUT:
                 steady = read.steady
         return Prepared(outcome, None, evidence, None, steady, empty=empty)
