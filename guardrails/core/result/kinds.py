@@ -49,7 +49,7 @@ _LOCKED: Final = r"""(?x)(?:database|table)(?:\ \w{1,40}){0,2}\ is\ locked|sqlit
 """A lock that another work holds."""
 _JSON_RPC: Final = """-32700 validation -32600 validation -32602 validation -32601 tool_missing -32603 server_error -32000 connection -32001 timeout -32002 not_found -32042 auth -32800 cancelled"""
 """And of the SDKs of MCP."""
-_LASTS: Final = r"""(?ix)certificate|self[-\ ]signed|already\ exists|unique\ constraint|duplicate\ (?:key|entry)|not\ empty
+_LASTS: Final = r"""(?ix)certificate|self[-\ ]signed|already\ exists|constraint|violation|duplicate\ (?:key|entry)|not\ empty
 |(?:quota|limit)\b.{0,60}\b(?:per|a|each)\ (?:day|month)|(?:daily|monthly|per[-\ ]day)\ .{0,20}(?:quota|limit)"""
 """Of kinds that may pass, these do not."""
 _UNPAID: Final = r"""(?ix)insufficient[\ _-]?(?:quota|funds|credits?|balance)|payment[\ _-]required|billing[\ _-]?(?:hard[\ _-]?limit|details|not[\ _-]active|account)
