@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.text.short_keys import cached_if_short
 
-from .content import ROWS, at, state_of
+from .content import ROWS, at
 from .failures import brings, number_of
 
 
@@ -42,6 +42,7 @@ _NO_CURSOR: Final = r"(?i) |^(?:null|none|-1)$"
 _SHOWABLE: Final = r"[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}"
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
 NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
+LATER: Final = "It is not finished: ask again later."
 ON: Final = "There is more: ask for the next part."
 
 
@@ -70,7 +71,7 @@ def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = 
     Returns the extent that a *content*, whose work *goes_on* or not, tells of itself; *more* and *total* are the declared places of a cursor and of the number of matches.
     """
     if type(content) is str:
-        return Extent(False, how=ON) if state_of(content) == "waiting" else _of_text(content)
+        return Extent(False, how=LATER) if goes_on else _of_text(content)
     if type(content) is not dict and type(content) is not list:
         return Extent()
     named = [content[name] for name in ROWS if type(content.get(name)) is list] if type(content) is dict else [content]
@@ -80,7 +81,7 @@ def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = 
     if brings(cursor):
         return told._replace(complete=False, how=_go_on(more.rpartition(".")[2], cursor))
     if told.complete and goes_on:
-        return Extent(False, how="It is not finished: ask again later.")
+        return Extent(False, how=LATER)
     return told._replace(complete=True) if more and told.complete is None else told
 
 

@@ -184,14 +184,14 @@ def data_in(text: str) -> Any:
 
 @cached_if_short(2048, LINE)
 def _state(line: str) -> str | None:
+    # What stands in brackets at the end is an aside: `running (3/10)`.
+    line = re.sub(r"(?<=\w) ?\([^()]*\)$", "", line)
     words = re.findall(r"\w+", line) if len(line) <= LINE and "\n" not in line else []
     words = words[words[:1] == ["sorry"] :]
     if not words:
         return None
     none, denied, last = words[0] in ("no", "zero", "0"), words[0] in ("no", "not"), words[-1].rpartition("_")[2]
-    goes_on = last in _WORDS["waits"] or (
-        line.endswith(("...", "\u2026")) and any(word.endswith("ing") for word in words)
-    )
+    goes_on = last in _WORDS["waits"] or line.endswith(("...", "\u2026"))
     if "still" in words or (not _WORDS["ready"].isdisjoint(words) if denied else goes_on) or re.fullmatch(_PART, line):
         return "waiting"
     nothing = words[0] in ("nothing", "empty") or words == ["none"]

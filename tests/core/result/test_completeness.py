@@ -121,3 +121,8 @@ def test_complete_results_of_public_services_raise_few_false_alarms() -> None:
 
     assert len(whole) == 600
     assert len(alarms) <= 3, alarms
+
+
+def test_what_goes_on_is_asked_for_later_in_every_carrier() -> None:
+    said = {reading_of(one).extent.how for value in ({"status": "running"}, "Still running") for _, one in carried(value)}
+    assert said == {"It is not finished: ask again later."}
