@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.text.short_keys import cached_if_short
 
-from .content import ROWS, at
+from .content import REMARKS, ROWS, at
 from .failures import brings, number_of
 
 
@@ -86,6 +86,12 @@ def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = 
 
 
 def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
+    while type(content) is dict and len(content) == 1:
+        # An envelope of one member: `{"data": {"users": {"nodes": [...], "pageInfo": {...}}}}`.
+        [inner] = content.values()
+        if type(inner) is not dict or not (len(inner) == 1 or list in map(type, inner.values())):
+            break
+        content = inner
     # What quotes a refusal of ours says nothing of itself.
     places = [("", content)] if type(content) is dict and content.get("status") not in _REFUSALS else []
     if type(content) is list:
@@ -94,6 +100,8 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
         ends = [row for row in both if type(row) is dict and row and all(map(kind_of, map(str, row)))]
         places = [("", row) for row in ends if len(ends) == 1]
     places += [(str(name), place) for _, top in places for name, place in top.items() if type(place) is dict]
+    # `{"meta": {"pagination": {...}}}` speaks through its only member.
+    places += [(str(name), one) for _, top in places[1:] if len(top) == 1 for name, one in top.items() if type(one) is dict]
     lists = [member for _, place in places for member in place.values() if type(member) is list]
     lists = [content] if type(content) is list else lists
     shown = found if found is not None else len(lists[0]) if len(lists) == 1 else None
@@ -113,6 +121,8 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
             told = told and said is not True and brings(said)
             if told and not (type(said) is str and re.search(_NO_CURSOR, said)):
                 how = _go_on(name, said)
+            elif kind == "cursor" and not lists and not re.fullmatch(_LOOSE, name) and brings(said):
+                known = False
             if kind in ("flag", "cut") and said in (True, "true", "True"):
                 how = how or (f"The result is not whole (`{name}`). {NARROWER}" if kind == "cut" else ON)
             elif kind == "end" and said is False and (lists or name != "done"):
@@ -126,6 +136,9 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
                 how = how or (_part(shown, all_of) if shown is not None and shown < number else None)
             elif kind == "bare" and type(said) is not list and (number is None or number != shown):
                 known, all_of = False, int(number) if number is not None and name == "total" else all_of
+    tops = [place for holder, place in places if not holder]
+    texts = [top.get(name) for top in tops for name in REMARKS] + [some[-1] for some in lists if some]
+    how = how or next((told.how for one in texts if type(one) is str and not (told := _of_text(one)).complete), None)
     return Extent(False if how else known or None, found, found if all_of is None else all_of, how)
 
 

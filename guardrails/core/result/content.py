@@ -48,7 +48,7 @@ _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_
 _FAULTS: Final = r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic"
 _CLOCK: Final = r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$"
 _STATES: Final = ("status", "state", "phase", "stage", "progress", "percent", "percentage")
-_REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "result", "output", "content", "response")
+REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "result", "output", "content", "response")
 """Names of a text that is all there is, or a remark beside what there is."""
 ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
@@ -109,6 +109,9 @@ def mcp_of(value: Any) -> Carried | None:
     flagged = bool in map(type, flags)
     if (bare and not (known and flagged)) or (isinstance(value, Mapping) and not known and not flagged):
         return None
+    if isinstance(blocks, str) and not known and not flagged:
+        # An object of somebody's own that has a text of this name.
+        return None
     blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else [] if blocks is None else blocks
     if not isinstance(blocks, list | tuple) or not all(isinstance(at(block, "type"), str) for block in blocks[:1]):
         return None
@@ -160,7 +163,7 @@ def content_of(value: Any) -> Carried:
             inner = data_in(value)
         elif kind is dict and len(value) == 1:
             [(name, only)] = value.items()
-            inner = only if type(only) is str and name in _REMARKS else value
+            inner = only if type(only) is str and name in REMARKS else value
         elif kind not in (*_BASIC, dict, list):
             inner = plain(value, PARSED)
         if inner is value:
@@ -224,7 +227,7 @@ def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", dep
         return 3
     aside = name and (value is None or is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
     text = str(value) if kind in (int, float, str) else ""
-    remarks = kind is str and 0 < len(text) <= LINE and state is None and word in _STATES + _REMARKS
+    remarks = kind is str and 0 < len(text) <= LINE and state is None and word in _STATES + REMARKS
     too_little = value == 0 or text == "0" or text in given or (len(text) <= LINE and re.search(_CLOCK, text))
     if value is None or kind is bool or state == "done" or aside or remarks or too_little:
         return 0

@@ -4,6 +4,7 @@ Sure signs of more.
 
 import json
 
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ CASES = Path(__file__).parents[3] / "benchmarks" / "completeness.jsonl"
     (False, [{"rows": ROWS, "meta": {"next_cursor": "abc"}}, {"rows": ROWS, "_links": {"next": {"href": "/r"}}}, [*ROWS, {"next_cursor": "abc"}]]),
     (False, [{"rows": ROWS, "total_count": 120}, {"hotels": ROWS, "totalResults": "120"}, {"data": {"rows": ROWS, "total_hits": 9}}]),
     (False, [{"remaining": 88}, {"rows": ROWS, "remaining": 88}, {"rows": ROWS, "omitted": 3}, {"status": "running"}, "Process still running."]),
+    (False, [{"data": {"users": {"nodes": ROWS, "pageInfo": {"hasNextPage": True}}}}, {"data": {"a": {"b": {"nodes": ROWS, "pageInfo": {"hasNextPage": True}}}}}]),
+    (False, [["a", "b", "... 20 more"], {"files": ["a", "[truncated]"]}, {"rows": ROWS, "message": "Showing 2 of 50 results"}, {"output": "a\n[output truncated]", "exit_code": 0}]),
+    (None, [{"text": "abc", "next_offset": 100}, {"data": ROWS, "meta": {"pagination": {"page": 1, "pageCount": 5, "total": 100}}}]),
+    (True, [{"threads": {"t1": {"n": 3, "has_more": True}, "t2": {"n": 4}}}, {"user": {"next": "x", "total": 100}}, {"rows": ROWS, "message": "Rows of the table"}]),
     (False, ["Output too large (90 KB)", "a\n[output truncated]", "a\n... 30 more", "Showing 1-10 of 120\na"]),
     (None, [{"rows": ROWS, "total": 120}, {"rows": ROWS, "count": 9}, {"rows": ROWS, "page": 1}, {"limit": 100, "remaining": 99, "reset": 5}, {"rows": ROWS, "total": 120, "next": None}]),
     (True, [{"rows": ROWS}, ROWS, [], {"rows": ROWS, "has_more": False, "next_cursor": None}, {"rows": ROWS, "total_count": 2}, {"rows": ROWS, "total": 2}, 7, None, "text"]),
@@ -121,6 +126,11 @@ def test_complete_results_of_public_services_raise_few_false_alarms() -> None:
 
     assert len(whole) == 600
     assert len(alarms) <= 3, alarms
+
+
+def test_an_object_with_a_text_called_content_is_no_carrier() -> None:
+    page = make_dataclass("Page", ["content", "truncated"])("abc", True)
+    assert reading_of(page).is_complete is False
 
 
 def test_what_goes_on_is_asked_for_later_in_every_carrier() -> None:
