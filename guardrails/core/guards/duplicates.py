@@ -13,7 +13,7 @@ from guardrails.core.values.units import Duration
 from guardrails.core.words import in_flight
 
 from .base import Codes, Facts, Guard, Verdict, guard
-from .evidence import PASSING, Evidence, is_evidence, moves, outdated, shown_to_change, speak
+from .evidence import PASSING, Evidence, changed_seq, is_evidence, moves, outdated, shown_to_change, speak
 
 
 REPAIRABLE: Final[frozenset[ErrorType | None]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
@@ -70,12 +70,15 @@ class Duplicates(Guard):
             return None if _is_open(last, state) else _again(call.tool, "window", last, outdated(state, last))
         if outdated(state, last) or moves(state, last, self.settled_for):
             return None
+        if facts.tool.repeats == "evidence" and last.status == "ok" and not last.unfinished:
+            return _repeat(call.tool, "stable")
         if facts.tool.read_only is False and last.status == "ok":
             # Work that was done may be meant once more: a key, a throw of dice, a payment. `repeats: ask` asks.
             return None
-        if facts.tool.repeats == "evidence" and last.status == "ok":
-            return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not is_evidence(last, earlier[1]) or last.error_type in PASSING:
+            return None
+        if earlier[1].seq <= changed_seq(state):
+            # The user has spoken since: that says nothing of now.
             return None
         if not speak(state, last, earlier[1], self.settled_for) or _does_something(state, last, earlier[1]):
             return None
