@@ -39,6 +39,7 @@ _HINTS: Final[dict[ErrorType, str]] = {
     "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
 }
 NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
+TOO_LONG: Final = "It passes in {} s at the earliest. Use another tool meanwhile, or tell the user what does not work yet."
 HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."
 OTHERWISE: Final[dict[NextAction, str]] = {
     "fix_precondition": "Repair the cause first, then repeat the same call.",
@@ -240,7 +241,8 @@ class Retryable(Guard):
         if unsafe:
             _advise(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
         elif kind in TRANSIENT or (passing and learned is None):
-            _advise(envelope, "give_up", HOPELESS)
+            later = envelope.retry_after_ms
+            _advise(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
         else:
             action, hint = said.next_action, OTHERWISE.get(said.next_action, HOPELESS)
             if kind in NEXT and NEXT[kind][0] == action:

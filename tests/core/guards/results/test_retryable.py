@@ -207,3 +207,11 @@ def test_no_repeat_is_advised_after_the_call_that_used_up_a_limit(clock: Any, *,
     assert (last.retryable, last.next_action, last.retry_after_ms) == (False, "give_up", None)
     assert last.next_action_hint == "Write the final answer from what you have."
     assert (last.max_retries_remaining, last.error_type) == (0, "connection")
+
+
+@table(("said", "hint"), [
+    ("rate limit: try again in 5 minutes", "It passes in 300 s at the earliest."), ("daily quota exceeded", "It does not pass by waiting."),
+])  # fmt: skip
+def test_a_wait_too_long_is_no_failure_that_does_not_pass(said: str, hint: str) -> None:
+    envelope = Policy.load("default").session("s").call("get_x", {"q": "z"}, lambda tool, arguments: f"Error: {said}")
+    assert (envelope.next_action, (envelope.next_action_hint or "").startswith(hint)) == ("give_up", True)
