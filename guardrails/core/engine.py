@@ -708,7 +708,7 @@ def _settled(
         if prepared.steady:
             entry.steady = prepared.steady
         if prepared.empty:
-            entry.empty, entry.unfinished, entry.little = prepared.empty == 2, prepared.empty == 3, prepared.empty == 1
+            entry.little, entry.empty, entry.unfinished, entry.brief = (prepared.empty == kind for kind in (1, 2, 3, 4))
         if unknown:
             note_uncertain(state, pending)
     for its, applied, _, scope, facts.now_ms, facts.holder in voices:

@@ -104,7 +104,7 @@ def row(entry: Entry) -> bytes:
     """
     closer = entry.sketch or entry.steady
     wait = int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1
-    flags = entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little
+    flags = entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little + 16 * entry.brief
     retries = int(min(max(0, entry.retries_left), _MAX_RETRIES))
     packed = ENTRY.pack(
         entry.seq,
@@ -175,7 +175,7 @@ def _entry(packed: bytes, at: int, tool: str) -> tuple[Entry, int]:
     made.retry_at_ms = at_ms + wait if wait >= 0 else 0
     flags = status // len(STATUSES)
     made.explored, made.empty = bool(flags & 1), bool(flags & 2)
-    made.unfinished, made.little = bool(flags & 4), bool(flags & 8)
+    made.unfinished, made.little, made.brief = bool(flags & 4), bool(flags & 8), bool(flags & 16)
     return made, at
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from guardrails.core.chain import Plan
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading, reading_of
+from guardrails.core.result.content import LINE
 from guardrails.core.text.truncation import Rendered
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
@@ -32,7 +33,7 @@ class Prepared:
     steady: int = 0
     """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
     empty: int = 0
-    """1: it only acknowledges; 2: it is empty; 3: it is unfinished; 0: none of them."""
+    """1: it only acknowledges; 2: it is empty; 3: it is unfinished; 4: it is brief; 0: none of them."""
 
     unknown: bool = False
     """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
@@ -74,10 +75,21 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
     failed = reading.error_type is not None
     rendered = reading.render(max_bytes)
     steady = reading.steady if failed or look else 0
-    empty = 0
-    if not failed and rendered is not None and rendered.size <= CLOSE:
-        empty = 3 if reading.unfinished else 0 if reading.news > 1 else 2 if reading.empty and (look or reading.content != "") else 1
+    close = not failed and rendered is not None and rendered.size <= CLOSE
+    empty = says(reading, look=look) if close else 0
     return Prepared(reading, rendered, reading.hash, own, steady, empty)
+
+
+def says(reading: Reading, *, look: bool) -> int:
+    """
+    Returns 3 if the work goes on, 2 if nothing was found, 1 if a result only acknowledges, as an empty text of what may be work does;
+    4 if it answers in one short line or value, 0 if it brings more.
+    """
+    news, content = reading.news, reading.content
+    if news == 1:
+        return 2 if look or content != "" else 1
+    brief = type(content) is not list and not (type(content) is dict and list in map(type, content.values()))
+    return 3 if news == 3 else 1 if news == 0 else 4 if brief and len(str(content)[: LINE + 1]) <= LINE else 0
 
 
 def _heard(said: Envelope) -> Envelope:

@@ -116,6 +116,8 @@ class Entry:
     """What is waited for is not there yet."""
     little: bool = False
     """It only acknowledged what was done."""
+    brief: bool = False
+    """It answered in one short line or value."""
 
     @property
     def advised(self) -> bool:

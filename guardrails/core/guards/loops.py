@@ -226,8 +226,10 @@ class Loops(Guard):
         same = [entry for entry in run if same_words(entry.sketch, sketch)]
         verdict = self._graded("reworded", len(same), call, state, refuse=refuse)
         if verdict is None and not last.little and not last.empty:
-            near = sum(same_but_numbers(entry.sketch, sketch) for entry in run)
-            verdict = self._graded("reworded", near, call, state, refuse=refuse)
+            near = [entry for entry in run if same_but_numbers(entry.sketch, sketch)]
+            # One short answer may be true of many numbers; what differs in a moment only is one question.
+            sure = not last.brief or all(entry.sketch == sketch for entry in near)
+            verdict = self._graded("reworded", len(near), call, state, refuse=refuse and sure)
         if verdict is None and last.empty:
             verdict = self._graded("empty", len(run), call, state, refuse=refuse)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict

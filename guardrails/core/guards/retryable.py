@@ -39,7 +39,9 @@ _HINTS: Final[dict[ErrorType, str]] = {
     "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
 }
 NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
-TOO_LONG: Final = "It passes in {} s at the earliest. Use another tool meanwhile, or tell the user what does not work yet."
+TOO_LONG: Final = (
+    "It passes in {} s at the earliest. Use another tool meanwhile, or tell the user what does not work yet."
+)
 HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."
 OTHERWISE: Final[dict[NextAction, str]] = {
     "fix_precondition": "Repair the cause first, then repeat the same call.",

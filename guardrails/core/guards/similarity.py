@@ -1,9 +1,9 @@
 """
 The likeness of two calls whose arguments differ, as one small number a call: a sketch.
 
-A sketch has four parts of 16 bits. Three are the least hashes of the words in the call's texts, a bottom-k min-hash (Broder 1997;
-Cohen and Kaplan 2007). Numbers count as words. The fourth is a hash of all other
-arguments; a moment is left out, since it says when a call is made and not what for.
+A sketch has six parts. Four are the least hashes of the words in the call's texts, a bottom-k min-hash (Broder 1997; Cohen and Kaplan
+2007). The others are a hash of all numbers, and one of all other arguments. A moment is left out, since it says when a call is made and not
+what for.
 """
 
 import re
@@ -24,7 +24,8 @@ UNSPACED: Final = "\u0e00"
 """From here on most scripts (Thai, CJK, Hangul) put no space between words: pairs of characters stand for words."""
 STEM: Final = 5
 """Characters of a word in another alphabet than Latin, whose endings change with its role in the sentence."""
-_MASK: Final = 0xFFFF
+_PARTS: Final = ((0, 12), (12, 12), (24, 10), (34, 10), (44, 10), (54, 10))
+"""(first bit, bits) of the other arguments, the numbers and four words."""
 _TIME: Final = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
 """A moment in an argument; a date alone names a day, and a day is a thing of its own."""
 
@@ -36,21 +37,30 @@ def sketch_of(arguments: Any) -> int:
     if not isinstance(arguments, Mapping):
         return NO_SKETCH
     words: set[str] = set()
+    numbers: list[str] = []
     others: list[str] = []
     for name, value in arguments.items():
         if isinstance(value, str) and is_text(value):
-            words.update(_words(value[:READ].lower()))
+            for word in _words(value[:READ].lower()):
+                if word.isdecimal():
+                    numbers.append(word)
+                else:
+                    words.add(word)
         elif isinstance(value, str):
             if _TIME.fullmatch(value) is None:
                 others.append(f"{name}={value}")
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            words.add(f"{name}={value}")
+            numbers.append(f"{name}={value}")
         else:
             others.append(f"{name}={value!r}"[: READ * 4])
-    least = sorted(xxh3_64_intdigest(word.encode(errors="replace")) for word in words)[:3]
-    parts = [xxh3_64_intdigest("\0".join(sorted(others)).encode(errors="replace")), *least, 0, 0, 0][:4]
-    sketch = sum((part & _MASK) << 16 * at for at, part in enumerate(parts))
+    least = sorted(map(_digest, words))[:4]
+    parts = [*(_digest("\0".join(sorted(some))) for some in (others, numbers)), *least, 0, 0, 0, 0][:6]
+    sketch = sum((part & (1 << width) - 1) << at for part, (at, width) in zip(parts, _PARTS, strict=True))
     return (sketch - (1 << 64) if sketch >> 63 else sketch) or 1
+
+
+def _digest(text: str) -> int:
+    return xxh3_64_intdigest(text.encode(errors="replace"))
 
 
 def is_text(value: str) -> bool:
@@ -65,17 +75,17 @@ def same_but_numbers(one: int, other: int) -> bool:
     """
     Returns whether two calls differ in nothing but numbers, times and texts.
     """
-    return NO_SKETCH not in (one, other) and (one ^ other) & _MASK == 0
+    return NO_SKETCH not in (one, other) and (one ^ other) & 0xFFF == 0
 
 
 def same_words(one: int, other: int) -> bool:
     """
     Returns whether two calls ask in nearly the same words, with all else equal.
     """
-    if not same_but_numbers(one, other):
+    if NO_SKETCH in (one, other) or (one ^ other) & 0xFFFFFF:
         return False
-    words, others = ({sketch >> at & _MASK for at in (16, 32, 48)} - {0} for sketch in (one, other))
-    return len(words & others) >= 2
+    words, others = ({sketch >> at & (1 << width) - 1 for at, width in _PARTS[2:]} - {0} for sketch in (one, other))
+    return len(words & others) >= min(3, len(words), len(others)) > 1
 
 
 def _words(text: str) -> Iterator[str]:

@@ -101,7 +101,9 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
         places = [("", row) for row in ends if len(ends) == 1]
     places += [(str(name), place) for _, top in places for name, place in top.items() if type(place) is dict]
     # `{"meta": {"pagination": {...}}}` speaks through its only member.
-    places += [(str(name), one) for _, top in places[1:] if len(top) == 1 for name, one in top.items() if type(one) is dict]
+    places += [
+        (str(name), one) for _, top in places[1:] if len(top) == 1 for name, one in top.items() if type(one) is dict
+    ]
     lists = [member for _, place in places for member in place.values() if type(member) is list]
     lists = [content] if type(content) is list else lists
     shown = found if found is not None else len(lists[0]) if len(lists) == 1 else None

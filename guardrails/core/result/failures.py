@@ -46,7 +46,9 @@ _LINE: Final = r"""(?ix)\W{0,4}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?
 _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
 _MUTE: Final = (tuple, int, float, bool, type(None))
-_MAY: Final = pattern(r"(?i)\s*[{`\"]|[\s\S]{0,300}?(?:error|exception|traceback|exit(?:ed| ?[cs]))|\W*(?:[45]\d\d|http)")
+_MAY: Final = pattern(
+    r"(?i)\s*[{`\"]|[\s\S]{0,300}?(?:error|exception|traceback|exit(?:ed| ?[cs]))|\W*(?:[45]\d\d|http)"
+)
 
 
 class Sign(NamedTuple):
@@ -149,7 +151,11 @@ def _of_object(value: Any, given: frozenset[str]) -> Sign | None:
     status = first(value, f"{_STATUS} code" if explained else _STATUS, http_error)
     ended = first(value, _EXITS, lambda number: number if type(number) is int and number else None)
     coded = value.get("data", 0) is None and type(code) is int and code != 0 and not 200 <= code < 300
-    coded = coded and explained and not re.fullmatch(_NO_ERROR, str(value.get("msg", value.get("message")))[:20].strip(" .!"))
+    coded = (
+        coded
+        and explained
+        and not re.fullmatch(_NO_ERROR, str(value.get("msg", value.get("message")))[:20].strip(" .!"))
+    )
     false = value.get("ok") is False or value.get("success") is False
     word = str(value.get("status", value.get("state", ""))).lower()
     sure = True in (value.get("isError"), value.get("is_error")) or (told and false)

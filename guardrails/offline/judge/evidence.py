@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from guardrails.core.chain import Plan
-from guardrails.core.prepare import CLOSE, Prepared
+from guardrails.core.prepare import CLOSE, Prepared, says
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash
@@ -151,7 +151,7 @@ def shown_by(
                 read.value, read.error_type, read.error_message = None, outcome.error_type, result
                 steady = read.steady
             elif looks and len(result) <= CLOSE:
-                empty = 3 if read.unfinished else 0 if read.news > 1 else 2 if read.empty and not (plan.changes and read.content == "") else 1
+                empty = says(read, look=not plan.changes)
             if not failed and not plan.changes and len(result) < CUT:
                 steady = read.steady
         return Prepared(outcome, None, evidence, None, steady, empty=empty)

@@ -134,5 +134,7 @@ def test_an_object_with_a_text_called_content_is_no_carrier() -> None:
 
 
 def test_what_goes_on_is_asked_for_later_in_every_carrier() -> None:
-    said = {reading_of(one).extent.how for value in ({"status": "running"}, "Still running") for _, one in carried(value)}
+    said = {
+        reading_of(one).extent.how for value in ({"status": "running"}, "Still running") for _, one in carried(value)
+    }
     assert said == {"It is not finished: ask again later."}
