@@ -76,7 +76,6 @@ def assert_only_pointless_repeats_are_stopped(played: Played) -> None:
             assert brings_nothing(call, list(played.calls[:position]))
         else:
             assert call.read == call.recorded
-            assert not brings_nothing(call, list(played.calls[:position]))
 
 
 def recorded(pattern: str = "*.json.gz") -> list[Any]:
@@ -96,16 +95,14 @@ def test_a2_honest_calls_of_a_recorded_chat_come_out_byte_for_byte(merged: Playe
 
 @needs_recordings
 @pytest.mark.system
-def test_a6_of_all_recorded_chats_one_call_is_stopped(merged: Player) -> None:
+def test_a6_of_all_recorded_chats_no_call_is_stopped(merged: Player) -> None:
     played = [merged.play(read_transcript(param.values[0])) for param in recorded()]
     stopped = [
         (one.name, one.calls.index(call) + 1, json.loads(call.arguments)) for one in played for call in one.denied
     ]
     assert len(played) == 20
     assert sum(len(one.calls) for one in played) == 168
-    assert [(name, number, arguments["tool_name"]) for name, number, arguments in stopped] == [
-        ("livemcpbench_01.json.gz", 5, "load"),
-    ]
+    assert stopped == []
 
 
 @pytest.mark.parametrize("name", ["edit_and_test.json", "stuck_search.json.gz", "no_calls.json"])

@@ -260,7 +260,7 @@ def test_the_client_of_the_sdk_reaches_a_server_of_the_sdk() -> None:
     server = MCPServer("far")
 
     @server.tool()
-    def add(a: int, b: int) -> int:
+    def look_up(a: int, b: int) -> int:
         """
         Add.
         """
@@ -274,11 +274,11 @@ def test_the_client_of_the_sdk_reaches_a_server_of_the_sdk() -> None:
             task = asyncio.create_task(serving.serve([listener]))
             argv = ["-m", "guardrails", "mcp", "--url", f"http://127.0.0.1:{port}/mcp"]
             async with Client(stdio_client(StdioServerParameters(command=sys.executable, args=argv))) as client:
-                assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
-                results = [await client.call_tool("add", {"a": 1, "b": 2}) for _ in range(4)]
+                assert [tool.name for tool in (await client.list_tools()).tools] == ["look_up"]
+                results = [await client.call_tool("look_up", {"a": 40, "b": 2}) for _ in range(4)]
             serving.should_exit = True
             await task
-        assert results[0].structured_content == {"result": 3}
+        assert results[0].structured_content == {"result": 42}
         assert results[3].is_error
 
     asyncio.run(run())

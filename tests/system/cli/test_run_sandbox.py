@@ -186,11 +186,10 @@ def test_where_no_sandbox_works_commands_are_refused_and_the_rest_goes_on(
         assert "commands in no sandbox" in again.stderr
     refused, written, by_hand = told(server)
     assert (refused["status"], refused["code"]) == ("denied", "sandbox.unavailable")
-    for part in ("bwrap: ", "macOS", "`sandbox: none`"):
-        assert part in refused["message"]
+    assert refused["message"] == "No command can be run here."
     assert refused["retryable"] is False
     assert "sandbox" not in refused
     assert not (workspace / "made").exists()
-    assert written["status"] == "success"
-    assert by_hand["result"]["output"] == "by hand\n"
+    assert "status" not in written
+    assert by_hand["output"] == "by hand\n"
     assert "sandbox" not in by_hand
