@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request  # noqa: F401  before a test says that this is macOS, whose part of it is not here
 
 from collections.abc import Callable
 from pathlib import Path
