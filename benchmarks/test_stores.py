@@ -251,8 +251,9 @@ def live(state: SessionState) -> None:
     for n in range(WINDOW):
         touch(state, NOW + n * 1_000)
         call = ToolCall(TOOLS[n % len(TOOLS)], None, f"call_{n}", None, (n - 10) << 59 | n, sketch=n - 10 << 50 | 1)
-        pending = admit(state, call, cost=1_000, window=WINDOW)
-        settle(state, pending, Outcome("found"), -(n << 58) | n, n + 1 << 24)
+        pending = admit(state, call, timeout_ms=600_000, changes=False, window=WINDOW)
+        settle(state, pending, Outcome("found"))
+        pending.entry.result_hash, pending.entry.steady = -(n << 58) | n, n + 1 << 24
 
 
 def test_packed_size_of_an_idle_session(benchmark: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from guardrails.core.chain import Plan
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.similarity import news_hash
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import LINE
 from guardrails.core.text.truncation import Rendered
@@ -74,7 +75,7 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
         reading = _spoken(reading, own)
     failed = reading.error_type is not None
     rendered = reading.render(max_bytes)
-    steady = reading.steady if failed or look else 0
+    steady = news_hash(reading) if failed or look else 0
     close = not failed and rendered is not None and rendered.size <= CLOSE
     empty = says(reading, look=look) if close else 0
     return Prepared(reading, rendered, reading.hash, own, steady, empty)

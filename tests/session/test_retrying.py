@@ -40,8 +40,10 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Envelope]:
             return answer
 
         if request.param == "call":
-            return session.call(tool, {"q": 1}, execute)
-        return asyncio.run(session.acall(tool, {"q": 1}, execute))
+            made: Envelope = session.call(tool, {"q": 1}, execute)
+            return made
+        made = asyncio.run(session.acall(tool, {"q": 1}, execute))
+        return made
 
     return call
 

@@ -15,7 +15,7 @@ from guardrails.stores.memory import MemoryStore
 
 def spoil(states: list[SessionState]) -> None:
     states[0].now_ms = 1 << 80
-    states[0].own["odd"] = object()  # type: ignore[assignment]
+    states[0].own["odd"] = object()
 
 
 def count(states: list[SessionState]) -> int:

@@ -13,9 +13,15 @@ from typing import Any, Final
 
 from xxhash import xxh3_64_intdigest
 
+from guardrails.core.result import Reading, evidence_of
+from guardrails.core.result.content import ROWS, STATES, given_by, is_aside
+from guardrails.core.result.redaction import untraced
+from guardrails.core.text.signature import canonical
 from guardrails.core.values.late_pattern import pattern
 
 
+STEADY: Final = 65_536
+"""Bytes of a result of which the news is taken; longer ones are compared as they are."""
 NO_SKETCH: Final = 0
 """Of a call whose arguments are not known."""
 READ: Final = 512
@@ -96,3 +102,40 @@ def _words(text: str) -> Iterator[str]:
             yield word[:STEM]
         else:
             yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
+
+
+def news_hash(reading: Reading) -> int:
+    """
+    Returns 32 bits of the news in a result: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of
+    the request and counts of progress. Of a failure its kind and first words, without digits and arguments.
+    """
+    said, given = evidence_of(reading, reading.render()), given_by(reading.arguments)
+    if reading.failed:
+        text = untraced((reading.error_message or said.decode(errors="replace"))[:4096])[:400]
+        words = {word for one in given for word in re.findall(r"\w+", one)}
+        text = re.sub(r"(?:~\W*)+", "~", re.sub(r"\w+", lambda word: "~" if word[0] in words else word[0], text))
+        news = f"{reading.error_type}: {''.join(char for char in text if not char.isdigit())[:120]}"
+    else:
+        news = news_of(reading.content, given) if len(said) <= STEADY else {}
+    told = None if news in ({}, reading.content) else canonical(news)
+    return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
+
+
+def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
+    """
+    Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
+    rows by a usual name they are all of it, but for its states.
+    """
+    kind = type(content)
+    if kind is list:
+        return sorted(xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace")) for row in content)
+    if kind is not dict or not depth:
+        return content
+    rows = any(type(content.get(name)) is list and content[name] for name in ROWS)
+    news: dict[str, Any] = {}
+    for key, member in content.items():
+        name, kind = str(key), type(member)
+        beside = rows and kind is not dict and name.lower() not in STATES
+        if kind is list or not (beside or is_aside(name) or str(member) in given):
+            news[name] = news_of(member, given, depth - 1)
+    return {name: inside for name, inside in news.items() if inside != {}}

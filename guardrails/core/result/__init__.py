@@ -13,29 +13,23 @@ blocks and the structured content of MCP, a library's result types. So a word th
     completeness   sure signs of more
 """
 
-import re
-
 from contextlib import suppress
 from typing import Any, Final
 
-from xxhash import xxh3_64_intdigest
-
 from guardrails.core.text.collect import LIMIT_BYTES, taken
-from guardrails.core.text.signature import canonical, masked_result_hash, result_hash
+from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success, claimed
 
 from .completeness import Extent, extent_of
-from .content import content_of, given_by, news_in, news_of
+from .content import content_of, given_by, news_in
 from .failures import Source as Source
 from .failures import failure_in, may_fail
 from .kinds import passing
-from .redaction import SCAN_CHARS, redact, untraced
+from .redaction import SCAN_CHARS, redact
 
 
 NOBODY: Final = Source()
-STEADY: Final = 65_536
-"""Bytes of a result of which the news is taken; longer ones are compared as they are."""
 _RUN: Final = frozenset(("command", "cmd", "code", "script"))
 """Arguments of a tool that shows what a program says."""
 _PLAIN: Final = frozenset({dict, str, list, tuple, int, float, bool, type(None)})
@@ -68,9 +62,6 @@ class Reading(Outcome):
     """This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known."""
     hash: int
     """64 bits of the result as it is; of a failure without its digits."""
-    steady: int
-    """32 bits of the news in it: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of the request
-    and counts of progress. Of a failure its kind and first words, without digits and arguments."""
 
     def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> None:
         self.value, self.source, self.arguments = value, source, arguments
@@ -112,19 +103,6 @@ def _hash(reading: Reading) -> int:
     return masked_result_hash(said) if reading.failed or shown is None else result_hash(said, shown.original_bytes)
 
 
-def _steady(reading: Reading) -> int:
-    said, given = evidence_of(reading, reading.render()), given_by(reading.arguments)
-    if reading.failed:
-        text = untraced((reading.error_message or said.decode(errors="replace"))[:4096])[:400]
-        words = {word for one in given for word in re.findall(r"\w+", one)}
-        text = re.sub(r"(?:~\W*)+", "~", re.sub(r"\w+", lambda word: "~" if word[0] in words else word[0], text))
-        news = f"{reading.error_type}: {''.join(char for char in text if not char.isdigit())[:120]}"
-    else:
-        news = news_of(reading.content, given) if len(said) <= STEADY else {}
-    told = None if news in ({}, reading.content) else canonical(news)
-    return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
-
-
 _ANSWERS: Final[dict[str, Any]] = {
     "content": lambda reading: content_of(reading.value).value,
     "news": lambda reading: 2 if reading.failed else news_in(reading.content, given_by(reading.arguments)),
@@ -134,7 +112,6 @@ _ANSWERS: Final[dict[str, Any]] = {
     "extent": lambda read: extent_of(read.content, read.source.more, read.source.total, goes_on=read.unfinished),
     "is_complete": lambda reading: reading.extent.complete if reading.complete else False,
     "hash": _hash,
-    "steady": _steady,
 }
 
 

@@ -140,7 +140,9 @@ def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
                 known, all_of = False, int(number) if number is not None and name == "total" else all_of
     tops = [place for holder, place in places if not holder]
     texts = [top.get(name) for top in tops for name in REMARKS] + [some[-1] for some in lists if some]
-    how = how or next((told.how for one in texts if type(one) is str and not (told := _of_text(one)).complete), None)
+    how = how or next(
+        (marked.how for one in texts if type(one) is str and not (marked := _of_text(one)).complete), None
+    )
     return Extent(False if how else known or None, found, found if all_of is None else all_of, how)
 
 

@@ -12,11 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from xxhash import xxh3_64_intdigest
-
 from guardrails.core.text.jsonable import plain
 from guardrails.core.text.short_keys import cached_if_short
-from guardrails.core.text.signature import canonical
 from guardrails.core.values.tool_name import TOKEN
 from guardrails.core.values.types import Failed
 
@@ -47,7 +44,7 @@ _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_
 """Names of what a result says of itself, or repeats of the request: times, durations, ids of the request, counts of progress, the query."""
 _FAULTS: Final = r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic"
 _CLOCK: Final = r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$"
-_STATES: Final = ("status", "state", "phase", "stage", "progress", "percent", "percentage")
+STATES: Final = ("status", "state", "phase", "stage", "progress", "percent", "percentage")
 REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "result", "output", "content", "response")
 """Names of a text that is all there is, or a remark beside what there is."""
 ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
@@ -222,13 +219,15 @@ def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", dep
     if kind is list and len(value) == 1 and depth:
         return news_in(value[0], given, name, depth - 1)
     ready = value is False and word in ("ready", "finished", "done", "completed")
-    part = kind is int and word in _STATES[4:] and 1 < value < 100
-    if depth > 2 and (ready or part or (state == "waiting" and (not word or word in _STATES))):
+    part = kind is int and word in STATES[4:] and 1 < value < 100
+    if depth > 2 and (ready or part or (state == "waiting" and (not word or word in STATES))):
         return 3
     aside = name and (value is None or is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
     text = str(value) if kind in (int, float, str) else ""
-    remarks = kind is str and 0 < len(text) <= LINE and state is None and word in _STATES + REMARKS
-    too_little = value == 0 or text == "0" or text in given or (len(text) <= LINE and re.search(_CLOCK, text))
+    remarks = kind is str and 0 < len(text) <= LINE and state is None and word in STATES + REMARKS
+    too_little = (
+        value == 0 or text == "0" or (text and text in given) or (len(text) <= LINE and re.search(_CLOCK, text))
+    )
     if value is None or kind is bool or state == "done" or aside or remarks or too_little:
         return 0
     return 1 if not value or state == "nothing" else 2
@@ -253,23 +252,3 @@ def given_by(arguments: Any) -> frozenset[str]:
     """
     values = arguments.values() if isinstance(arguments, Mapping) else ()
     return frozenset(str(one) for one in values if type(one) in (str, int, float))
-
-
-def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
-    """
-    Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
-    rows by a usual name they are all of it, but for its states.
-    """
-    kind = type(content)
-    if kind is list:
-        return sorted(xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace")) for row in content)
-    if kind is not dict or not depth:
-        return content
-    rows = any(type(content.get(name)) is list and content[name] for name in ROWS)
-    news: dict[str, Any] = {}
-    for key, member in content.items():
-        name, kind = str(key), type(member)
-        beside = rows and kind is not dict and name.lower() not in _STATES
-        if kind is list or not (beside or is_aside(name) or str(member) in given):
-            news[name] = news_of(member, given, depth - 1)
-    return {name: inside for name, inside in news.items() if inside != {}}

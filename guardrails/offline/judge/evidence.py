@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from guardrails.core.chain import Plan
+from guardrails.core.guards.similarity import news_hash
 from guardrails.core.prepare import CLOSE, Prepared, says
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.failures import may_fail
@@ -93,7 +94,7 @@ class Past:
         said = self.said[at]
         if isinstance(said, tuple):
             text, call = said
-            said = self.said[at] = Reading(text, arguments=None if call is None else call.arguments).steady
+            said = self.said[at] = news_hash(Reading(text, arguments=None if call is None else call.arguments))
         return said
 
 
@@ -149,11 +150,11 @@ def shown_by(
             read = Reading(result, arguments=decided.arguments)
             if looks and failed:
                 read.value, read.error_type, read.error_message = None, outcome.error_type, result
-                steady = read.steady
+                steady = news_hash(read)
             elif looks and len(result) <= CLOSE:
                 empty = says(read, look=not plan.changes)
             if not failed and not plan.changes and len(result) < CUT:
-                steady = read.steady
+                steady = news_hash(read)
         return Prepared(outcome, None, evidence, None, steady, empty=empty)
 
     return shown

@@ -151,7 +151,7 @@ def test_its_records_replay_exactly(clock: Any) -> None:
 
 def test_the_life_of_an_admission_is_a_table_that_ends() -> None:
     assert set(LIFE) >= {stage for after in LIFE.values() for stage in after.values()}
-    reached = {"open"}
+    reached: set[Any] = {"open"}
     for _ in LIFE:
         reached |= {stage for each in reached for stage in LIFE[each].values()}
     assert reached == set(LIFE)

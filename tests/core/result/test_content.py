@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrails.core.guards.similarity import news_hash
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import state_of
 from tests.core.result.carriers import block, carried
@@ -60,7 +61,7 @@ def answer(guests: int, **more: Any) -> dict[str, Any]:
 
 
 def steady(value: Any, **arguments: Any) -> int:
-    return Reading(value, arguments=arguments).steady
+    return news_hash(Reading(value, arguments=arguments))
 
 
 def test_the_same_hits_are_no_news_whatever_is_said_of_the_request_and_of_itself() -> None:
@@ -97,7 +98,7 @@ def test_an_answer_that_only_repeats_is_an_answer_all_the_same() -> None:
 
 
 def failed(text: str, **arguments: Any) -> int:
-    return reading_of(RuntimeError(text), arguments=arguments).steady
+    return news_hash(reading_of(RuntimeError(text), arguments=arguments))
 
 
 def test_failures_are_alike_but_for_their_digits_their_arguments_and_their_ends() -> None:

@@ -109,5 +109,6 @@ def test_more_tools_than_there_is_room_for_share_one_level() -> None:
     state, mine = SessionState(), None
     for number in range(TOOLS + 3):
         mine = rate.admit(ToolCall(f"t{number}", {}, "1", None, number), state, mine, Facts(NOW))
+    assert mine is not None
     assert len(mine) == TOOLS + 1
     assert rate.check(ToolCall("another", {}, "1", None, 7), state, mine, Facts(NOW)) is not None
