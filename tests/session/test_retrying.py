@@ -42,8 +42,7 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Envelope]:
         if request.param == "call":
             made: Envelope = session.call(tool, {"q": 1}, execute)
             return made
-        made = asyncio.run(session.acall(tool, {"q": 1}, execute))
-        return made
+        return asyncio.run(session.acall(tool, {"q": 1}, execute))
 
     return call
 
