@@ -115,7 +115,7 @@ def test_calls_are_guarded_and_lists_have_room(listen: Listen) -> None:
     assert BESIDE in tools[0]["outputSchema"]["properties"]
     assert len(tools) == len(TOOLS)
     assert "[guardrails:validation.arguments]" in one.call("add", {"a": 1}, Mcp_Session_Id="s")["content"][0]["text"]
-    results = [one.call("rows", {"n": 2}, Mcp_Session_Id="s") for _ in range(3)]
+    results = [one.call("search", {"of": ["a", "b"]}, Mcp_Session_Id="s") for _ in range(3)]
     assert [bool(result.get("isError")) for result in results] == [False, False, True]
 
 
@@ -136,8 +136,8 @@ def test_clients_that_use_the_same_ids_do_not_meet(listen: Listen) -> None:
 
 def test_strangers_have_nothing_in_common_and_a_run_that_is_named_is_one(listen: Listen) -> None:
     one = listen()
-    assert not any(one.call("rows", {"n": 2}).get("isError") for _ in range(5))
-    results = [one.call("rows", {"n": 2}, meta={RUN: "r"}) for _ in range(3)]
+    assert not any(one.call("search", {"of": ["a", "b"]}).get("isError") for _ in range(5))
+    results = [one.call("search", {"of": ["a", "b"]}, meta={RUN: "r"}) for _ in range(3)]
     assert results[2]["isError"]
 
 
