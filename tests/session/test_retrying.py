@@ -41,8 +41,9 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Envelope]:
 
         if request.param == "call":
             made: Envelope = session.call(tool, {"q": 1}, execute)
-            return made
-        return asyncio.run(session.acall(tool, {"q": 1}, execute))
+        else:
+            made = asyncio.run(session.acall(tool, {"q": 1}, execute))
+        return made
 
     return call
 

@@ -90,22 +90,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
 }
 ADVICE: Final[dict[object, str]] = {
-    "auth": "Check the credentials, or ask the user for access.",
-    "permission": "Ask for something that is allowed, or ask the user for access.",
-    "rate_limit": "Wait before the next call.",
     "validation": "Check the arguments against the error and the tool's parameters.",
-    "not_found": "Find out what is there (list, search, or ask the user) before the next call.",
-    "conflict": "Look at the present state before the next call.",
-    "precondition": "Do first what the error asks for.",
-    "server_error": "Wait before the next call, go on without it, or tell the user.",
-    "unavailable": "The service may be down: wait, go on without it, or tell the user.",
-    "timeout": "Wait before the next call, or ask for less at once.",
-    "connection": "The service may be down: check its address, wait, go on without it, or tell the user.",
     "tool_missing": "Choose one of those that are listed, or go on without.",
     "invalid_path": "Check the path: list the folder that it should be in.",
-    "too_large": "Ask for less at once: a part, a page, a narrower question.",
 }
-"""By kind of failure. Of a kind that is not known no advice is true."""
+"""By kind of failure, of those that are refused."""
 
 
 @guard
@@ -361,6 +350,8 @@ def _news_now(state: SessionState, tool: str, last: Entry) -> bool:
 
 def _denial(pattern: str, values: dict[str, object], *, final: bool) -> Denial:
     message, hint = _words(pattern, values)
+    # Beside a failure that was not refused stands advice on it already.
+    hint = hint or ADVICE.get(values.get("error"), "")
     again = pattern in ("unrepaired", "identical", "reread")
     return Denial(
         code=f"loops.{pattern}",
@@ -378,4 +369,4 @@ def _nudge(pattern: str, values: dict[str, object]) -> Nudge:
 
 def _words(pattern: str, values: dict[str, object]) -> tuple[str, str]:
     message, hint = WORDS[pattern]
-    return Template(message).substitute(values), hint or ADVICE.get(values.get("error"), "")
+    return Template(message).substitute(values), hint

@@ -87,10 +87,8 @@ def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = 
 
 def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
     for _ in range(5):
-        if type(content) is not dict or len(content) != 1:
-            break
         # An envelope of one member: `{"data": {"users": {"nodes": [...], "pageInfo": {...}}}}`.
-        [inner] = content.values()
+        inner = next(iter(content.values())) if type(content) is dict and len(content) == 1 else None
         if type(inner) is not dict or not (len(inner) == 1 or list in map(type, inner.values())):
             break
         content = inner
