@@ -13,7 +13,7 @@ from guardrails.core.values.errors import TrainingError
 from guardrails.offline.readers import Report, open_lines, recognise
 from guardrails.offline.readers.files import was_rotated
 from guardrails.offline.readers.text.leading import HEAD_BYTES
-from guardrails.sinks.rotate import with_rotated
+from guardrails.sinks.rotate import rotated
 
 
 Kind = Literal["records", "packed records", "parquet", "transcript"]
@@ -86,7 +86,7 @@ def _left_out(report: Report, file: str, looks: str) -> None:
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir() and was_rotated(path):
-        yield from with_rotated(path)
+        yield from (each for each in [*rotated(path), path] if each.exists() or each == path)
     elif path.is_file():
         yield path
     elif path.is_dir():
