@@ -2,8 +2,8 @@
 Cap calls, turns, money, tokens and time of a session; and hold back what open calls, model requests and children will use.
 
 `Budget` remembers what undeclared tools and model responses used on average, what is held for open requests, and how many responses had
-no price. `Purse` is the part of it that a session shares with its children: the fuse of an unpriced response, the cheapest response,
-and how many children there were.
+no price. `Purse` is the part of it that a session shares with its children: the fuse of an unpriced response, and how many children
+there were.
 """
 
 from collections.abc import Mapping
@@ -83,9 +83,6 @@ class Purse(Guard):
         said, values = mine or {}, event.values
         if event.name == "charge":
             cost, model = values["cost"], values.get("model") or ""
-            if cost is not None and facts.least:
-                # The cheapest tool has a price, so that money may be too little for any turn.
-                said = {**said, "turn": min(cost, said.get("turn", cost))}
             untold = values.get("untold", False)
             if (
                 cost is None
@@ -218,7 +215,7 @@ class Budget(Guard):
                 used = state.spent_ms(state.now_ms) / 1000
                 return ended("budget.max_elapsed", "Time limit", f"{limit / 1000:g} s", used)
         if self.max_cost_usd is not None or self.max_tokens is not None:
-            cause = self._money(state, facts)
+            cause = self._money(state, mine, facts)
             if cause is not None:
                 return cause
         if facts.turn_over and self.max_turns is not None:
@@ -324,7 +321,7 @@ class Budget(Guard):
 
     # Parts
 
-    def _money(self, state: SessionState, facts: Facts) -> Denial | None:
+    def _money(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         micro = self.limit(state, "max_cost")
         if micro is not None:
             reserve = micro_dollars(self.final_answer_reserve_usd)
@@ -333,11 +330,9 @@ class Budget(Guard):
             purse = state.own.get(PURSE)
             if purse and "by" in purse and self.on_unpriced == "deny":
                 return _unpriced(usd(micro), purse["by"][0])
-            # Only where every tool has a price is there a least one, and then a turn may be too dear as well.
-            if purse and "turn" in purse and facts.least:
-                left = micro - state.cost - reserve
-                if left < min(purse["turn"], facts.least):
-                    return _outgrown(micro, state.cost, left)
+            left = micro - state.cost - reserve
+            if nearly_spent(left, facts.least, _average(mine, RESPONSES, NOTHING)[0] if facts.ahead else 0):
+                return _outgrown(micro, state.cost, left)
         if self.max_tokens is not None:
             limit = state.limit("max_tokens", self.max_tokens)
             if limit is not None and state.tokens >= limit:
@@ -405,6 +400,14 @@ class Budget(Guard):
         if amount == NOTHING:
             return mine
         return _holding(mine, _key(facts.holder, values["n"]), [ends, *amount, said is not None])
+
+
+def nearly_spent(left: int, tool: int, turn: int) -> bool:
+    """
+    Returns whether the money that is *left* pays no more work: the cheapest *tool* (0: one is free, or nobody lists them) does not fit, or
+    the usual *turn* (0: unknown, or no request is next) does not.
+    """
+    return left < tool or left < turn
 
 
 def _waiting(state: SessionState) -> int:
@@ -517,7 +520,7 @@ def _outgrown(limit: int, used: int, left: int) -> Denial:
     return Denial(
         code="budget.max_cost_usd",
         status="limit_reached",
-        message=f"{usd(left)} of the cost limit ({usd(limit)}) is left, less than any tool or model turn costs. Stopping tool loop.",
+        message=f"{usd(left)} of the cost limit ({usd(limit)}) is left, less than a tool or a usual model turn costs. Stopping tool loop.",
         hint=FINISH,
         ends_session=True,
         values={"limit": usd(limit), "used": usd(used), "left": usd(left)},
