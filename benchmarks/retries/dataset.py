@@ -5,8 +5,9 @@ Labelled failures of simulated sessions: what a model may know of each, how the 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from guardrails.core.retries.context import Context, SessionFeatures, Settled, action_of
+from guardrails.core.retries.context import Context, Settled, action_of
 from guardrails.core.retries.spec import FeatureSpec
+from guardrails.offline.learning.labels import SessionFeatures
 
 from .bayes import Belief, Filter
 from .sessions import EPOCH_MS, Call

@@ -13,12 +13,12 @@ import numpy as np
 
 from guardrails.core.retries.context import action_of
 from guardrails.core.retries.model import RetryModel, action_levels, levels_of
-from guardrails.core.retries.prior import prior_cells
 from guardrails.core.retries.scoring import EXPLORE, Scorer, probability
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.candidate import judged_terms
 from guardrails.offline.learning.design import columns_of
 from guardrails.offline.learning.fit import fit
+from guardrails.offline.learning.prior import prior_cells
 from guardrails.offline.learning.rows.cells import UNDATED, Cell
 
 from .dataset import Failure

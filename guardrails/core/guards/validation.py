@@ -7,11 +7,10 @@ from typing import Any, ClassVar, Final
 
 from guardrails.core.arguments import advice, only_user
 from guardrails.core.retries.decision import Stakes
-from guardrails.core.retries.labels import INVALID
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.shrinkage import ENOUGH, times
 from guardrails.core.state import SessionState
-from guardrails.core.values.types import Denial, NextAction, ToolCall
+from guardrails.core.values.types import INVALID, Denial, NextAction, ToolCall
 
 from .base import Codes, Facts, Guard, Verdict, guard
 

@@ -2,11 +2,10 @@
 The online feature computer: the context code of a failure from the calls that settled before it.
 
 It is incremental and bounded. All it needs of a session are its latest `lookback` settled calls, oldest first, as
-`Settled` values. A session's state keeps them (`SessionState.trail`); without a state, `SessionFeatures` keeps them.
+`Settled` values.
 """
 
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -63,7 +62,7 @@ def context_of(
     """
     Returns the context of *failure* after *trail*, the calls of its session that settled before it, oldest first.
 
-    *elapsed_ms* is the session's age when it settled, *retry_after_ms* as `time_left` says. Only the last `spec.lookback`
+    *elapsed_ms* is the session's age when it settled, *retry_after_ms* how long the tool asks to be left alone. Only the last `spec.lookback`
     of the trail are looked at.
     """
     tool, sig, error, ended = failure
@@ -119,18 +118,6 @@ def due_of(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None)
     return named if due_ms is None else max(due_ms, named)
 
 
-def time_left(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None) -> int | None:
-    """
-    Returns how long the tool has asked to be left alone from *ended_ms* on. Earlier answers named *due_ms*: an answer
-    without a Retry-After does not take back the one before.
-    """
-    due = due_of(due_ms, ended_ms, retry_after_ms)
-    if due is None or ended_ms is None:
-        return retry_after_ms
-    left = due - ended_ms
-    return left if left > 0 or retry_after_ms is not None else None
-
-
 def action_of(spec: FeatureSpec, context: Context, delay_ms: int | None, between: bool) -> int:
     """
     Returns the code of repeating the same call *delay_ms* after the failure of *context*, with a state-changing call
@@ -167,31 +154,3 @@ def candidates(
     context = Context(0, since_ms, retry_after_ms)
     waits = sorted({max(delay, retry_after_ms or 0) for delay in spec.delays_ms})
     return tuple(Candidate(wait, action_of(spec, context, wait, between)) for wait in waits)
-
-
-class SessionFeatures:
-    """
-    The features of one session, call by call, in the order in which its calls settle.
-    """
-
-    __slots__ = ("_due", "_trail", "spec")
-
-    def __init__(self, spec: FeatureSpec) -> None:
-        self.spec = spec
-        self._trail: deque[Settled] = deque(maxlen=spec.lookback)
-        self._due: dict[str, int] = {}
-
-    def settle(self, call: Settled, elapsed_ms: int | None = None, retry_after_ms: int | None = None) -> Context | None:
-        """
-        Take note of a call. Returns its context if it failed.
-        """
-        made = None
-        if call.error_type is not None:
-            due = self._due.get(call.tool)
-            left = time_left(due, call.ended_ms, retry_after_ms)
-            made = context_of(self.spec, tuple(self._trail), call, elapsed_ms, left)
-            due = due_of(due, call.ended_ms, retry_after_ms)
-            if due is not None:
-                self._due[call.tool] = due
-        self._trail.append(call)
-        return made

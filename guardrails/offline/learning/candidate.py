@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import Golden, RetryModel
 from guardrails.core.retries.model_format import body_of, corrections_said, parse, sealed, text_of
-from guardrails.core.retries.prior import ALONE, DECLARED, prior_cells
 from guardrails.core.retries.profiles import Tally, profiles
 from guardrails.core.retries.scoring import EXPLORE, SOURCE, probability
 from guardrails.core.retries.shrinkage import ANY, NONE, Corrections, Count
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import needs
+from guardrails.offline.learning.labels import NO_ACTION
+from guardrails.offline.learning.prior import ALONE, DECLARED, prior_cells
 from guardrails.offline.learning.rows.cells import Cell
 
 from .corrections import corrections_of, told_of

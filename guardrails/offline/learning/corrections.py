@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from guardrails.core.retries.decision import CORRECTABLE
-from guardrails.core.retries.labels import INVALID
 from guardrails.core.retries.model import RetryModel
-from guardrails.core.retries.prior import prior_corrections
 from guardrails.core.retries.shrinkage import ANY, NONE, After, Corrections, Count
 from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.types import INVALID
+from guardrails.offline.learning.prior import prior_corrections
 from guardrails.offline.learning.rows.cells import Cell
 from guardrails.offline.learning.rows.split import MIN_FOLDS, MIN_RETRIES
 

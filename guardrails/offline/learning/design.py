@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.retries.labels import NO_ACTION
-from guardrails.core.retries.prior import Believed
 from guardrails.core.retries.scoring import ERROR, EXPLORE, POLICY, SEPARATOR, SOURCE, TOOL, Term
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import needs
+from guardrails.offline.learning.labels import NO_ACTION
+from guardrails.offline.learning.prior import Believed
 from guardrails.offline.learning.rows.cells import Cell
 
 

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import RetryModel
+from guardrails.offline.learning.labels import NO_ACTION
 from guardrails.offline.learning.rows.cells import Cell
 
 from .design import logits

@@ -1,6 +1,7 @@
 from typing import Any
 
-from guardrails.core.retries.context import Context, SessionFeatures, Settled, action_of, candidates, context_of
+from guardrails.core.retries.context import Context, Settled, action_of, candidates, context_of
+from guardrails.offline.learning.labels import SessionFeatures
 from tests.core.retries.pinned import SPEC
 from tests.tables import table
 

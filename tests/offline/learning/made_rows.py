@@ -10,8 +10,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from guardrails.core.retries.labels import INVALID, CallRow, labelled
 from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.types import INVALID
+from guardrails.offline.learning.labels import CallRow, labelled
 from guardrails.offline.learning.rows.sql import COLUMNS, extraction
 
 

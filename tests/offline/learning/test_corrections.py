@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.candidate import candidate, cold_model, grafted
 from guardrails.offline.learning.corrections import corrections_of
+from guardrails.offline.learning.labels import NO_ACTION
 from guardrails.offline.learning.learn import learn
 from guardrails.offline.learning.rows.cells import FOLDS, UNDATED, Cell, decayed
 from tests.offline.learning.conftest import DAY, SPEC, world

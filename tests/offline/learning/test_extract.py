@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from guardrails import Policy, Retryable
-from guardrails.core.retries.labels import INVALID, CallRow, labelled
 from guardrails.core.values.errors import TrainingError
+from guardrails.core.values.types import INVALID
 from guardrails.offline.learning.extract import extract
+from guardrails.offline.learning.labels import CallRow, labelled
 from guardrails.offline.learning.rows import counting
 from guardrails.offline.learning.rows.cells import COUNTS, UNDATED, Cell, merged
 from guardrails.policy.feature_file import shipped_spec

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import action_levels, levels_of
 from guardrails.core.retries.scoring import Scorer, probability
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.design import columns_of, design, logits
 from guardrails.offline.learning.fit import MAX_TOOLS, RICH, SEED_TERMS, SPREADS, TERMS, fit, known_tools
+from guardrails.offline.learning.labels import NO_ACTION
 from guardrails.offline.learning.rows.cells import Cell, decayed, merged
 from tests.offline.learning.conftest import SPEC, world
 from tests.tables import table

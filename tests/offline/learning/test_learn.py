@@ -11,7 +11,6 @@ import pytest
 
 from guardrails.core.retries.context import Settled, action_of, context_of
 from guardrails.core.retries.decision import Stakes
-from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.model_format import parse
 from guardrails.core.values.errors import TrainingError
@@ -19,6 +18,7 @@ from guardrails.offline.learning.candidate import candidate, cold_model, told
 from guardrails.offline.learning.drift import drifts
 from guardrails.offline.learning.fit import RICH, SEED_TERMS, TERMS
 from guardrails.offline.learning.gate import Mean, compare, held_out, judge, quality
+from guardrails.offline.learning.labels import NO_ACTION
 from guardrails.offline.learning.learn import Learned, learn
 from guardrails.offline.learning.rows.cells import UNDATED, Cell, apart_from, decayed, merged
 from guardrails.policy.feature_file import shipped_spec

@@ -6,11 +6,11 @@ import orjson
 import pytest
 
 from guardrails.core.retries.model_format import MAX_BYTES, parse
-from guardrails.core.retries.prior import prior_cells
 from guardrails.core.values.types import ERROR_TYPES
 from guardrails.offline.learning.candidate import candidate, tallies_of
 from guardrails.offline.learning.design import columns_of
 from guardrails.offline.learning.fit import RICH, TERMS, fit
+from guardrails.offline.learning.prior import prior_cells
 from guardrails.offline.learning.room import told_pairs, with_room
 from guardrails.offline.learning.rows.cells import Cell, merged
 from tests.offline.learning.conftest import SPEC, world

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from typing import Final
 
 from guardrails.core.records.record import SCHEMA_VERSION
-from guardrails.core.retries.labels import INVALID
 from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.types import INVALID
 
 from .cells import DAY_MS, FOLDS, UNDATED
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from guardrails.core.retries.factors import ACTION
-from guardrails.core.retries.labels import INVALID, NO_ACTION
 from guardrails.core.retries.spec import FeatureSpec
-from guardrails.core.values.types import ERROR_TYPES
+from guardrails.core.values.types import ERROR_TYPES, INVALID
+from guardrails.offline.learning.labels import NO_ACTION
 
 from .cells import SOURCES
 from .expressions import (

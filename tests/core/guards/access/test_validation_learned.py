@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from guardrails import Envelope, Policy, Retryable, Tool, Validation
-from guardrails.core.retries.labels import INVALID
 from guardrails.core.retries.model import Golden
 from guardrails.core.retries.scoring import probability
+from guardrails.core.values.types import INVALID
 from tests.core.retries.conftest import text
 from tests.tables import table
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails.core.retries.labels import INVALID, CallRow
 from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.types import INVALID
+from guardrails.offline.learning.labels import CallRow
 from guardrails.offline.learning.rows.rows import LATEST_MS
 from guardrails.offline.learning.rows.sql import extraction
 from guardrails.policy.feature_file import shipped_spec

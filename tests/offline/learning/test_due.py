@@ -2,7 +2,8 @@
 A Retry-After that an earlier answer of the tool has named still holds when a later answer names none.
 """
 
-from guardrails.core.retries.context import SessionFeatures, Settled, due_of, time_left
+from guardrails.core.retries.context import Settled, due_of
+from guardrails.offline.learning.labels import SessionFeatures, time_left
 from tests.core.retries.pinned import SPEC
 from tests.tables import table
 

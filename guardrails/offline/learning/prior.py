@@ -10,11 +10,10 @@ outweighs them.
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from guardrails.core.retries.context import Settled, action_of, context_of
+from guardrails.core.retries.model import Declared
+from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.types import ErrorType
-
-from .context import Settled, action_of, context_of
-from .model import Declared
-from .spec import FeatureSpec
 
 
 DECLARED: Final = Declared(2.0, -4.0, 20.0)

@@ -9,20 +9,60 @@ works; after refused arguments it is good if its own arguments fit. Records do n
 `decision.CORRECTABLE`.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from .context import Context, SessionFeatures, Settled, action_of
-from .spec import FeatureSpec
+from guardrails.core.retries.context import Context, Settled, action_of, context_of, due_of
+from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.types import INVALID
 
 
 NO_ACTION: Final = -1
 """Action code of failures that are not labelled."""
 AGENT: Final = "agent"
 """The cause of a retry if none is told."""
-INVALID: Final = "validation_error"
-"""Error type of calls that were refused because their arguments did not fit: they did not run and have no context."""
+
+
+def time_left(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None) -> int | None:
+    """
+    Returns how long the tool has asked to be left alone from *ended_ms* on. Earlier answers named *due_ms*: an answer
+    without a Retry-After does not take back the one before.
+    """
+    due = due_of(due_ms, ended_ms, retry_after_ms)
+    if due is None or ended_ms is None:
+        return retry_after_ms
+    left = due - ended_ms
+    return left if left > 0 or retry_after_ms is not None else None
+
+
+class SessionFeatures:
+    """
+    The features of one session, call by call, in the order in which its calls settle.
+    """
+
+    __slots__ = ("_due", "_trail", "spec")
+
+    def __init__(self, spec: FeatureSpec) -> None:
+        self.spec = spec
+        self._trail: deque[Settled] = deque(maxlen=spec.lookback)
+        self._due: dict[str, int] = {}
+
+    def settle(self, call: Settled, elapsed_ms: int | None = None, retry_after_ms: int | None = None) -> Context | None:
+        """
+        Take note of a call. Returns its context if it failed.
+        """
+        made = None
+        if call.error_type is not None:
+            due = self._due.get(call.tool)
+            left = time_left(due, call.ended_ms, retry_after_ms)
+            made = context_of(self.spec, tuple(self._trail), call, elapsed_ms, left)
+            due = due_of(due, call.ended_ms, retry_after_ms)
+            if due is not None:
+                self._due[call.tool] = due
+        self._trail.append(call)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

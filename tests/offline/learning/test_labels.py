@@ -1,4 +1,5 @@
-from guardrails.core.retries.labels import INVALID, NO_ACTION, CallRow, Labelled, labelled
+from guardrails.core.values.types import INVALID
+from guardrails.offline.learning.labels import NO_ACTION, CallRow, Labelled, labelled
 from tests.core.retries.pinned import SPEC
 from tests.tables import table
 
