@@ -64,13 +64,16 @@ def is_evidence(one: Entry, other: Entry) -> bool:
 
     An acknowledgement and a wait are none, however often they are equal.
     """
-    if one.status != other.status or one.unfinished or other.unfinished:
+    if one.status != other.status or one.unfinished or other.unfinished or (one.little and one.status == "ok"):
         return False
-    if one.status == "error":
-        return one.result_hash == other.result_hash or (one.steady == other.steady != 0)
-    if one.little:
-        return False
-    return one.result_hash == other.result_hash or (one.steady == other.steady != 0 and not one.changes)
+    return same_end(one, other)
+
+
+def same_end(one: Entry, other: Entry) -> bool:
+    """
+    Returns whether two results, or two failures, are equal, or the news in them is.
+    """
+    return one.result_hash == other.result_hash or one.steady == other.steady != 0
 
 
 def recent(state: SessionState, last: Entry, limit_s: float | None, *, times: float = 1) -> bool:
@@ -110,8 +113,7 @@ def moved(state: SessionState, entry: Entry) -> bool:
     if other is None or other.status == "error" or other.unfinished or (entry.turn and other.turn == entry.turn):
         # A failure that passes, a wait that is over and calls made at once are no look and a later one.
         return False
-    same = entry.result_hash == other.result_hash or entry.steady == other.steady != 0
-    return not same and not outdated(state, other, alone=True)
+    return not same_end(entry, other) and not outdated(state, other, alone=True)
 
 
 def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
@@ -156,7 +158,14 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     if entry.status != "ok" or entry.empty or entry.unfinished or entry.little:
         return False
-    return not any(one is not entry and one.tool == entry.tool and is_evidence(one, entry) for one in state.window)
+    return not ends_like_another(state, entry)
+
+
+def ends_like_another(state: SessionState, entry: Entry) -> bool:
+    """
+    Returns whether another call of the same tool in the window ended like that of *entry*.
+    """
+    return any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in state.window)
 
 
 class Executed(Protocol):

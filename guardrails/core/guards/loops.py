@@ -24,6 +24,7 @@ from .evidence import (
     Evidence,
     alike,
     changed_seq,
+    ends_like_another,
     is_evidence,
     is_over,
     moves,
@@ -79,7 +80,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "The last $length calls were made $count times over, each time with the same results.",
         "To get on, make another call than these, or say what is missing.",
     ),
-    "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),  # ADVICE goes on
+    "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),
     "reworded": (
         "$count of the last calls of `$tool`, with other arguments, brought the same result or none.",
         "Try another source or a different question, or answer with what is there.",
@@ -206,7 +207,7 @@ class Loops(Guard):
             return None
         if last is None or last.status == "error":
             return self._failing(call, state, last, shell=facts.tool.shell)
-        if last.changes or not (last.empty or self._equal_before(last, state)):
+        if last.changes or not (last.empty or ends_like_another(state, last)):
             return None
         sketch = sketch_of(call.arguments)
         call.note_sketch(sketch)
@@ -222,15 +223,6 @@ class Loops(Guard):
         if verdict is None and last.empty:
             verdict = self._graded("empty", len(run), call, state, refuse=refuse)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
-
-    def _equal_before(self, last: Entry, state: SessionState) -> bool:
-        tool, exact, steady = last.tool, last.result_hash, last.steady
-        for one in state.window:
-            # What is evidence is equal in one of the two; most are neither.
-            alike = one.tool == tool and (one.result_hash == exact or one.steady == steady)
-            if alike and one is not last and is_evidence(one, last):
-                return True
-        return False
 
     def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
         """

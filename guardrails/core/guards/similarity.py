@@ -71,7 +71,7 @@ def _digest(text: str) -> int:
 
 def is_text(value: str) -> bool:
     """
-    Returns whether *value* asks in words: four of them, or a phrase of a script that does not space them.
+    Returns whether *value* asks in words: three of them, or a phrase of a script that does not space them.
     """
     head = value[:READ]
     return len(head.split(None, 2)) > 2 or (len(head) > STEM and not head.isascii() and max(head) >= UNSPACED)
