@@ -245,7 +245,7 @@ class Chain:
         timeout_ms = None if tool.timeout is None else max(1, round(tool.timeout * 1000))
         shapes = [(g, enforced) for g, enforced in acting if overrides(g, "shape")]
         waits = [g.auto_ms for g, _ in acting if g.auto_ms is not None]
-        safe = (tool.read_only or tool.repeats == "evidence" or tool.idempotent) and tool.idempotent is not False
+        safe = (not tool.changes or tool.idempotent) and tool.idempotent is not False
         return Plan(
             tool=tool,
             arguments=tool.arguments(),
@@ -261,7 +261,7 @@ class Chain:
             max_bytes=min((g.result_bytes for g, _ in acting if g.result_bytes is not None), default=NEVER),
             timeout_ms=timeout_ms,
             lasts_ms=ADMISSION_MS if timeout_ms is None else timeout_ms,
-            changes=not (tool.read_only or tool.repeats == "evidence"),
+            changes=tool.changes,
             once=tool.idempotent is False or tool.destructive is True,
             cost=tool.cost,
             tokens=tool.tokens,

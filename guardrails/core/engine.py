@@ -361,10 +361,7 @@ def _admitted(
     if found is None or not found.denials:
         for own, new in counted:
             for key, mine in new.items():
-                if mine is not None:
-                    own[key] = mine
-                elif key in own:
-                    del own[key]
+                _keep(own, key, mine)
     return found
 
 
@@ -724,10 +721,7 @@ def _settled(
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
                 errors.append(failure(error, name, scope))
             else:
-                if mine is not None:
-                    own[key] = mine
-                elif key in own:
-                    del own[key]
+                _keep(own, key, mine)
     return unknown
 
 

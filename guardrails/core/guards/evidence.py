@@ -5,6 +5,7 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Protocol
 
+from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state import MANY, Entry, SessionState, low
 from guardrails.core.values.types import ErrorType, Outcome, ToolCall
 
@@ -15,9 +16,7 @@ LASTING: Final[frozenset[ErrorType | None]] = frozenset(
     {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
 )
 """Failures whose cause lies in the call: the same call meets it again unless something is done in between."""
-PASSING: Final[frozenset[ErrorType | None]] = frozenset(
-    {"rate_limit", "server_error", "unavailable", "timeout", "connection", "conflict", "precondition", "cancelled"}
-)
+PASSING: Final[frozenset[ErrorType | None]] = TRANSIENT | {"conflict", "precondition", "cancelled"}
 """Failures that may pass by themselves, or by what somebody else does."""
 BURST_MS: Final = 30_000
 """How long two looks speak that were made at once. Half of the recorded calls come within 2 to 8 s of the one before."""
@@ -208,14 +207,14 @@ class Work(Guard):
     events: ClassVar[tuple[str, ...]] = ("extend",)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if not shares(state) or not _changes(facts):
+        if not shares(state) or not facts.tool.changes:
             return mine
         return _worked(state, mine, facts.expires_ms)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         if not shares(state):
             return mine
-        worked = facts.entry.worked if facts.entry is not None else _changes(facts)
+        worked = facts.entry.worked if facts.entry is not None else facts.tool.changes
         return _worked(state, mine, 0) if worked else _worked(state, mine, 0, more=0)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
@@ -239,18 +238,18 @@ class Evidence(Guard):
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         if not _follows(state):
             return mine
-        known = work_of(state) + (shares(state) and _changes(facts))
+        known = work_of(state) + (shares(state) and facts.tool.changes)
         return [changed_seq(state), mine[1] if mine else [], known]
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         entry, first = facts.entry, state.window[0].seq if state.window else 0
-        outside = _changes(facts) if entry is None else entry.worked and entry.seq < first
+        outside = facts.tool.changes if entry is None else entry.worked and entry.seq < first
         repeated = entry is not None and len(state.latest) < len(state.window) and moved(state, entry)
         if not (outside or repeated or _follows(state)):
             return mine
         since, moves_, known = changed_seq(state), mine[1] if mine else [], work_of(state)
         if shares(state):
-            known += entry.worked if entry is not None else _changes(facts)
+            known += entry.worked if entry is not None else facts.tool.changes
         key = low(call.sig)
         if repeated and key not in moves_:
             moves_ = [*moves_, key][-MOVING:]
@@ -309,10 +308,6 @@ def others_work(state: SessionState) -> bool:
         return False
     own = f"{state.name}/"
     return any(until > state.now_ms and not own.startswith(f"{name}/") for name, until in family["who"].items())
-
-
-def _changes(facts: Facts) -> bool:
-    return not (facts.tool.read_only or facts.tool.repeats == "evidence")
 
 
 def _worked(state: SessionState, mine: Any, until: int, more: int = 1) -> Any:

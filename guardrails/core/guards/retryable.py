@@ -144,7 +144,7 @@ class Retryable(Guard):
         entry = state.last(call.sig)
         if entry is None or entry.retries_left == 0:
             # What was parked and never ran changed nothing.
-            lost = entry is not None and entry.status == "expired" and entry.changes and facts.tool.once
+            lost = entry is not None and entry.status == "expired" and entry.changes and facts.tool.acts
             return Nudge(code="retryable.unknown", hint=TWICE) if lost else None
         wait = entry.retry_at_ms - facts.now_ms
         if wait <= 0:
@@ -207,7 +207,7 @@ class Retryable(Guard):
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
-        unsafe = kind in AMBIGUOUS and facts.tool.once and (prior is None or facts.tool.idempotent is False)
+        unsafe = kind in AMBIGUOUS and facts.tool.acts and (prior is None or facts.tool.idempotent is False)
         unsafe = unsafe and not (kind == "cancelled" and _TURNED_DOWN.search(outcome.error_message or ""))
         too_long = named is not None and named > self.max_wait * 1000
         if unsafe or too_long or run > self.max_same_error:

@@ -141,13 +141,18 @@ class Tool:
         return bool(self.commands) or own_name(self.name).lower() in SHELLS
 
     @property
-    def once(self) -> bool:
+    def changes(self) -> bool:
+        """
+        Whether a call may change something: all that is not known does.
+        """
+        return not (self.read_only or self.repeats == "evidence")
+
+    @property
+    def acts(self) -> bool:
         """
         Whether a call that may have happened is not to be made again unseen.
         """
-        if self.read_only or self.idempotent or self.repeats == "evidence":
-            return False
-        return self.idempotent is False or self.read_only is False
+        return self.changes and not self.idempotent and (self.idempotent is False or self.read_only is False)
 
     @property
     def cost(self) -> int:

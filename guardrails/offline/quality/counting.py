@@ -397,7 +397,7 @@ def _count_run(
     count_loop(tally, trail, call, sig, idle=idle)
     attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
     undeclared = tool.read_only is None and tool.repeats != "evidence"
-    changes = not (tool.read_only or tool.repeats == "evidence" or (undeclared and call.read_only))
+    changes = tool.changes and not (undeclared and call.read_only)
     kept = polling or not refused_by_evidence(tally, trail, sig, worth)
     did = changes and worked and not same and not (undeclared and named_to_read(call.tool))
     trail.ran(
