@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.text.signature import canonical, low64, near, parse_arguments, result_hashes, sign
+from guardrails.core.text.signature import canonical, low64, parse_arguments, result_hashes, sign
 
 
 ARGUMENTS = {"city": "Shibuya", "limit": 10, "max_price": 150.0, "sort": "price"}
@@ -144,8 +144,6 @@ CASES: dict[str, tuple[Callable[[], Any], float | None]] = {
     "sign integral floats": (lambda: sign("search", {"max_price": 150.0, "guests": 2}), None),
     "sign a set": (lambda: sign("search", {"tags": {"wifi", "pool"}, "guests": 2}), None),
     "low64": (lambda: low64(DIGEST), None),
-    "near, 20 leaves": (lambda: near("search", NESTED_FORM), None),
-    "near, 100 KB": (lambda: near("write_file", LARGE_FORM), None),
     "result hashes, 0.4 KB": (lambda: result_hashes(ERROR), None),
     "result hashes, 10 MB": (lambda: result_hashes(HUGE), None),
     "parse arguments": (lambda: parse_arguments('{"city": "Shibuya", "max_price": 150, "guests": 2}'), None),

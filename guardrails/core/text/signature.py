@@ -22,8 +22,6 @@ from .tagged import MAX_DEPTH, MAX_MARKS, MAX_VALUES, Unsignable, nfc, refuse_ma
 
 RESULT_HEAD: Final = 1 << 16
 """Bytes of a result that are hashed."""
-NEAR_HEAD: Final = 1 << 12
-"""Bytes of canonical arguments that `near` looks at."""
 
 _DIGITS: Final = b"0123456789"
 _SIGN: Final = 1 << 63
@@ -34,9 +32,6 @@ _FEW: Final = 1024
 _UNCHANGED: Final = frozenset({int, bool, type(None)})
 _SEEDS: Final[dict[str, int]] = {}
 _MAX_SEEDS: Final = 4096
-_LOWER_AND_SPACE: Final = bytes(ord(" ") if chr(i).isspace() else i for i in range(128)).lower() + bytes(
-    range(128, 256)
-)
 
 
 def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
@@ -79,27 +74,6 @@ def canonical(arguments: object) -> bytes | None:
         return _tagged(arguments)
     except Exception:  # noqa: BLE001 - no value may stop a call
         return None
-
-
-def near(tool: str, encoded: bytes) -> int:
-    """
-    Returns one signed 64-bit number for calls of *tool* that differ in case, in digits and in amounts of white space
-    only.
-
-    *encoded* are canonical arguments; what follows their first `NEAR_HEAD` bytes is not looked at.
-    """
-    head = encoded[:NEAR_HEAD]
-    if not head.isascii():
-        head = " ".join(head.decode("utf-8", "ignore").lower().split()).encode()
-
-    bare = head.translate(_LOWER_AND_SPACE, _DIGITS)
-    if b"\\" in bare:
-        bare = bare.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
-    if b"  " in bare:
-        bare = b" ".join(bare.split())
-
-    seed = _SEEDS.get(tool)
-    return _signed(xxh3_64_intdigest(bare, _new_seed(tool) if seed is None else seed))
 
 
 def result_hash(payload: bytes | str, length: int | None = None) -> int:
