@@ -92,8 +92,6 @@ class Envelope:
     """The hint is said beside a result that stays as it is, too."""
     cut: int | None = field(default=None, init=False)
     """The bytes of the whole as JSON, or about as many, of a result that was cut; None: it is as the tool gave it."""
-    again_ms: int | None = field(default=None, init=False)
-    """The library makes the call once more, after this wait at least; None: it does not."""
     judged: Judged | None = field(default=None, init=False)
     """The question to a model about the failure, and its answer; for the record, not for the reader."""
     rendering: tuple[Any, Rendered] | None = field(default=None, init=False)
@@ -252,17 +250,16 @@ class Envelope:
         self.retryable, self.retry_after_ms = False, None
         self.max_retries_remaining, self.next_action = 0, "give_up"
 
-    def attempted(self, attempts: int, again_ms: int | None = None) -> None:
+    def attempted(self, attempts: int) -> None:
         """
-        Say how often the library has made the call, and after how long it makes it again, None if it does not.
+        Say how often the library has made the call.
         """
-        self.tries, self.again_ms = attempts if attempts > 1 else None, again_ms
+        self.tries = attempts if attempts > 1 else None
 
     def repeat_refused(self, refusal: "Envelope") -> None:
         """
         Say of a failure that the library did not make the call again, for what *refusal* tells.
         """
-        self.again_ms = None
         self.code, self.limit_message = refusal.code, refusal.limit_message
         self.retryable, self.retry_after_ms = bool(refusal.retryable), refusal.retry_after_ms
         if not self.retryable:

@@ -118,7 +118,7 @@ def _told(sign: Sign, view: Any, message: str, source: Source, now_ms: int | Non
     for place in (view, at(view, "error"), at(view, "headers")):
         if made.retry_after_ms is None and isinstance(place, Mapping):
             named = {flat(str(name)).replace("_", "-"): said for name, said in place.items()}
-            made.retry_after_ms = wait_in_fields(named, 429, now_ms)
+            made.retry_after_ms = wait_in_fields(named, status or (429 if kind == "rate_limit" else None), now_ms)
     made.retry_after_ms = wait_in_text(message, now_ms) if made.retry_after_ms is None else made.retry_after_ms
     made.retryable = claim if isinstance(claim := at(view, "retryable"), bool) else None
     made.retries = left if type(left := at(view, "max_retries_remaining")) is int and left >= 0 else None

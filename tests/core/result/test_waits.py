@@ -134,3 +134,12 @@ def test_a_wrapper_is_looked_through() -> None:
     wrapper.__cause__ = refused(retry_after="6")
 
     assert wait_of(wrapper) == 6000
+
+
+@table(("result", "wait_ms"), [
+    ({"status": 404, "error": "no such page", "x-ratelimit-reset": 30}, None),
+    ({"status": 429, "error": "slow down", "x-ratelimit-reset": 30}, 30_000),
+    ({"error": "rate limit exceeded", "x-ratelimit-reset": 30}, 30_000),
+])  # fmt: skip
+def test_the_end_of_a_window_is_a_wait_of_what_the_window_refused(result: Any, wait_ms: int | None) -> None:
+    assert reading_of(result).retry_after_ms == wait_ms
