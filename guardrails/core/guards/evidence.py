@@ -164,7 +164,10 @@ def ends_like_another(state: SessionState, entry: Entry) -> bool:
     """
     Returns whether another call of the same tool in the window ended like that of *entry*.
     """
-    return any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in state.window)
+    exact, steady = entry.result_hash, entry.steady
+    # What is evidence is equal in one of the two; most calls are in neither.
+    near = [one for one in state.window if one.result_hash == exact or one.steady == steady]
+    return any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in near)
 
 
 class Executed(Protocol):

@@ -1,11 +1,12 @@
 """
-What `repeats: evidence` refuses, and what a user's message frees.
+What `repeats: evidence` refuses, what a user's message frees, and that an empty text of an unknown tool acknowledges.
 """
 
 from typing import Any
 
 from guardrails import Policy, Tool
 from tests.conftest import FakeClock
+from tests.core.result.carriers import block
 from tests.tables import table
 
 
@@ -30,3 +31,11 @@ def test_one_equal_answer_is_enough_if_declared_and_none_from_before_a_message_c
     values: list[Any], tool: Tool, said: str
 ) -> None:
     assert ran(values, tool) == said
+
+
+@table(("tool", "value", "said"), [
+    ("computer", "", "....."), ("xdotool", {"content": [block("")]}, "....."), ("bash", {"output": ""}, "....."), ("run_sql", "", "....."),
+    ("get_note", "", "..RRR"), ("computer", "a menu with three entries, the second is chosen", "..RRR"),
+])  # fmt: skip
+def test_an_empty_text_is_no_evidence_unless_it_was_asked_for(tool: str, value: Any, said: str) -> None:
+    assert ran([value] * 5, Tool(name=tool)) == said
