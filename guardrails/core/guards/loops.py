@@ -121,7 +121,7 @@ class Loops(Guard):
     identical: Grades = map_of(nudge=1, deny=None)
     """The exact call that ended alike. `duplicates` refuses what is evidence; here the model is told."""
     cycle: Grades = map_of(nudge=2, deny=2)
-    """Whole laps of 2 to 5 calls: refused if all of them failed alike, or all are looks that showed the same."""
+    """Whole laps of 2 to 5 calls: refused if all failed alike or all are looks that showed the same, and no work is among them."""
     same_error: Grades = map_of(nudge=3, deny=6)
     """Failures in a row with one cause; refused only if the calls themselves are wrong, and nothing was looked up in between."""
     reworded: Grades = map_of(nudge=2, deny=5)
@@ -196,8 +196,8 @@ class Loops(Guard):
         if pause > SLOW * limit:
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
-        looks = not old and all(entry.status == "ok" and not entry.changes for entry in lap)
-        refuse = (failed or looks) and pause <= limit
+        looks = all(entry.status == "ok" and not entry.changes for entry in lap)
+        refuse = (failed or looks) and not old and pause <= limit
         return self._graded("cycle", count, call, state, refuse=refuse, length=length)
 
     def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:

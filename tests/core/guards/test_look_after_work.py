@@ -149,7 +149,17 @@ def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(cl
 # Cycles
 
 
-@table("lap", [(READ, EDIT), (LIST, MAKE), (NEUTRAL, OTHER), (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines."))])
+@table(
+    "lap",
+    [
+        (READ, EDIT),
+        (LIST, MAKE),
+        (NEUTRAL, OTHER),
+        (SHOW, ("edit_file", {"path": "x"}, "It has 3 lines.")),
+        (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
+        (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
+    ],
+)
 def test_a_cycle_with_work_in_it_is_told_only(lap: tuple[Call, Call], clock: Any) -> None:
     one = Policy([Loops()], by_name=True).session("s", clock=clock)
     assert set(said(one, *lap * 9)) == {None}
@@ -160,8 +170,7 @@ def test_a_cycle_with_work_in_it_is_told_only(lap: tuple[Call, Call], clock: Any
     [
         (READ, LIST),
         (READ, ("search", {"q": "x"}, ["y"]), CART),
-        (("edit_file", {"path": "x"}, KeyError("k")), ("press", {"key": 1}, RuntimeError("it is stuck"))),
-        (("build", {}, RuntimeError("exit code 2")), ("test", {}, RuntimeError("exit code 1"))),
+        (("read_file", {"path": "y"}, FileNotFoundError("y")), ("search", {"q": "y"}, LookupError("no index"))),
     ],
 )
 def test_a_lap_of_looks_and_one_in_which_all_failed_alike_are_refused_at_the_third(
