@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.usage import Price as Price
     from guardrails.core.values.version import __version__ as __version__
     from guardrails.policy.policy import Policy as Policy
-    from guardrails.policy.registry import Registry as Registry
+    from guardrails.policy.tools import Registry as Registry
     from guardrails.session.approval import ParkedCall as ParkedCall
     from guardrails.session.calls.current import current_session as current_session
     from guardrails.session.session import Session as Session
@@ -112,7 +112,7 @@ _NAMES = {
     "core.values.usage": "Price",
     "core.values.version": "__version__",
     "policy.policy": "Policy",
-    "policy.registry": "Registry",
+    "policy.tools": "Registry",
     "session.approval": "ParkedCall",
     "session.calls.current": "current_session",
     "session.session": "Session",

@@ -15,7 +15,7 @@ from guardrails.integrations.openai import run
 from guardrails.integrations.openai.conversation import WIRES
 from guardrails.integrations.otel import of_process
 from guardrails.policy.policy import Policy
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 from guardrails.session.session import Session
 from guardrails.session.turns.loop import LoopResult
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from guardrails.core.values.errors import SandboxUnavailable
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 from guardrails.session.session import Session
 
 from .builtin import Root, SearchEndpoint, Shell, Spawn, Web, builtin_tools

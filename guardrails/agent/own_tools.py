@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 
 from .settings import AgentError
 

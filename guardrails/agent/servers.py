@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from guardrails.core.tools.tool import Tool
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 
 from .settings import AgentError
 

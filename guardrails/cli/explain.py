@@ -68,7 +68,7 @@ def _found(code: str) -> "tuple[Explained, str | None] | None":
     """
     from guardrails.cli.codes import CODES, EXPLAINED
     from guardrails.core.guards import GUARDS
-    from guardrails.policy.scope_names import scope_name
+    from guardrails.policy.check import scope_name
 
     if code in EXPLAINED:
         return EXPLAINED[code], None

@@ -2,11 +2,14 @@
 Prints for the policy commands: the mistakes of a file, the schema, a chain.
 """
 
+import importlib.util
 import json
 import re
+import sys
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -81,33 +84,50 @@ def own_guards(files: Iterable[str]) -> "tuple[type[Guard], ...]":
     """
     Returns the guards that Python *files* define; ends the command if one cannot be used.
     """
-    from guardrails.core.values.errors import PolicyError
-    from guardrails.policy.own_guards import load_guards
+    return tuple(guard for file in files for guard in _guards_in(file))
 
+
+def _guards_in(file: str) -> "Iterable[type[Guard]]":
+    """
+    The guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
+    """
+    from guardrails.core.guards.base import Guard
+
+    name = f"guardrails_own_{Path(file).stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if not Path(file).is_file():
+        fail(f"no file `{file}` with guards")
+    if spec is None or spec.loader is None:
+        fail(f"`{file}` is no Python file")
+    # The types of its settings are looked up there.
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        return tuple(guard for file in files for guard in load_guards(file))
-    except PolicyError as error:
-        fail(str(error))
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001  whatever a person's own file raises
+        fail(f"`{file}` cannot be run: {type(error).__name__}: {error}")
+    found = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name]
+    guards = [each for each in found if issubclass(each, Guard)]
+    if not guards:
+        fail(f"`{file}` defines no guard: write `@guard` above a `class Mine(Guard)`")
+    return guards
 
 
 def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
     """
     All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards.
     """
+    from guardrails.core.guards import kinds_of
     from guardrails.core.values.errors import PolicyError
+    from guardrails.policy.document import aliases_of, overridden, renamed
     from guardrails.policy.file import find, read
-    from guardrails.policy.file.document import other_names
-    from guardrails.policy.file.overrides import overrides, renamed
     from guardrails.policy.policy import Policy
 
     try:
         find(file)
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
-    hints: tuple[str, ...] = ()
     try:
-        document = read(file, other_names=other_names(own))
-        hints = tuple(map(str, document.outdated))
+        document = read(file, aliases_of(kinds_of(own)))
         policy = Policy.load(file, guards=own)
         found = tuple(lacking(policy, document.root))
         guards = len(policy.chain)
@@ -115,13 +135,13 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
             file,
             guards=guards,
             mistakes=found,
-            hints=(*hints, *renamed(document)),
-            overrides=tuple(overrides(document)),
+            hints=tuple(renamed(document)),
+            overrides=tuple(overridden(document)),
         )
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)
-        return Checked(file, mistakes=tuple(told), hints=hints)
+        return Checked(file, mistakes=tuple(told))
 
 
 def load_policy(name: str, own: "tuple[type[Guard], ...]" = ()) -> "Policy":

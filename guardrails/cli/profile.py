@@ -33,7 +33,7 @@ def profile(
     from guardrails.core.retries.decision import curve_of
     from guardrails.core.retries.profiles import profile_of
     from guardrails.core.values.errors import ModelError
-    from guardrails.policy.model_files import read_model
+    from guardrails.policy.models import read_model
 
     if html is not None and html.resolve() == model.resolve():
         fail(f"`--html` would overwrite `{model}`, which is to be read")

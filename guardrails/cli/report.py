@@ -135,7 +135,7 @@ def _base(policy: str, output: Path | None) -> str:
     """
     Returns the base of the written file, as seen from its folder.
     """
-    from guardrails.policy.source import is_name
+    from guardrails.policy.reload import is_name
 
     if is_name(policy):
         return policy

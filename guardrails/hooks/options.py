@@ -4,7 +4,7 @@ The options of the command `guardrails hook`. It imports os only: a hook's proce
 
 import os
 
-from guardrails.policy.source import whole
+from guardrails.policy.reload import whole
 from guardrails.stores.places import is_url, shown_place, whole_place
 
 

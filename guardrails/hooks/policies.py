@@ -12,7 +12,7 @@ from typing import Any
 
 from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards.workspace import Workspace
-from guardrails.policy.loading import load_document
+from guardrails.policy.document import load_document
 from guardrails.policy.policy import Policy
 
 from .options import Options

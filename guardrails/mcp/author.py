@@ -18,7 +18,7 @@ from guardrails.core.tools.declarations import Declarations
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.policy import Policy
-from guardrails.policy.registry import checked_arguments
+from guardrails.policy.tools import checked_arguments
 from guardrails.session.calls.running import is_async
 from guardrails.session.session import Session
 from guardrails.stores.base import Store

@@ -13,7 +13,7 @@ from guardrails.core.result.kinds import kind_of_text
 from guardrails.core.tools.tool import Tool, from_annotations
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.types import ErrorType, Failed
-from guardrails.policy.registry import checked_arguments, missing
+from guardrails.policy.tools import checked_arguments, missing
 
 
 def hints_of(annotations: Mapping[str, Any] | None) -> dict[str, Any]:

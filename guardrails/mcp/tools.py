@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 
 from .config import McpServer
 from .connection import Connection

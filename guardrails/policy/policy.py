@@ -3,41 +3,33 @@ A policy: the guards and settings of a kind of session.
 """
 
 import os
-import time
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from math import inf
 from os import PathLike
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 from weakref import WeakValueDictionary
 
-from guardrails.core.chain import Chain, Rule
-from guardrails.core.envelope.envelope import FORMS, OPTIONAL, Form
-from guardrails.core.guards import kinds_of, place_of
-from guardrails.core.guards.base import Guard
-from guardrails.core.refusals import stopped
-from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.types import Mode
-from guardrails.core.values.usage import Price, Usage
-from guardrails.session.calls.results import Results
-from guardrails.stores.memory import MemoryStore
-
-from .reload import LOOK_S, PolicyFiles, Sources
-from .source import is_name
+from .reload import LOOK_S, PolicyFiles, Sources, is_name
 
 
+# All else is imported when a policy is made: `from guardrails import Policy` is what starts of programs wait for.
 if TYPE_CHECKING:
+    from guardrails.core.chain import Chain, Rule
     from guardrails.core.decision import Decision
+    from guardrails.core.envelope.envelope import Form
+    from guardrails.core.guards.base import Guard
+    from guardrails.core.tools.tool import Tool
+    from guardrails.core.values.types import Mode
+    from guardrails.core.values.usage import Price
     from guardrails.session.approval import Approver
     from guardrails.session.session import Session
     from guardrails.session.telemetry import Telemetry
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
 
-    from .model_files import ModelFiles
+    from .models import ModelFiles
 
 
 class Covered(NamedTuple):
@@ -87,46 +79,47 @@ class Policy:
 
     def __init__(
         self,
-        guards: Iterable[Guard] = (),
+        guards: "Iterable[Guard]" = (),
         *,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
-        rules: Iterable[Rule] = (),
-        mode: Mode = "enforce",
+        tools: "Iterable[Tool | Callable[..., Any]]" = (),
+        rules: "Iterable[Rule]" = (),
+        mode: "Mode" = "enforce",
         stop: str | None = None,
         on_error: Literal["deny", "allow"] = "deny",
         by_name: bool = False,
-        envelope: Form | None = None,
+        envelope: "Form | None" = None,
         fields: Iterable[str] | None = None,
-        prices: Mapping[str, Price | Mapping[str, float]] | None = None,
+        prices: "Mapping[str, Price | Mapping[str, float]] | None" = None,
         messages: Mapping[str, Mapping[str, str]] | None = None,
-        scopes: Mapping[str, Iterable[Guard]] | None = None,
-        kinds: Iterable[type[Guard]] = (),
+        scopes: "Mapping[str, Iterable[Guard]] | None" = None,
+        kinds: "Iterable[type[Guard]]" = (),
         name: str = "policy",
     ) -> None:
-        from . import check
-        from .scopes import scope_chains, split_messages
+        from guardrails.core.chain import Chain
+        from guardrails.core.envelope.envelope import OPTIONAL
+        from guardrails.core.guards import kinds_of, place_of
+        from guardrails.core.refusals import stopped
+        from guardrails.core.values.errors import PolicyError
+        from guardrails.session.calls.results import Results
+        from guardrails.stores.memory import MemoryStore
 
-        kept = None if fields is None else list(fields)
-        mistakes = [f"unknown envelope field `{field}`" for field in kept or () if field not in OPTIONAL]
-        for what, said, known in (
-            ("mode", mode, ("enforce", "observe", "off")),
-            ("on_error", on_error, ("deny", "allow")),
-            ("envelope", envelope or "nested", FORMS),
-        ):
-            if said not in known:
-                mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
+        from . import check
+
+        fields = None if fields is None else frozenset(fields)
+        mistakes = [f"unknown envelope field `{field}`" for field in sorted((fields or set()) - OPTIONAL)]
+        mistakes += _unknown(mode=mode, on_error=on_error, envelope=envelope or "nested")
         if stop is not None and not (isinstance(stop, str) and stop):
             mistakes.append(f"stop: `{stop!r:.80}` is no reason: a model is told it")
         guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
-        messages, shared_messages = split_messages(messages or {}, shared)
-        mistakes += check.wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
+        messages, shared_messages = check.split_messages(messages or {}, shared)
+        mistakes += check.wrong_words(messages, guards)
         for scope, words in shared_messages.items():
-            mistakes += check.wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
+            mistakes += check.wrong_words(words, shared[scope], scope)
         known_prices = check.checked_prices(prices or {}, mistakes)
         given, known_tools = check.checked_guards(guards, mistakes), check.checked_tools(tools, mistakes)
         known_kinds = kinds_of((*kinds, *map(type, given)))
         known_rules = check.checked_rules(rules, mistakes, known_kinds)
-        scoped = scope_chains(
+        scoped = check.scope_chains(
             shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
         )
         chain = Chain(
@@ -137,7 +130,7 @@ class Policy:
             on_error=on_error,
             by_name=by_name,
             form=envelope,
-            left_out=frozenset() if kept is None else OPTIONAL - frozenset(kept),
+            left_out=frozenset() if fields is None else OPTIONAL - fields,
             messages=messages,
             kinds=known_kinds,
         )
@@ -157,7 +150,8 @@ class Policy:
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
-        self.model_files = _model_files([*chain.guards, *chain.ruled()])
+        paths = [path for guard in (*chain.guards, *ruled) if (path := guard.retry_model) is not None]
+        self.model_files = _model_files(paths) if paths else None
         if self.model_files is not None:
             chain.models = self.model_files.models
 
@@ -166,10 +160,10 @@ class Policy:
         cls,
         source: str | PathLike[str],
         *,
-        guards: Iterable[Guard | type[Guard]] = (),
-        tools: Iterable[Tool | Callable[..., Any]] = (),
+        guards: "Iterable[Guard | type[Guard]]" = (),
+        tools: "Iterable[Tool | Callable[..., Any]]" = (),
         reload: float | None = LOOK_S,
-        envelope: Form | None = None,
+        envelope: "Form | None" = None,
     ) -> Self:
         """
         Returns the policy of a file, or of a name that is shipped: `default`, `strict`, `observe`. The *guards* are
@@ -177,7 +171,7 @@ class Policy:
         the file changes, or one that it extends, its sessions go by it from their next call on. It is looked at every
         *reload* seconds at most, never if that is None. If it names no form of the envelope, that is *envelope*. Raises PolicyError with every mistake as file:line:column.
         """
-        from .loading import load_document
+        from .document import load_document
 
         own, known = list(guards), list(tools)
 
@@ -187,10 +181,11 @@ class Policy:
             return cls(tools=known, **{"envelope": envelope, **said}), sources
 
         made: Self
+        path = os.path.abspath(source)  # noqa: PTH100
         made, sources = load(source)
         if reload is not None and not is_name(os.fspath(source)):
             # A name is a file of the library, which no one edits.
-            made.files = PolicyFiles(sources, partial(load, os.path.abspath(source)), every_s=reload)  # noqa: PTH100
+            made.files = PolicyFiles(sources, lambda: load(path), every_s=reload)
         return made
 
     def look(self) -> None:
@@ -218,24 +213,24 @@ class Policy:
         return self.files is not None and self.files.changed
 
     @staticmethod
-    def schema(guards: Iterable[type[Guard]] = ()) -> dict[str, Any]:
+    def schema(guards: "Iterable[type[Guard]]" = ()) -> dict[str, Any]:
         """
         Returns the JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
         """
-        from guardrails.policy.file import json_schema
-        from guardrails.policy.file.document import adapter, other_names
+        from guardrails.core.guards import kinds_of
 
-        own = tuple(guards)
-        return json_schema(adapter(own), other_names(own))
+        from .document import json_schema
+
+        return json_schema(kinds_of(guards))
 
     def session(
         self,
         name: str,
         *,
-        tools: Iterable[Tool | Callable[..., Any]] = (),
+        tools: "Iterable[Tool | Callable[..., Any]]" = (),
         store: "Store | None" = None,
         records: "Sink | str | PathLike[str] | None" = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time,
         on_decision: "Callable[[Decision], object] | None" = None,
         scopes: Mapping[str, str] | None = None,
         approver: "Approver | None" = None,
@@ -253,10 +248,10 @@ class Policy:
         its calls. The function *sleep*(seconds) waits before a retry of the library's own. Raises PolicyError if a tool
         is not valid, SessionError if the name or a scope is not.
         """
+        from guardrails.core.values.errors import PolicyError
         from guardrails.session.session import Session
 
         from .check import checked_tools
-        from .scopes import chosen
 
         mistakes: list[str] = []
         made = checked_tools(tools, mistakes)
@@ -273,7 +268,7 @@ class Policy:
             on_decision=on_decision,
             approver=approver,
             sleep=sleep,
-            scopes=chosen(self.scopes, scopes),
+            scopes=_owners(self.scopes, scopes or {}),
         )
 
     def _sink(self, records: "Sink | str | PathLike[str] | None") -> "Sink | None":
@@ -285,12 +280,12 @@ class Policy:
         return self._sinks.get(path) or self._sinks.setdefault(path, JsonLines(path))
 
     @overload
-    def coverage(self, tools: Iterable[Tool | Callable[..., Any] | str]) -> list[Covered]: ...
+    def coverage(self, tools: "Iterable[Tool | Callable[..., Any] | str]") -> list[Covered]: ...
     @overload
     def coverage(self, *, models: Iterable[str], provider: str | None = None) -> list[CoveredModel]: ...
     def coverage(
         self,
-        tools: Iterable[Tool | Callable[..., Any] | str] = (),
+        tools: "Iterable[Tool | Callable[..., Any] | str]" = (),
         *,
         models: Iterable[str] | None = None,
         provider: str | None = None,
@@ -302,6 +297,8 @@ class Policy:
         """
         if models is not None:
             return [self._covered_model(model, provider) for model in models]
+        from guardrails.core.tools.tool import Tool
+
         covered = []
         for tool in tools:
             name = tool if isinstance(tool, str) else tool.name if isinstance(tool, Tool) else tool.__name__
@@ -311,9 +308,10 @@ class Policy:
         return covered
 
     def _covered_model(self, model: str, provider: str | None) -> CoveredModel:
+        from guardrails.core.values.usage import Usage
         from guardrails.session.turns.prices import price_of
 
-        priced = price_of(Usage(1, 1), model, self.prices, provider, round(time.time() * 1000))
+        priced = price_of(Usage(1, 1), model, self.prices, provider, round(time() * 1000))
         return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)
 
     def __str__(self) -> str:
@@ -324,10 +322,50 @@ class Policy:
         return f"Policy({self.name!r}, {self.chain!r})"
 
 
-def _model_files(guards: Iterable[Guard]) -> "ModelFiles | None":
-    paths = [guard.retry_model for guard in guards if guard.retry_model is not None]
-    if not paths:
-        return None
-    from .model_files import ModelFiles
+def _model_files(paths: Iterable[str]) -> "ModelFiles":
+    from .models import ModelFiles
 
     return ModelFiles(paths)
+
+
+def _unknown(**given: str) -> list[str]:
+    from guardrails.core.envelope.envelope import FORMS
+
+    known = {"mode": ("enforce", "observe", "off"), "on_error": ("deny", "allow"), "envelope": FORMS}
+    return [
+        f"unknown {name} `{value}`: use {', '.join(known[name][:-1])} or {known[name][-1]}"
+        for name, value in given.items()
+        if value not in known[name]
+    ]
+
+
+def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":
+    """
+    Returns (name, id, chain) of each scope, for a session of which *given* says whose it is.
+
+    Raises SessionError if a scope is not said, not known or not validly named.
+    """
+    from guardrails.core.scopes import GLOBAL
+    from guardrails.core.values.errors import SessionError
+    from guardrails.core.values.session_id import checked_id
+
+    def listed(names: Iterable[str]) -> str:
+        return ", ".join(f"`{name}`" for name in names) or "none"
+
+    for name in given.keys() - chains.keys():
+        from .file import suggestion
+
+        raise SessionError(
+            f"the policy has no scope `{name}`{suggestion(str(name), list(chains)) or f'; it has {listed(chains)}'}"
+        )
+    ids = ({GLOBAL: GLOBAL} if GLOBAL in chains else {}) | dict(given)
+    missing = [name for name in chains if name not in ids]
+    if missing:
+        shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)
+        raise SessionError(
+            f"the policy limits the scope{'s' if len(missing) > 1 else ''} {listed(missing)}: say whose this session is, "
+            f"`policy.session(name, scopes={{{shown}}})`"
+        )
+    return tuple(
+        (name, checked_id(ids[name], f"the id of the scope `{name}`"), chain) for name, chain in chains.items()
+    )

@@ -1,5 +1,12 @@
 """
-The files of a policy: read again when their time stamps change.
+The files of a policy: what names one, what tells one content of it from another, and read again when a time stamp changes.
+
+Promises, each with a test:
+
+* A file that changes, or one that it extends, holds from the next call on; a call that runs is settled, and who waits for a person waits on.
+* Files that are not valid, or are gone, are logged once for each mistake, and the policy from before stays. No call fails of it.
+* One thread looks, the others go on; what is written while a file is read is found by the next look.
+* Other scopes need a start of the process. The same content written again is no change.
 """
 
 import os
@@ -8,11 +15,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
-
-from guardrails.core.values.errors import GuardrailsError, PolicyError
-from guardrails.core.values.logs import log
-
-from .source import Stamp, digest, stamp_of
 
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ AGAIN_S: Final = 2.0
 """Seconds after which files that were no good are read again though none of them has changed: another may be there now."""
 MAX_LINKS: Final = 40
 """As many as a system follows."""
+_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
+
+Stamp = tuple[int, int, int, int]
 
 
 class Content(NamedTuple):
@@ -40,11 +45,52 @@ Sources = Mapping[str, Content]
 """The files of a policy, by whole path."""
 
 
+def is_name(text: str) -> bool:
+    """
+    Returns whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
+    """
+    return bool(text) and _LETTERS.issuperset(text)
+
+
+def whole(source: str) -> str:
+    """
+    Returns *source* as it means the same in every working directory: a name, or a whole path.
+    """
+    return source if is_name(source) else os.path.abspath(source)  # noqa: PTH100  pathlib takes 5 ms
+
+
+def digest(content: bytes) -> str:
+    """
+    Returns the digest of *content*: 32 hexadecimal digits.
+    """
+    try:
+        from _blake2 import blake2b  # without OpenSSL, whose import takes 3 ms
+    except ImportError:
+        from hashlib import blake2b
+    return str(blake2b(content, digest_size=16).hexdigest())
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    """
+    Returns the stamp that tells one version of a file from another.
+    """
+    # Who copies with the times of the original keeps all but the time of the change.
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """
+    Returns the stamp of the file *path*; None if no file can be seen.
+    """
+    try:
+        return stamp(os.stat(path))  # noqa: PTH116
+    except OSError:
+        return None
+
+
 class PolicyFiles:
     """
-    The *sources* of a policy, which *load* reads again. Safe in any number of threads: one looks, the others go on.
-
-    Files that are not valid are logged, once for each mistake, and the policy that was loaded before stays.
+    The *sources* of a policy, which *load* reads again.
     """
 
     def __init__(
@@ -74,6 +120,9 @@ class PolicyFiles:
                 self._take(policy, stamps)
 
     def _take(self, policy: "Policy", stamps: dict[str, Stamp | None]) -> None:
+        from guardrails.core.values.errors import GuardrailsError, PolicyError
+        from guardrails.core.values.logs import log
+
         try:
             made, sources = self._load()
             if made.scopes.keys() != policy.scopes.keys():

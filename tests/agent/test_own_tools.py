@@ -19,7 +19,7 @@ from tests.tables import table
         ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]),
         (
             (
-                "from guardrails.policy.registry import Registry\nregistry = Registry()\n"
+                "from guardrails.policy.tools import Registry\nregistry = Registry()\n"
                 "@registry.register(timeout=5)\ndef a(): ...\ndef b(): ...\n"
             ),
             ["a"],

@@ -17,7 +17,7 @@ from guardrails.core.refusals import ALIASES
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.result.kinds import kind_of_status
 from guardrails.core.values.types import ERROR_TYPES, STATUSES
-from guardrails.policy.file.messages import CODES as WORDED
+from guardrails.policy.check import CODES as WORDED
 from guardrails.policy.policy import Policy
 from tests.tables import table
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
 from guardrails.core.retries.model_format import MAX_BYTES
-from guardrails.policy.model_files import read_model
+from guardrails.policy.models import read_model
 from tests.offline.learning.faulty_tools import play
 from tests.pages import document
 from tests.tables import table

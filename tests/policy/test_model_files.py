@@ -11,7 +11,7 @@ import pytest
 
 from guardrails.core.retries.model_format import MAX_BYTES
 from guardrails.offline.learning.train import write
-from guardrails.policy.model_files import CHECK_MS, ModelFiles, cold_model, read_model
+from guardrails.policy.models import CHECK_MS, ModelFiles, cold_model, read_model
 from tests.core.retries.conftest import text
 
 

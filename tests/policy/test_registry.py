@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from guardrails import Budget, Envelope, Policy, PolicyError, Tool, Validation
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 from tests.tables import table
 
 

@@ -16,7 +16,7 @@ import pytest
 from guardrails import Guard, MemorySink, MemoryStore, Policy, SessionError, Tool, guard
 from guardrails.core.records.life import Rules
 from guardrails.core.records.replay import Replayed, replay
-from guardrails.policy.loading import load_document
+from guardrails.policy.document import load_document
 from guardrails.policy.reload import PolicyFiles
 
 

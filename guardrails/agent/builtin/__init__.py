@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 
 from .failure import ToolSet
 from .files import Files

@@ -11,7 +11,7 @@ from guardrails.core.values.errors import install
 
 if TYPE_CHECKING:
     from guardrails.core.guards.base import Guard
-    from guardrails.policy.file.yaml_position import Node, Position
+    from guardrails.policy.file import Node, Position
     from guardrails.policy.policy import Policy
 
 Place = tuple[str | int, ...]
@@ -26,8 +26,7 @@ def lacking(policy: "Policy", root: "Node | None") -> list[str]:
     """
     Returns the things that *policy*, whose file is *root*, needs and does not find, as mistakes of the file.
     """
-    from guardrails.policy.file.extends import rules
-    from guardrails.policy.file.yaml_position import Mistake, numbered
+    from guardrails.policy.file import Mistake, numbered, rules
 
     said = []
     numbers = [] if root is None else [number for number, _ in numbered(rules(root))]
@@ -58,7 +57,7 @@ def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
     """
     from guardrails.core.guards.retryable import Retryable
     from guardrails.core.values.errors import ModelError
-    from guardrails.policy.model_files import read_model
+    from guardrails.policy.models import read_model
 
     named: list[tuple[Place, str | None]] = [
         ((Retryable.name, "model"), guard.model) for guard in policy.chain.guards if isinstance(guard, Retryable)

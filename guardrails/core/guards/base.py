@@ -161,7 +161,7 @@ class Guard:
     codes: ClassVar[Codes | None] = None
     """Its codes, each with the names of its `values`, for a policy's own wording; None: not declared."""
     aliases: ClassVar[dict[str, str]] = {}
-    """Other accepted spellings of settings; `cycle.nudge` is a key of the setting `cycle`."""
+    """Other accepted names of settings."""
     events: ClassVar[tuple[str, ...]] = ()
     """The events of which its hook `event` is asked."""
     family: ClassVar[bool] = False

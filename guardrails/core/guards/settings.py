@@ -80,24 +80,15 @@ def laid(given: Any, below: Any) -> Any:
 
 def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """
-    Returns the settings *given* under their own names, and which of them are given twice. An alias stands for a
-    setting, or, as `cycle.nudge`, for a key of a map.
+    Returns the settings *given* under their own names, and which of them are given twice.
     """
     made: dict[str, Any] = {}
     twice: list[str] = []
-    maps = {target.partition(".")[0] for target in aliases.values() if "." in target}
     for key, value in given.items():
-        name, _, inner = aliases[key].partition(".") if key in aliases else (key, "", "")
-        more = {inner: value} if inner else value
-        held = made.get(name)
-        if name not in made:
-            made[name] = more
-        elif name in maps and isinstance(held, Mapping) and isinstance(more, Mapping):
-            made[name] = {**held, **more}
-            both = {f"{name}.{one}" for one in held.keys() & more.keys()}
-            twice += [f"`{aliases[one]}` is given twice, once as `{one}`" for one in given if aliases.get(one) in both]
-        else:
+        name = aliases.get(key, key)
+        if name in made:
             twice.append(f"`{name}` is given twice, once as `{key}`")
+        made.setdefault(name, value)
     return made, twice
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self, Unpack
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import Usage, read_usage, tells
-from guardrails.policy.registry import Registry
+from guardrails.policy.tools import Registry
 from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session
 from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, Run

@@ -12,7 +12,7 @@ from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.logs import log
-from guardrails.policy.registry import Registered, Registry, checked_arguments, missing
+from guardrails.policy.tools import Registered, Registry, checked_arguments, missing
 from guardrails.session.calls.running import is_async
 from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session

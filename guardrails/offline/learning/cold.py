@@ -2,8 +2,7 @@
 Writes the model that is shipped: `python -m guardrails.offline.learning.cold`, after a change of the beliefs or the features.
 """
 
-from guardrails.policy.feature_file import shipped_spec
-from guardrails.policy.model_files import COLD
+from guardrails.policy.models import COLD, shipped_spec
 
 from .candidate import cold_model
 from .train import write

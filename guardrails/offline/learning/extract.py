@@ -21,7 +21,7 @@ from guardrails.offline.learning.rows.sources import Source, sources
 from guardrails.offline.learning.rows.transcripts import convert
 from guardrails.offline.readers import Copies, Report
 from guardrails.offline.readers.files import open_lines
-from guardrails.policy.feature_file import shipped_spec
+from guardrails.policy.models import shipped_spec
 
 
 COPY_BYTES: Final = 1 << 20

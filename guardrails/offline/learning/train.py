@@ -19,8 +19,7 @@ from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED
 from guardrails.offline.learning.rows.counting import Progress
 from guardrails.offline.learning.rows.split import shown
 from guardrails.offline.readers.inputs import SHOWN, what_is_read
-from guardrails.policy.feature_file import shipped_spec
-from guardrails.policy.model_files import read_model
+from guardrails.policy.models import read_model, shipped_spec
 
 from .extract import extract
 from .learn import Learned, learn

@@ -11,12 +11,8 @@ from typing import Any, Final
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file.folder import find, shipped
-from guardrails.policy.file.mistakes import find_mistakes
-from guardrails.policy.file.yaml_events import MAX_BYTES
-from guardrails.policy.file.yaml_position import Mistake, Node, plain, quoted
-from guardrails.policy.file.yaml_reader import parse
-from guardrails.policy.source import is_name
+from guardrails.policy.file import MAX_BYTES, Mistake, Node, find, find_mistakes, parse, plain, quoted, shipped
+from guardrails.policy.reload import is_name
 
 from .case import (
     Answer,

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from guardrails.core.envelope.envelope import FIELDS
-from guardrails.policy.file.wording import suggestion
-from guardrails.policy.file.yaml_position import Entry, Mistake, Node, quoted
+from guardrails.policy.file import Entry, Mistake, Node, quoted, suggestion
 
 
 MAX_STEPS: Final = 100_000

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from guardrails.cli import app
 from guardrails.cli.text import needs
-from guardrails.policy.model_files import COLD
+from guardrails.policy.models import COLD
 from tests.tables import table
 
 

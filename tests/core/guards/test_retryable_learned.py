@@ -16,7 +16,7 @@ from guardrails.core.retries.model import Golden
 from guardrails.core.retries.scoring import Term, probability
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import ERROR_TYPES
-from guardrails.policy.feature_file import shipped_spec
+from guardrails.policy.models import shipped_spec
 from tests.conftest import FakeClock
 from tests.core.retries.conftest import text
 from tests.tables import table

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from guardrails.core.retries.factors import MAX_CODE
 from guardrails.core.retries.spec import ACTION, CONTEXT, MAX_DOCUMENT, FeatureSpec, FeatureSpecError
-from guardrails.policy.feature_file import SHIPPED, load_spec, shipped_spec
+from guardrails.policy.models import SHIPPED, load_spec, shipped_spec
 from tests.core.retries.pinned import SPEC
 from tests.tables import table
 

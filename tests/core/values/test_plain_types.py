@@ -25,7 +25,7 @@ from guardrails.core.values.units import Duration
 from guardrails.core.values.usage import Price
 from guardrails.policy.check import _checked_by_pydantic, _plainly_right
 from guardrails.policy.file import names, read
-from guardrails.policy.file.document import adapter, document_type, other_names, rule_type
+from guardrails.policy.document import adapter, document_type, other_names, rule_type
 from tests.tables import table
 
 

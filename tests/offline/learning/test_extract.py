@@ -20,7 +20,7 @@ from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.extract import extract
 from guardrails.offline.learning.rows import counting
 from guardrails.offline.learning.rows.cells import COUNTS, UNDATED, Cell, merged
-from guardrails.policy.feature_file import shipped_spec
+from guardrails.policy.models import shipped_spec
 from tests.offline.learning.made_rows import session
 from tests.tables import table
 

@@ -13,7 +13,7 @@ import pytest
 from guardrails import Policy
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.train import train
-from guardrails.policy.model_files import read_model
+from guardrails.policy.models import read_model
 from tests.conftest import FakeClock
 from tests.offline.learning.faulty_tools import Broken, play
 from tests.tables import table

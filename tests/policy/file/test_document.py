@@ -9,7 +9,7 @@ import pytest
 
 from guardrails import Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
-from guardrails.policy.file.document import adapter
+from guardrails.policy.document import adapter
 from tests.tables import table
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from guardrails import Policy
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file.extends import Document, read
+from guardrails.policy.file import Document, read
 from tests.tables import table
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file.folder import find, names, shipped
-from guardrails.policy.source import is_name
+from guardrails.policy.file import find, names, shipped
+from guardrails.policy.reload import is_name
 from tests.tables import table
 
 

@@ -10,9 +10,9 @@ from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from guardrails.policy.file.mistakes import find_mistakes
-from guardrails.policy.file.yaml_position import plain
-from guardrails.policy.file.yaml_reader import parse
+from guardrails.policy.file import find_mistakes
+from guardrails.policy.file import plain
+from guardrails.policy.file import parse
 from tests.tables import table
 
 

@@ -2,8 +2,8 @@
 The words for what pydantic says.
 """
 
-from guardrails.policy.file.wording import expectation, suggestion, wording
-from guardrails.policy.file.yaml_position import Node, Position, Source
+from guardrails.policy.file import expectation, suggestion, wording
+from guardrails.policy.file import Node, Position, Source
 from tests.tables import table
 
 

@@ -2,7 +2,7 @@
 Mistakes shown at their place.
 """
 
-from guardrails.policy.file.yaml_position import Entry, Mistake, Node, Position, Source, plain, quoted
+from guardrails.policy.file import Entry, Mistake, Node, Position, Source, plain, quoted
 from tests.tables import table
 
 

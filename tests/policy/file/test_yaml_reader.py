@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.policy.file.yaml_position import Node, plain
-from guardrails.policy.file.yaml_reader import MAX_DEPTH, parse, resolve
+from guardrails.policy.file import Node, plain
+from guardrails.policy.file import MAX_DEPTH, parse, resolve
 from tests.tables import table
 
 

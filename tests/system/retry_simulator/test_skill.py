@@ -9,7 +9,7 @@ from benchmarks.retries.sessions import World
 from benchmarks.retries.trial import STAKES, Trial, unseen
 from guardrails.core.retries.decision import Stakes
 from guardrails.offline.learning.fit import RICH, TERMS
-from guardrails.policy.feature_file import shipped_spec
+from guardrails.policy.models import shipped_spec
 
 
 @pytest.fixture(scope="module")

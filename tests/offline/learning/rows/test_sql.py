@@ -16,7 +16,7 @@ from guardrails.core.retries.labels import INVALID, CallRow
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.rows.rows import LATEST_MS
 from guardrails.offline.learning.rows.sql import extraction
-from guardrails.policy.feature_file import shipped_spec
+from guardrails.policy.models import shipped_spec
 from tests.offline.learning.made_rows import by_python, by_sql, session, table
 
 

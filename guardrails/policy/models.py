@@ -1,5 +1,5 @@
 """
-The model files of a policy: loaded, and loaded again when they change.
+The model files of a policy, loaded again when they change; and the feature specification that is shipped.
 """
 
 import os
@@ -13,16 +13,19 @@ from typing import Final
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.model_format import MAX_BYTES, parse
 from guardrails.core.retries.serving import Models
+from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.logs import log, warn_once
 
-from .source import Stamp, stamp, stamp_of
+from .reload import Stamp, stamp, stamp_of
 
 
 CHECK_MS: Final = 5_000
 """A changed file is found at the first failure after this time."""
-COLD: Final = Path(__file__).parents[1] / "core" / "retries" / "cold.json"
+_FOLDER: Final = Path(__file__).parents[1] / "core" / "retries"
+COLD: Final = _FOLDER / "cold.json"
 """What is served until there is a model: fitted on the beliefs of `retries.prior` alone."""
+SHIPPED: Final = _FOLDER / "features.json"
 
 
 def read_model(path: str | os.PathLike[str]) -> RetryModel:
@@ -40,6 +43,21 @@ def cold_model() -> RetryModel:
     return read_model(COLD)
 
 
+def load_spec(path: Path) -> FeatureSpec:
+    """
+    Returns the specification in the file *path*. Raises OSError, and FeatureSpecError if the specification is not valid.
+    """
+    return FeatureSpec.parse(path.read_bytes())
+
+
+@cache
+def shipped_spec() -> FeatureSpec:
+    """
+    Returns the specification that the library records and trains by unless told otherwise.
+    """
+    return load_spec(SHIPPED)
+
+
 class ModelFiles:
     """
     The models in *paths*, kept up to date in *models*. Safe in any number of threads: one looks, the others go on with
@@ -55,28 +73,19 @@ class ModelFiles:
         self._paths = tuple(dict.fromkeys(paths))
         self._seen: dict[str, Stamp | None] = {}
         self._checked_ms = 0
-        self._begin()
+        self._lock = threading.Lock()
         self._look()
-
-    def _begin(self) -> None:
-        self._lock, self._looking = threading.RLock(), False
 
     def refresh(self, now_ms: int) -> None:
         """
         Look whether a file has changed, at most every `CHECK_MS` of the caller's time.
         """
-        since = now_ms - self._checked_ms
         # Two sessions may have clocks of their own.
-        if 0 <= since < CHECK_MS or self._looking:
+        if 0 <= now_ms - self._checked_ms < CHECK_MS or self._lock.locked():
             return
-        # A signal between an `acquire` and its `try` would leave the lock taken for good: `with` has no such place.
         with self._lock:
-            self._looking = True
-            try:
-                self._look()
-                self._checked_ms = now_ms
-            finally:
-                self._looking = False
+            self._look()
+            self._checked_ms = now_ms
 
     def _look(self) -> None:
         loaded, seen = dict(self.models.loaded), dict(self._seen)
@@ -94,8 +103,7 @@ class ModelFiles:
                 log.error("the model `%s` cannot be used, what was loaded before stays: %s", path, error)
             loaded.setdefault(path, cold_model())
         # What a signal breaks off before is looked for again.
-        self.models.loaded = loaded
-        self._seen = seen
+        self.models.loaded, self._seen = loaded, seen
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[RetryModel, Stamp]:

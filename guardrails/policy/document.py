@@ -1,0 +1,430 @@
+"""
+The types of a policy file and of a rule written in code, made from the guards' own settings, and a checked file as a `Policy`'s arguments.
+
+Promises, each with a test:
+
+* A guard's field is known to files, editors and checks the moment it is written. A person's own guard can do there what one of ours can.
+* A file that is plainly right is checked without pydantic, whose import and schema take longer than all the rest of a start; the result is
+  what pydantic makes of it. Everything else, each mistake among it, is pydantic's to say.
+* Settings that are each valid and do not go together are told where they stand, also those of a rule with those of the policy.
+* A file that a setting names is found beside the policy file that names it.
+"""
+
+import dataclasses
+import json
+import os
+import typing
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache, partial
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from guardrails.core.arguments import arguments_of
+from guardrails.core.chain import Rule
+from guardrails.core.envelope.envelope import FORMS, OPTIONAL
+from guardrails.core.guards import GUARDS, Kinds, kinds_of
+from guardrails.core.guards.base import Guard, overrides
+from guardrails.core.tools.tool import REPEATS, Tool
+from guardrails.core.values.bounds import MinLen
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.plain_types import Checked, UnsureError, fitted, hints
+from guardrails.core.values.units import FromText, Glob
+from guardrails.core.values.usage import Price
+
+from .check import known_code, known_numbers, scope_name, tuples, wrong_together
+from .file import VERSION, Document, Entry, Mistake, Node, find_mistakes, inner, numbered, plain, read, rules
+
+
+if typing.TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+Place = Literal["", "Tool", "Scope"]
+"""The place of a guard's settings, as their type's name begins: the policy, a rule, a scope."""
+Mode = Literal["enforce", "observe", "off"]
+OnError = Literal["deny", "allow"]
+Schema = dict[str, Any]
+
+# A person's own guard may have settings that only code can give.
+_STRICT: Final = {"extra": "forbid", "strict": True, "arbitrary_types_allowed": True}
+_AS_WRITTEN: Final = ("mode", "stop", "on_error", "by_name", "envelope", "fields", "messages")
+_OF_FILE: Final[Schema] = {
+    "version": {"const": VERSION, "description": f"Version of the file format, {VERSION}; every file names it."},
+    "extends": {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+        "description": (
+            "Policies this one builds on: names of policies that come with the library, or paths relative to this "
+            "file. Maps merge, rules of `tools:` add up, other values replace, the later one wins."
+        ),
+    },
+}
+
+
+# The types
+
+
+@lru_cache(maxsize=16)
+def adapter(kinds: Kinds, *, rule: bool = False) -> "TypeAdapter[dict[str, Any]]":
+    """
+    Returns pydantic's check of a whole document, or of a *rule* written in code, with guards of these *kinds*.
+    """
+    from pydantic import TypeAdapter
+    from typing_extensions import TypedDict  # the one that pydantic takes until Python 3.12
+
+    return TypeAdapter((_rule if rule else _document)(kinds, TypedDict))
+
+
+@lru_cache(maxsize=4)
+def plain_type(kinds: Kinds, *, rule: bool = False) -> Any:
+    """
+    Returns the same as a type that is checked without pydantic, by `fitted`. Raises UnsureError if one of *kinds* is not the library's.
+    """
+    if not set(kinds) <= set(GUARDS):
+        # A person's own guard may tell pydantic more than its types.
+        raise UnsureError
+    return (_rule if rule else _document)(kinds, typing.TypedDict)
+
+
+def _document(kinds: Kinds, made: Any) -> Any:
+    own = tuple(cls for cls in kinds if cls not in GUARDS)
+    message = _keys("Message", {"message": str, "hint": str}, made)
+    code = Annotated[str, Checked(partial(known_code, own=own))]
+    messages = dict[code, Annotated[message, FromText(partial(known_numbers, own=own))]]  # type: ignore[valid-type]
+    declared, ruled = _declarations(), _guards(kinds, "Tool", made)
+    # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
+    both = {name: declared[name] | ruled[name] for name in declared.keys() & ruled.keys()}
+    globs = Glob | Annotated[list[Glob], MinLen(1)]
+    doc = "What is declared and overridden for the tools that match; first match wins, key by key."
+    fields = {"match": globs, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
+    rule = _keys("ToolRule", fields, made, frozenset({"match"}), doc)
+    doc = "Guards of all the sessions of one user, tenant or the like together."
+    scope = _keys("Scope", _guards(kinds, "Scope", made), made, doc=doc)
+    fields = {
+        "mode": Mode,
+        "stop": Annotated[str, MinLen(1)],
+        "on_error": OnError,
+        "by_name": bool,
+        "envelope": Literal[FORMS],  # type: ignore[dict-item]
+        "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
+        "prices": dict[str, _typed(Price, made)],  # type: ignore[misc]
+        "messages": Annotated[messages, FromText(_with_codes)],
+        "tools": list[rule],  # type: ignore[valid-type]
+        "scopes": dict[Annotated[str, Checked(scope_name)], scope],  # type: ignore[valid-type]
+        **_guards(kinds, "", made),
+    }
+    return _keys(
+        "Policy", fields, made, doc="A policy: one key for each guard of the chain, and what is known of the tools."
+    )
+
+
+def _rule(kinds: Kinds, made: Any) -> Any:
+    declared = _keys("Declared", {**_declarations(), "parameters": Any}, made)
+    guards = _keys("Guards", _guards(kinds, "Tool", made), made)
+    fields = {
+        "match": tuple[Glob, ...],
+        "declared": declared,
+        "guards": guards,
+        "mode": Mode | None,
+        "on_error": OnError | None,
+    }
+    return _keys("Rule", fields, made)
+
+
+def _declarations() -> dict[str, Any]:
+    types = hints(Tool)
+    declared = {f.name: types[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
+    parameters = Annotated[dict[str, Any], Checked(_defining)]
+    return declared | {"parameters": parameters, "annotations": dict[str, Any]} | dict.fromkeys(REPEATS, bool)
+
+
+def _defining(parameters: dict[str, Any]) -> dict[str, Any]:
+    try:
+        arguments_of(parameters)
+    except PolicyError as error:
+        raise ValueError(str(error)) from None
+    return parameters
+
+
+def _with_codes(messages: Any) -> Any:
+    """
+    Each wording together with its code, so that both can be looked at in one place.
+    """
+    return {code: (code, words) for code, words in messages.items()} if isinstance(messages, dict) else messages
+
+
+def _guards(kinds: Kinds, place: Place, made: Any) -> dict[str, Any]:
+    """
+    The type of the settings that each of *kinds* may have in a *place*.
+    """
+    found = {}
+    for cls in kinds:
+        allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
+        if allowed == () or (place == "Scope" and allowed is None and overrides(cls, "shape")):
+            continue
+        settings = _typed(cls, made, cls.__name__ if allowed is None else f"{place}{cls.__name__}", allowed)
+        # Of a rule's settings the others are the policy's.
+        if place != "Tool" and overrides(cls, "check_settings"):
+            settings = Annotated[settings, Checked(partial(_together, cls))]
+        if cls.listed is not None and not place:
+            settings = settings | hints(cls)[cls.listed]
+        found[cls.name] = settings
+    return found
+
+
+def _together(cls: type[Guard], settings: dict[str, Any]) -> dict[str, Any]:
+    cls.check_settings(settings)
+    return settings
+
+
+def _typed(cls: Any, made: Any, name: str = "", only: tuple[str, ...] | None = None) -> Any:
+    types, fields = hints(cls), {f.name: f for f in dataclasses.fields(cls)}
+    without = getattr(cls, "unwritten", ())
+    chosen = {name: types[name] for name in fields if name not in without and (only is None or name in only)}
+    missing = dataclasses.MISSING
+    required = frozenset(n for n in chosen if fields[n].default is missing and fields[n].default_factory is missing)
+    return _keys(name or cls.__name__, chosen, made, required, cls.__doc__)
+
+
+def _keys(
+    name: str, fields: Mapping[str, Any], made: Any, required: frozenset[str] = frozenset(), doc: str | None = None
+) -> Any:
+    keys = made(name, {key: kind if key in required else typing.NotRequired[kind] for key, kind in fields.items()})
+    keys.__pydantic_config__, keys.__doc__ = _STRICT, doc
+    return keys
+
+
+def json_schema(kinds: Kinds) -> Schema:
+    """
+    Returns the JSON Schema (draft 2020-12) of a policy file.
+
+    Only `version` is required at the top level: any other key may come from a policy it extends.
+    """
+    body = adapter(kinds).json_schema(mode="validation")
+    if reference := body.pop("$ref", None):
+        body = {**body["$defs"][reference.rpartition("/")[2]], "$defs": body["$defs"]}
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    schema = {"$schema": dialect, **body, "properties": {**_OF_FILE, **body["properties"]}, "required": ["version"]}
+    for cls in kinds:
+        for place in ("", "Tool", "Scope"):
+            known = schema["$defs"].get(f"{place}{cls.__name__}", {}).get("properties", {})
+            known |= {other: known[name] for other, name in cls.aliases.items() if name in known}
+    return schema
+
+
+# A file as a policy's arguments
+
+
+def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
+    """
+    Returns the arguments for `Policy` that a file, or a shipped policy, stands for. The key `sources` lists the files
+    that were read. The *guards* are a person's own: instances are added, and for classes the file says whether and how
+    they stand.
+
+    Raises PolicyError with every mistake.
+    """
+    given = list(guards)
+    made = [guard for guard in given if isinstance(guard, Guard)]
+    classes = [each if isinstance(each, type) else type(each) for each in given]
+    own = tuple(dict.fromkeys(cls for cls in classes if issubclass(cls, Guard)))
+    kinds = kinds_of(own)
+    document = read(source, aliases_of(kinds))
+    root = document.root
+    for guard in made:
+        written = root.value.get(guard.name) if root is not None and isinstance(root.value, dict) else None
+        if written is not None and type(guard) not in GUARDS:
+            said = f"`{guard.name}` is given in code too: give its class there, or leave this out"
+            document.mistakes.append(Mistake(written.key, said))
+    data, root = _checked(document, kinds)
+    _place_files(data, root, kinds)
+    said = _arguments(data, kinds)
+    mistakes = list(_wrong_together(said, root, made, kinds))
+    if mistakes:
+        raise PolicyError([str(mistake) for mistake in mistakes])
+    said["sources"] = {os.path.abspath(name): content for name, content in document.files.items()}  # noqa: PTH100
+    said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
+    return {"name": str(source), "kinds": own, **said}
+
+
+def aliases_of(kinds: Kinds) -> dict[str, dict[str, str]]:
+    """
+    Returns further names of settings, by guard.
+    """
+    return {cls.name: cls.aliases for cls in kinds if cls.aliases}
+
+
+def _checked(document: Document, kinds: Kinds) -> tuple[dict[str, Any], Node]:
+    """
+    Returns the checked settings of *document*, and their tree. Raises PolicyError with every mistake, file by file.
+    """
+    parts = [part for part in document.parts if part is not document.root]
+    if document.root is not None and not document.mistakes:
+        try:
+            kind = plain_type(kinds)
+            for part in parts:
+                fitted(kind, plain(part), written=True)
+            return fitted(kind, plain(document.root), written=True), document.root
+        except UnsureError:
+            pass
+    from pydantic import PydanticUserError, ValidationError
+
+    failures: list[tuple[Node, list[Any]]] = []
+    for part in [*parts, *([] if document.root is None else [document.root])]:
+        try:
+            data = adapter(kinds).validate_json(json.dumps(plain(part)))
+        except ValidationError as error:
+            failures.append((part, list(error.errors(include_url=False))))
+    mistakes = list(document.mistakes)
+    try:
+        schema = json_schema(kinds) if failures else {}
+    except PydanticUserError:
+        schema = {}
+    for part, errors in failures:
+        whole = part is document.root
+        if whole and len(failures) > 1:
+            # Each rule was checked in its own file.
+            found = [each for each in errors if each["loc"][:1] != ("tools",) or len(each["loc"]) == 1]
+        else:
+            found = errors
+        mistakes += find_mistakes(found, part, schema, partial=not whole)
+    if mistakes or document.root is None:
+        order = {id(source): place for place, source in enumerate(document.sources)}
+        ordered = sorted(
+            dict.fromkeys(mistakes), key=lambda m: (order[id(m.position.source)], *m.position[1:], m.message)
+        )
+        raise PolicyError([str(mistake) for mistake in ordered])
+    return data, document.root
+
+
+def _place_files(data: dict[str, Any], root: Node, kinds: Kinds) -> None:
+    """
+    Write whole paths into *data*, the checked settings of *root*, for each file that a guard of these *kinds* names.
+    """
+    places = [(data, root), *zip(data.get("tools", ()), rules(root), strict=True)]
+    places += [(own, node) for scope, own in data.get("scopes", {}).items() if (node := inner(root, "scopes", scope))]
+    for cls in kinds:
+        for setting in cls.files:
+            for settings, node in places:
+                own, named = settings.get(cls.name), inner(node, cls.name, setting)
+                if isinstance(own, dict) and own.get(setting) and named is not None:
+                    # Merged settings come from several files: each value knows its own.
+                    own[setting] = str(Path(named.position.source.name).absolute().parent / own[setting])
+
+
+def _arguments(data: dict[str, Any], kinds: Kinds) -> dict[str, Any]:
+    made: dict[str, Any] = {key: data[key] for key in _AS_WRITTEN if key in data}
+    made["guards"] = _made(data, kinds)
+    made["prices"] = {model: Price(**price) for model, price in data.get("prices", {}).items()}
+    made["scopes"] = {name: _made(own, kinds) for name, own in data.get("scopes", {}).items()}
+    made["rules"] = [_rule_of(dict(entry), kinds) for entry in data.get("tools", [])]
+    return made
+
+
+def _made(data: dict[str, Any], kinds: Kinds) -> list[Guard]:
+    def settings(cls: type[Guard]) -> dict[str, Any]:
+        own = data[cls.name]
+        return own if isinstance(own, dict) else {str(cls.listed): own}
+
+    return [cls(**tuples(settings(cls))) for cls in kinds if cls.name in data]
+
+
+def _rule_of(entry: dict[str, Any], kinds: Kinds) -> Rule:
+    match, mode, on_error = entry.pop("match"), entry.pop("mode", None), entry.pop("on_error", None)
+    guards = {cls.name: tuples(entry.pop(cls.name)) for cls in kinds if isinstance(entry.get(cls.name), dict)}
+    patterns = (match,) if isinstance(match, str) else tuple(match)
+    return Rule(match=patterns, declared=tuples(entry), guards=guards, mode=mode, on_error=on_error)
+
+
+def _wrong_together(said: dict[str, Any], root: Node, made: Iterable[Guard], kinds: Kinds) -> Iterator[Mistake]:
+    """
+    Returns the mistakes of settings that are each valid by themselves, each with those that are not written beside them.
+    """
+    named: dict[str, Guard] = {guard.name: guard for guard in (*made, *said["guards"])}
+    classes = {cls.name: cls for cls in kinds}
+    places: list[tuple[str, Node | None, str, Iterable[Guard]]]
+    places = [("", root, guard.name, (guard,)) for guard in said["guards"]]
+    for scope, guards in said["scopes"].items():
+        node = inner(root, "scopes", scope)
+        places += [(f"scopes.{scope}.", node, guard.name, (guard,)) for guard in guards]
+    for rule, (number, node) in zip(said["rules"], numbered(rules(root)), strict=True):
+        for name, own in rule.guards.items():
+            places.append((f"tools.{number}.", node, name, classes[name].ruled(named.get(name), own)))
+    for where, node, name, guards in places:
+        written: Any = None if node is None else node.value
+        for wrong in wrong_together(guards):
+            yield Mistake(written[name].place, where + wrong)
+
+
+# The settings of a file in place of those that it extends
+
+
+def overridden(document: Document) -> list[str]:
+    """
+    Returns the overrides that the named file of the valid *document* makes, each as `file:line:column: message`.
+
+    Globs of two rules are compared as texts, so that not all that overlap are seen.
+    """
+    if document.below is None:
+        return []
+    own, below = document.parts[0], document.below
+    found, tools = list(_differing("", own, below)), inner(own, "tools")
+    if tools is not None and tools.replaces:
+        files = ", ".join(dict.fromkeys(Path(rule.position.source.name).name for rule in rules(below)))
+        said = f"tools: !replace drops {len(rules(below))} rules of {files}"
+        return [*found, _at(Entry(tools.position, tools), said)]
+    for number, rule in enumerate(rules(own)):
+        for other in rules(below):
+            if _overlap(_globs(rule), _globs(other)):
+                found += _differing(f"tools.{number}.", rule, other)
+    return found
+
+
+def renamed(document: Document) -> list[str]:
+    """
+    Returns the older words of the named file that still work, each with the one that stands for it now.
+    """
+    return [
+        _at(entry, f"tools.{number}.{key}: {key} is now `repeats: {REPEATS[key]}`")
+        for number, rule in enumerate(rules(document.parts[0]))
+        for key, entry in (rule.value.items() if isinstance(rule.value, dict) else ())
+        if key in REPEATS
+    ]
+
+
+def _differing(where: str, own: Node, below: Node) -> Iterator[str]:
+    """
+    Returns each setting that both maps have, with another value.
+    """
+    if not isinstance(own.value, dict) or not isinstance(below.value, dict):
+        return
+    for key, entry in own.value.items():
+        other = below.value.get(key)
+        if other is None or (not where and key == "tools") or key == "match":
+            continue
+        if isinstance(entry.node.value, dict) and isinstance(other.node.value, dict):
+            yield from _differing(f"{where}{key}.", entry.node, other.node)
+        elif plain(entry.node) != plain(other.node):
+            place = f"{Path(other.key.source.name).name}:{other.key.line}"
+            yield _at(entry, f"{where}{key}: {_shown(entry.node)} overrides {_shown(other.node)} of {place}")
+
+
+def _at(entry: Entry, message: str) -> str:
+    source, line, column = entry.key
+    return f"{source.name}:{line}:{column}: {message}"
+
+
+def _shown(node: Node) -> str:
+    if isinstance(node.value, list):
+        return f"a list of {len(node.value)}"
+    return "a map" if isinstance(node.value, dict) else node.written or "nothing"
+
+
+def _overlap(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+    from guardrails.core.values.units import matcher
+
+    return any(map(matcher(theirs), ours)) or any(map(matcher(ours), theirs))
+
+
+def _globs(rule: Node) -> tuple[str, ...]:
+    written = plain(rule)["match"]
+    return (written,) if isinstance(written, str) else tuple(written)

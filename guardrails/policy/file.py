@@ -1,0 +1,891 @@
+"""
+Policy files: YAML read strictly, put together with the files it extends, and every mistake told at its place.
+
+Promises, each with a test:
+
+* YAML is read as editors read it, by the 1.2 core schema: only `true` and `false` are booleans; `on`, `no`, `1:30`, `1_000` and
+  `2024-01-01` are text. Text that readers disagree on (`010`), tags, merge keys, repeated keys, second documents and numbers without a
+  finite value are mistakes.
+* No text does harm: size, depth, values (aliases written out), files and mistakes are bounded while a text is read.
+* A mistake is `file:line:column: message`, the line and a caret, on three lines that any terminal can show. It names the value as it was
+  written, how to write it if that is plain, and the key or the word that was probably meant. All mistakes of all files come at once.
+* A policy is found by its name among the library's own, or at a path; the working directory is never searched for a name. Of a file that
+  another one extends and that is no policy nothing is shown, and nothing below `/proc`, `/sys` and `/dev` is opened.
+* Maps merge key by key, other values replace, the later file wins, the file itself comes last. The rules of `tools:` add up: those of a
+  file stand before those of the policies it extends, and each once. `tools: !replace` drops those. A cap that a file writes is not
+  softened by what another file said of the cap it replaces.
+* Each file is checked by itself too, so that no mistake hides behind a file that replaces it. A key that another file may supply is no
+  mistake of a part.
+"""
+
+import json
+import math
+import os
+import re
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from yaml.composer import Composer
+
+from guardrails.core.values.errors import PolicyError
+
+from .reload import Content, digest, is_name, stamp
+
+
+try:
+    from yaml.cyaml import CParser as Parser
+except ImportError:
+    from yaml.parser import Parser as _Parser
+    from yaml.reader import Reader
+    from yaml.scanner import Scanner
+
+    class Parser(Reader, Scanner, _Parser):  # type: ignore[no-redef]
+        """
+        The parser where libyaml is not there.
+        """
+
+        def __init__(self, text: str) -> None:
+            Reader.__init__(self, text)
+            Scanner.__init__(self)
+            _Parser.__init__(self)
+
+
+VERSION: Final = 1
+"""Of the file format; a file names the one it is written in."""
+REPLACE: Final = "!replace"
+"""The tag of a list of `tools:` that drops those of the policies it extends."""
+MAX_BYTES: Final = 1 << 20
+MAX_DEPTH: Final = 32
+MAX_WEIGHT: Final = 100_000
+"""Values of a file once its aliases are written out; a long text counts as one value per 32 characters."""
+MAX_MISTAKES: Final = 200
+MAX_FILES: Final = 32
+MAX_WALKS: Final = 64
+_PATH: Final = 500
+"""Characters of a path in a message: its end is what tells it apart."""
+_LINE: Final = 100
+
+# Beside control characters: breaks that are one in YAML 1.1 but not in 1.2, the byte order mark, surrogates.
+_FORBIDDEN: Final = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
+_BREAK: Final = r"\r\n|\r|\n"
+_CONSTANTS: Final = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER: Final = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
+_FLOAT: Final = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+_MAX_INTEGER: Final = (1 << 63) - 1
+_NO_POLICY: Final = f"is no policy: a policy begins with `version: {VERSION}`"
+_SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
+"""Settings by the limit that they are said of."""
+
+Schema = dict[str, Any]
+Aliases = Mapping[str, Mapping[str, str]]
+"""By guard, further names of its settings."""
+
+
+# Values and their places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """
+    A text and the name it goes by in messages.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+
+
+class Position(NamedTuple):
+    """
+    A place in a text; *line* and *column* count from 1, columns in characters.
+    """
+
+    source: Source
+    line: int
+    column: int
+
+
+class Mistake(NamedTuple):
+    """
+    One mistake, and its place.
+    """
+
+    position: Position
+    message: str
+
+    def __str__(self) -> str:
+        source, line, column = self.position
+        text = source.lines[line - 1] if line <= len(source.lines) else ""
+        start = max(0, column - 1 - _LINE // 2) if len(text) > _LINE else 0
+        heading = f"{source.name}:{line}:{column}: {self.message}"
+        return (
+            f"{_printable(heading)}\n    {_printable(text[start : start + _LINE])}\n    {' ' * (column - 1 - start)}^"
+        )
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """
+    A value of the text. Merged trees share nodes: nothing changes one once it is read.
+    """
+
+    position: Position
+    value: "str | int | float | bool | list[Node] | dict[str, Entry] | None"
+    written: str = ""
+    """A scalar as it was written, quoted text in double quotes."""
+    block: bool = False
+    """A collection spread over lines: messages about it point to its key."""
+    broken: bool = False
+    """A mistake was reported here, the value says nothing."""
+    replaces: bool = False
+    """A list of `tools:` that is tagged `!replace`."""
+
+
+class Entry(NamedTuple):
+    """
+    A value with the place of its key (an item of a list and the root: with its own place).
+    """
+
+    key: Position
+    node: Node
+
+    @property
+    def place(self) -> Position:
+        """
+        The place to point at if the value is wrong.
+        """
+        return self.key if self.node.block else self.node.position
+
+
+def plain(node: Node) -> Any:
+    """
+    Returns the value of *node* without positions: dicts, lists and scalars.
+    """
+    if isinstance(node.value, dict):
+        return {key: plain(entry.node) for key, entry in node.value.items()}
+    return [plain(item) for item in node.value] if isinstance(node.value, list) else node.value
+
+
+def child(node: Node | None, part: str | int) -> Entry | None:
+    """
+    Returns the value of the map or list *node* at *part*; None if there is none.
+    """
+    value = None if node is None else node.value
+    if isinstance(value, dict):
+        return value.get(str(part)) if isinstance(part, str) else None
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return Entry(value[part].position, value[part])
+    return None
+
+
+def inner(node: Node | None, *path: str | int) -> Node | None:
+    """
+    Returns the value at *path* below *node*; None if there is none.
+    """
+    for part in path:
+        entry = child(node, part)
+        node = None if entry is None else entry.node
+    return node
+
+
+def quoted(text: str, shown: int = 60) -> str:
+    """
+    Returns *text* in backticks, cut after *shown* characters.
+    """
+    return f"`{text}`" if len(text) <= shown else f"`{text[:shown]}...`"
+
+
+def suggestion(written: str, names: Sequence[str]) -> str:
+    """
+    Returns ", did you mean ...?" with the one of *names* that is nearest to *written*, or "" if none is near.
+    """
+    from difflib import get_close_matches
+
+    folded = {name.casefold(): name for name in names}
+    near = get_close_matches(written.casefold().replace("-", "_"), folded, 1)
+    return f", did you mean {quoted(folded[near[0]])}?" if near else ""
+
+
+def got(node: Node) -> str:
+    """
+    Returns the value that was found, as it was written.
+    """
+    kinds = {dict: "a map", list: "a list"}
+    return kinds.get(type(node.value)) or (quoted(node.written) if node.written else "nothing")
+
+
+# YAML
+
+
+class Parsed(NamedTuple):
+    """
+    A text that was read. Its *root* is None if it could not be read to its end.
+    """
+
+    source: Source
+    root: Node | None
+    mistakes: list[Mistake]
+
+
+class _Unreadable(Exception):
+    """
+    A mistake that ends the reading.
+    """
+
+    def __init__(self, position: Position, message: str) -> None:
+        super().__init__(message)
+        self.mistake = Mistake(position, message)
+
+
+class _Loader(Composer, Parser):  # type: ignore[misc]
+    """
+    PyYAML's composer over the parser's events, bounded in depth. Untagged nodes have no tag, and an alias has its own place.
+    """
+
+    def __init__(self, text: str) -> None:
+        Parser.__init__(self, text)
+        Composer.__init__(self)
+        self.depth = 0
+
+    def resolve(self, *_: Any) -> str:
+        return ""
+
+    def descend_resolver(self, *_: Any) -> None: ...
+    def ascend_resolver(self) -> None: ...
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if self.depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
+            raise yaml.MarkedYAMLError(problem="nesting", problem_mark=event.start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if isinstance(event, yaml.AliasEvent):
+            node = copy(node)
+            node.start_mark, node.flow_style = event.start_mark, True
+        return node
+
+
+def parse(text: bytes | str, name: str) -> Parsed:
+    """
+    Read *text* (bytes: UTF-8 without a byte order mark), called *name* in messages. Raises nothing: mistakes are data.
+    """
+    decoded = text if isinstance(text, str) else text.decode(errors="replace")
+    source = Source(name, tuple(re.split(_BREAK, decoded)))
+    reading = _Reading(source)
+    try:
+        _check_text(text, decoded, source)
+        root = reading.node(_composed(decoded, source))
+        if root.value is None and not root.broken:
+            raise _Unreadable(Position(source, 1, 1), "the file is empty")
+    except _Unreadable as stopped:
+        return Parsed(source, None, [*reading.mistakes, stopped.mistake])
+    return Parsed(source, root, reading.mistakes)
+
+
+def _check_text(text: bytes | str, decoded: str, source: Source) -> None:
+    def place(before: str) -> Position:
+        lines = re.split(_BREAK, before)
+        return Position(source, len(lines), len(lines[-1]) + 1)
+
+    if len(text) > MAX_BYTES:
+        raise _Unreadable(place(""), f"the file is larger than {MAX_BYTES} bytes")
+    try:
+        if isinstance(text, bytes):
+            text.decode()
+    except UnicodeDecodeError as error:
+        before = text[: error.start].decode()
+        raise _Unreadable(place(before), f"not UTF-8: byte 0x{text[error.start]:02x}, save the file as UTF-8") from None
+    if found := re.search(_FORBIDDEN, decoded):
+        raise _Unreadable(place(decoded[: found.start()]), f"the character U+{ord(found[0]):04X} is not allowed")
+
+
+def _composed(text: str, source: Source) -> Any:
+    try:
+        node = _Loader(text).get_single_node()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = min(mark.line, len(source.lines) - 1) if mark else 0
+        shown = source.lines[line]
+        column = mark.column if mark and mark.line == line else len(shown)
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        fix = " (a value with `: ` in it needs quotes)" if "mapping values" in problem else ""
+        said = f"nested deeper than {MAX_DEPTH}" if "nesting" in problem else f"not YAML: {problem}{fix}"
+        if "\t" in shown[: len(shown) - len(shown.lstrip())]:
+            said = "a tab in the indentation: use spaces"
+        raise _Unreadable(Position(source, line + 1, column + 1), said) from None
+    if node is None:
+        raise _Unreadable(Position(source, 1, 1), "the file is empty")
+    return node
+
+
+class _Reading:
+    """
+    Makes the tree of a policy from YAML nodes.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.mistakes: list[Mistake] = []
+        self.weight = 0
+
+    def node(self, made: Any, path: tuple[str | None, ...] = ()) -> Node:
+        position = self._position(made)
+        text = made.value if isinstance(made.value, str) else ""
+        self.weight += 1 + len(text) // 32
+        if self.weight > MAX_WEIGHT:
+            raise _Unreadable(position, f"more than {MAX_WEIGHT} values, aliases written out")
+        replaces = made.tag == REPLACE and path == ("tools",) and isinstance(made, yaml.SequenceNode)
+        if made.tag and not replaces:
+            self._refuse_tag(position, made.tag)
+        if isinstance(made, yaml.ScalarNode):
+            if made.style:
+                return Node(position, text, json.dumps(text, ensure_ascii=False), broken=bool(made.tag))
+            value, problem = resolve(text)
+            if problem:
+                self._mistake(position, problem)
+            return Node(position, value, text, broken=bool(problem or made.tag))
+        if len(path) >= MAX_DEPTH:
+            raise _Unreadable(position, f"nested deeper than {MAX_DEPTH}, aliases written out")
+        if isinstance(made, yaml.MappingNode):
+            return Node(position, self._map(made, path), block=not made.flow_style)
+        items = [self.node(item, (*path, None)) for item in made.value]
+        return Node(position, items, block=not made.flow_style, replaces=replaces)
+
+    def _map(self, made: Any, path: tuple[str | None, ...]) -> dict[str, Entry]:
+        entries: dict[str, Entry] = {}
+        for key, value in made.value:
+            position, node = self._position(key), self.node(value, (*path, key.value))
+            if not isinstance(key, yaml.ScalarNode):
+                self._mistake(position, "a key must be text")
+                continue
+            self.weight += len(key.value) // 32
+            if key.tag:
+                self._refuse_tag(position, key.tag)
+            if key.value == "<<" and not key.style:
+                self._mistake(position, "merge keys `<<` are not allowed, write the keys out or use `extends`")
+            elif key.value in entries:
+                first = entries[key.value].key.line
+                self._mistake(position, f"key {quoted(key.value)} is given twice (first on line {first})")
+            else:
+                entries[key.value] = Entry(position, node)
+        return entries
+
+    def _position(self, made: Any) -> Position:
+        return Position(self.source, made.start_mark.line + 1, made.start_mark.column + 1)
+
+    def _refuse_tag(self, position: Position, tag: str) -> None:
+        shown = quoted(tag.replace("tag:yaml.org,2002:", "!!"))
+        where = f"{shown} stands before the list of `tools:` only"
+        self._mistake(
+            position, where if tag == REPLACE else f"tags such as {shown} are not allowed, write a plain value"
+        )
+
+    def _mistake(self, position: Position, message: str) -> None:
+        if len(self.mistakes) >= MAX_MISTAKES:
+            raise _Unreadable(position, f"more than {MAX_MISTAKES} mistakes stand above")
+        self.mistakes.append(Mistake(position, message))
+
+
+def resolve(text: str) -> tuple[str | int | float | bool | None, str]:
+    """
+    Returns the value of the unquoted scalar *text* in the core schema, and its mistake or `""`.
+    """
+    if text in _CONSTANTS:
+        return _CONSTANTS[text], ""
+    if re.fullmatch(r"[-+]?0[0-9]+", text):
+        digits = ("-" if text[0] == "-" else "+" if text[0] == "+" else "") + (text.lstrip("+-0") or "0")
+        return None, f'a number with a leading zero: write {digits} or "{text}", got {quoted(text)}'
+    if re.fullmatch(_INTEGER, text):
+        whole = int(text, 0) if len(text) <= 20 else _MAX_INTEGER + 1
+        big = abs(whole) > _MAX_INTEGER
+        return (None, f"a number above 2^63 - 1: got {quoted(text)}") if big else (whole, "")
+    if re.fullmatch(_FLOAT, text):
+        number = float(text) if text.lstrip("+-").lower() not in (".inf", ".nan") else math.inf
+        return (number, "") if math.isfinite(number) else (None, f"not a finite number: got {quoted(text)}")
+    return text, ""
+
+
+# A file and all it extends
+
+
+def names() -> list[str]:
+    """
+    Returns the policies that are found by name, sorted.
+    """
+    return sorted(path.stem for path in shipped().glob("*.yaml"))
+
+
+def shipped(package: Path = Path(__file__).parents[1]) -> Path:
+    """
+    Returns the folder of the policies that come with the library in the folder *package*: inside it after an install, beside it in the
+    repository.
+    """
+    # A wheel carries the policies inside the package; beside it in site-packages, `policies` would be someone else's.
+    packaged = package / "_policies"
+    return packaged if packaged.is_dir() else package.parent / "policies"
+
+
+def find(name_or_path: str | PathLike[str]) -> Path:
+    """
+    Returns the file of a policy: of a bare name in the library's own folder and nowhere else, else the path.
+
+    Raises PolicyError if there is no such file, naming the policies there are.
+    """
+    if isinstance(name_or_path, str) and is_name(name_or_path):
+        known = names()
+        if name_or_path in known:
+            return shipped() / f"{name_or_path}.yaml"
+        listed = f"; there are {', '.join(map(quoted, known))}" if known else ""
+        hint = f"{suggestion(name_or_path, known)}{listed}; a file is written as a path, `./{name_or_path}.yaml`"
+        raise PolicyError([f"no policy named {quoted(name_or_path)}{hint}"])
+    path = Path(name_or_path)
+    try:
+        found = path.is_file()
+    except (OSError, ValueError):
+        found = False
+    if not found:
+        raise PolicyError([f"no policy file {quoted(str(path), _PATH)}"])
+    return path
+
+
+@dataclass(slots=True)
+class Document:
+    """
+    A policy file and all it extends.
+    """
+
+    aliases: Aliases = field(default_factory=dict)
+    root: Node | None = None
+    """The merged settings; None where a file could not be read or is of a newer version."""
+    below: Node | None = None
+    """The settings of all that the named file extends, merged; None if it extends nothing."""
+    parts: list[Node] = field(default_factory=list)
+    """The settings of each readable file by itself."""
+    sources: list[Source] = field(default_factory=list)
+    """The texts that were read, the named file first."""
+    files: dict[str, Content] = field(default_factory=dict)
+    """Those that are files, by name."""
+    mistakes: list[Mistake] = field(default_factory=list)
+    """The mistakes in the YAML, `version` and `extends`."""
+
+
+def read(name_or_path: str | PathLike[str], aliases: Aliases | None = None) -> Document:
+    """
+    Returns a policy file with all it extends, read but not yet checked. Raises PolicyError only if there is no such file.
+    """
+    path = find(name_or_path)
+    document = Document(aliases or {})
+    try:
+        document.root = _Assembly(document).file(path, ())
+    except OSError as error:
+        raise PolicyError([_unreadable(path, error)]) from None
+    return document
+
+
+class _Assembly:
+    """
+    Reads files into *document*, each once; a chain is the files from the named one to the one being read.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.done: dict[Path, Node | None] = {}
+
+    def file(self, path: Path, chain: tuple[Path, ...]) -> Node | None:
+        """
+        Returns the settings of a file. Raises PolicyError if another one extends it and it is no policy.
+        """
+        real = path.resolve()
+        if real in self.done:
+            return self.done[real]
+        with path.open("rb") as stream:
+            seen, text = stamp(os.fstat(stream.fileno())), stream.read(MAX_BYTES + 1)
+        parsed = parse(text, str(path))
+        if chain and not _is_policy(parsed):
+            raise PolicyError([f"{quoted(str(path), _PATH)} {_NO_POLICY}"])
+        self.document.files[str(path)] = Content(seen, digest(text))
+        self.document.sources.append(parsed.source)
+        self.document.mistakes += parsed.mistakes
+        self.done[real] = None if parsed.root is None else self._settings(parsed.root, path, (*chain, path))
+        return self.done[real]
+
+    def _settings(self, root: Node, path: Path, chain: tuple[Path, ...]) -> Node | None:
+        if not isinstance(root.value, dict):
+            self._mistake(root.position, f"not a map of keys: got {got(root)}")
+            return None
+        settings = {key: entry for key, entry in root.value.items() if key not in ("version", "extends")}
+        tools = inner(root, "tools")
+        if tools is not None and tools.value is None and not tools.written:
+            # All of its rules are comments.
+            del settings["tools"]
+        own = self._renamed(replace(root, value=settings))
+        readable = self._readable(child(root, "version"), root.position)
+        if readable:
+            self.document.parts.append(own)
+        parents = list(self._parents(child(root, "extends"), path.parent, chain))
+        # The named file is finished last.
+        self.document.below = reduce(_laid, parents) if parents else None
+        if not parents or not readable:
+            return own if readable else None
+        return _laid(self.document.below, own, replaces=tools is not None and tools.replaces)
+
+    def _mistake(self, position: Position, message: str) -> None:
+        self.document.mistakes.append(Mistake(position, message))
+
+    def _readable(self, entry: Entry | None, start: Position) -> bool:
+        if entry is None:
+            self._mistake(start, f"missing key `version`: write `version: {VERSION}`, the version of the file format")
+        elif entry.node.broken:
+            return True
+        elif type(version := entry.node.value) is not int or version < 1:
+            self._mistake(entry.place, f"version: not a version: write {VERSION}, got {got(entry.node)}")
+        elif version > VERSION:
+            said = f"version: newer than this library, which reads version {VERSION}: upgrade toolcall-guardrails"
+            self._mistake(entry.place, f"{said}, got {got(entry.node)}")
+            return False
+        return True
+
+    def _parents(self, entry: Entry | None, folder: Path, chain: tuple[Path, ...]) -> Iterator[Node | None]:
+        if entry is None:
+            return
+        for item in entry.node.value if isinstance(entry.node.value, list) else [entry.node]:
+            if isinstance(item.value, str) and item.value:
+                yield self._parent(item.value, item.position, folder, chain)
+            else:
+                if not item.broken:
+                    self._mistake(Entry(entry.key, item).place, f"extends: not a name or a path: got {got(item)}")
+                yield None
+
+    def _parent(self, name: str, position: Position, folder: Path, chain: tuple[Path, ...]) -> Node | None:
+        path = Path(name)
+        try:
+            path = find(name if is_name(name) else folder / name)
+            real = path.resolve()
+            circle = [at for at, above in enumerate(chain) if above.resolve() == real]
+            if real.parts[1:2] in (("proc",), ("sys",), ("dev",)):
+                # There to read is to ask: it may wait for ever, and tell what no file tells.
+                self._mistake(position, f"extends: no policy file {quoted(str(path), _PATH)}")
+            elif circle:
+                links = " -> ".join(quoted(str(link), _PATH) for link in [*chain[circle[0] :], path])
+                self._mistake(position, f"extends: goes in a circle, {links}")
+            elif len(self.document.sources) >= MAX_FILES:
+                self._mistake(position, f"extends: more than {MAX_FILES} files")
+            else:
+                return self.file(path, chain)
+        except PolicyError as error:
+            self._mistake(position, f"extends: {error}")
+        except OSError as error:
+            self._mistake(position, f"extends: {_unreadable(path, error)}")
+        return None
+
+    def _renamed(self, node: Node, key: str = "") -> Node:
+        """
+        Returns *node*, the value of *key*, with each key in it as the settings have it.
+        """
+        if isinstance(node.value, list):
+            return replace(node, value=[self._renamed(item) for item in node.value])
+        if not isinstance(node.value, dict):
+            return node
+        made: dict[str, Entry] = {}
+        names = self.document.aliases.get(key, {})
+        for written, entry in node.value.items():
+            name = names.get(written, written)
+            if name in made:
+                said = f"key {quoted(written)} is {quoted(name)} by another name, given twice"
+                self._mistake(entry.key, f"{said} (first on line {made[name].key.line})")
+            else:
+                made[name] = entry._replace(node=self._renamed(entry.node, name))
+        return replace(node, value=made)
+
+
+def _is_policy(parsed: Parsed) -> bool:
+    """
+    Whether a file says that it is a policy. The content of another file may be a secret, and is not shown in a mistake.
+    """
+    if parsed.root is None:
+        line = re.compile(r"version:[ ]{1,9}[0-9]{1,9}\s{0,9}(?:#.*)?")
+        return any(line.fullmatch(one[:200]) for one in parsed.source.lines[:200])
+    version = inner(parsed.root, "version")
+    return version is not None and type(version.value) is int
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"cannot read {quoted(str(path), _PATH)}: {(error.strerror or 'unknown error').lower()}"
+
+
+def _laid(base: Node | None, over: Node | None, *, replaces: bool = False) -> Node | None:
+    """
+    Returns the settings *over* laid upon *base*: the rules of `tools:` stand before those of *base*, or *replaces* them.
+    Returns None if one of both could not be read.
+    """
+    if base is None or over is None:
+        return None
+    merged, own, below = _merged(base, over), rules(over), rules(base)
+    tools = child(merged, "tools")
+    if replaces or tools is None or not isinstance(tools.node.value, list) or not isinstance(merged.value, dict):
+        return merged
+    # Two files may extend the same one: its rules stand once, below those of both.
+    again = set(map(id, below))
+    both = [*(rule for rule in own if id(rule) not in again), *below]
+    return replace(merged, value={**merged.value, "tools": tools._replace(node=replace(tools.node, value=both))})
+
+
+def _merged(base: Node, over: Node) -> Node:
+    if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+        return over
+    merged = dict(base.value)
+    for limit, setting in _SAID_OF.items():
+        if limit in base.value and limit in over.value:
+            merged.pop(setting, None)
+    for key, entry in over.value.items():
+        below = merged.get(key)
+        merged[key] = entry._replace(node=_merged(below.node, entry.node)) if below else entry
+    return replace(over, value=merged)
+
+
+def rules(settings: Node | None) -> list[Node]:
+    """
+    Returns the rules of `tools:`, in order.
+    """
+    tools = inner(settings, "tools")
+    return tools.value if tools is not None and isinstance(tools.value, list) else []
+
+
+def numbered(rules: Iterable[Node]) -> Iterator[tuple[int, Node]]:
+    """
+    Returns the *rules* of a policy that several files make up, each with its number in its own file.
+    """
+    seen: Counter[Source] = Counter()
+    for rule in rules:
+        yield seen[rule.position.source], rule
+        seen[rule.position.source] += 1
+
+
+# The errors of pydantic at their places
+
+_KINDS: Final = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
+    **dict.fromkeys(("dict_type", "model_type", "dataclass_type"), "a map of keys"),
+    "string_type": "text",
+    "none_required": "null",
+}
+_BOUNDS: Final = {
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have a length of at least {min_length}",
+    "string_too_long": "must have a length of at most {max_length}",
+    "too_short": "must have a length of at least {min_length}",
+    "too_long": "must have a length of at most {max_length}",
+}
+_UNKNOWN: Final = ("unexpected_keyword_argument", "extra_forbidden")
+
+
+class _Walk(NamedTuple):
+    """
+    A way through the tree by an error's place, which mixes keys of the data with the names of union alternatives.
+    """
+
+    entry: Entry
+    path: tuple[str | int, ...] = ()
+    unions: tuple[tuple[int, str | int], ...] = ()
+    """At each union that was passed: the length of the path there, and the alternative that was tried."""
+
+
+class _Fault(NamedTuple):
+    """
+    One error of pydantic, found in the tree; *path* leads to the value, for a key error to the key.
+    """
+
+    kind: str
+    walk: _Walk
+    path: tuple[str | int, ...]
+    entry: Entry
+    expected: str
+    """The kind of value that was wanted; "" where it is of the right kind."""
+    choices: list[str]
+    error: Any
+
+
+def find_mistakes(errors: Sequence[Any], root: Node, schema: Schema, *, partial: bool = False) -> Iterator[Mistake]:
+    """
+    Returns *errors* (of a pydantic ValidationError) about the data of *root*, as mistakes at their places.
+
+    *schema* is the policy's JSON Schema, for suggestions. With *partial* the data is one file of several: a key that
+    another file may supply is no mistake.
+    """
+    faults = [_fault(error, root) for error in errors[:MAX_MISTAKES]]
+    faults = [fault for fault in faults if fault.kind in _UNKNOWN or not fault.entry.node.broken]
+    for fault in _settled(faults, 0):
+        # An item of a list is whole in its file.
+        whole = any(isinstance(part, int) for part in fault.path) or not partial
+        by_rule = fault.kind == "value_error" and isinstance(fault.entry.node.value, dict)
+        if whole or not (fault.kind == "missing" or by_rule):
+            yield _told(fault, schema)
+    if len(errors) > MAX_MISTAKES:
+        yield Mistake(root.position, f"more than {MAX_MISTAKES} mistakes: {len(errors) - MAX_MISTAKES} are not shown")
+
+
+def _fault(error: Any, root: Node) -> _Fault:
+    kind, loc, context = error["type"], error["loc"], error.get("ctx", {})
+    of_key = loc[-1:] == ("[key]",)
+    loc = loc[:-1] if of_key or kind == "missing" else loc
+    walks = list(islice(_walks(_Walk(Entry(root.position, root)), loc), MAX_WALKS))
+    walk = next((walk for walk in walks if of_key or plain(walk.entry.node) == error["input"]), walks[0])
+    entry, path = walk.entry, walk.path
+    if kind == "missing":
+        path = (*path, error["loc"][-1])
+    elif of_key:
+        entry = Entry(entry.key, Node(entry.key, str(path[-1]), str(path[-1])))
+    listed = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^\s,]+)", str(context.get("expected") or ""))
+    constants = {"True": "true", "False": "false", "None": "null"}
+    choices = [one or two or constants.get(bare, bare) for one, two, bare in listed if bare != "or"]
+    expected = "one of " * (len(choices) > 1) + ", ".join(map(quoted, choices))
+    return _Fault(kind, walk, path, entry, expected or _KINDS.get(kind, ""), choices, error)
+
+
+def _walks(walk: _Walk, loc: tuple[str | int, ...]) -> Iterator[_Walk]:
+    if not loc:
+        yield walk
+        return
+    entry = child(walk.entry.node, loc[0])
+    if entry is not None:
+        yield from _walks(walk._replace(entry=entry, path=(*walk.path, loc[0])), loc[1:])
+    yield from _walks(walk._replace(unions=(*walk.unions, (len(walk.path), loc[0]))), loc[1:])
+
+
+def _settled(faults: list[_Fault], level: int) -> list[_Fault]:
+    """
+    *faults* without those of union alternatives that were not meant.
+    """
+    settled = []
+    unions: dict[tuple[str | int, ...], dict[str | int, list[_Fault]]] = {}
+    for fault in faults:
+        if level >= len(fault.walk.unions):
+            settled.append(fault)
+        else:
+            length, tag = fault.walk.unions[level]
+            unions.setdefault(fault.path[:length], {}).setdefault(tag, []).append(fault)
+    for place, alternatives in unions.items():
+        tried = [_settled(found, level + 1) for found in alternatives.values()]
+        refused = [fault for found in tried for fault in found if fault.path == place and fault.expected]
+        fitting = [found for found in tried if not any(fault in refused for fault in found)]
+        if fitting:
+            settled += min(fitting, key=len)
+            continue
+        expected = " or ".join(dict.fromkeys(fault.expected for fault in refused))
+        choices = [choice for fault in refused for choice in fault.choices]
+        settled.append(refused[0]._replace(expected=expected, choices=choices))
+    return settled
+
+
+def _told(fault: _Fault, schema: Schema) -> Mistake:
+    entry, node = fault.entry, fault.entry.node
+    if fault.kind == "missing":
+        return Mistake(entry.key, f"missing key {quoted(str(fault.path[-1]))}")
+    if fault.kind in _UNKNOWN:
+        return Mistake(entry.key, _unknown_key(fault.path, schema))
+    context = fault.error.get("ctx", {})
+    if fault.expected:
+        near = suggestion(node.value, fault.choices) if isinstance(node.value, str) else ""
+        said = f"not {fault.expected}: {_fix(_KINDS.get(fault.kind, ''), node)}got {got(node)}{near}"
+    elif "error" in context:
+        said = " ".join(str(context["error"]).split())
+    elif fault.kind in _BOUNDS:
+        length = context.get("actual_length", len(node.value) if isinstance(node.value, str) else None)
+        said = f"{_BOUNDS[fault.kind].format(**context)}, got {length if 'length' in str(context) else got(node)}"
+    else:
+        said = " ".join(fault.error["msg"].split()).rstrip(".").replace("Input should be", "must be")
+        said = f"{said[:1].lower()}{said[1:]}, got {got(node)}"
+    where = re.sub(r"\s+", " ", ".".join(map(str, fault.path)))
+    return Mistake(entry.place, f"{where}: {said}" if where else said)
+
+
+def _fix(kind: str, node: Node) -> str:
+    """
+    Returns how the value of *node* would have to be written to be of *kind*, "" if that is not plain.
+    """
+    text, value = "", node.value
+    if isinstance(value, dict | list) or value is None:
+        return ""
+    if kind == "a whole number" and not isinstance(value, bool):
+        found = re.fullmatch(r'"?([-+]?[0-9][0-9_,]*)(?:\.0*)?"?', node.written)
+        text = re.sub(r"[_,]", "", found[1]) if found else ""
+    elif kind == "a number" and (found := re.fullmatch(r'"([-+]?[0-9]+(?:\.[0-9]+)?)"', node.written)):
+        text = found[1]
+    elif kind == "true or false":
+        folded = str(value).casefold()
+        yes, no = ("yes", "on", "y", "true", "1"), ("no", "off", "n", "false", "0")
+        text = "true" if folded in yes else "false" if folded in no else ""
+    elif kind == "text":
+        text = json.dumps(node.written, ensure_ascii=False)
+    elif kind == "a list":
+        text = f"[{json.dumps(value, ensure_ascii=False)}]"
+    return f"write {text}, " if text else ""
+
+
+def _unknown_key(path: Sequence[str | int], schema: Schema) -> str:
+    key, known = str(path[-1]), _known_keys(path[:-1], schema)
+    near = suggestion(key, list(known))
+    below = [f"{above}.{key}" for above, place in known.items() if key in _properties(place, schema)][:3]
+    if below and not near:
+        near = f", did you mean {' or '.join(map(quoted, below))}?"
+    if not near and 0 < len(known) <= 12:
+        near = f", known here: {', '.join(map(quoted, known))}"
+    return f"unknown key {quoted(key)}{near}"
+
+
+def _known_keys(path: Sequence[str | int], schema: Schema) -> dict[str, Schema]:
+    """
+    Returns the keys that *schema* allows in the map at *path*, of all the alternatives there, with their schemas.
+    """
+    places = [schema]
+    for part in path:
+        below = []
+        for place in (one for outer in places for one in _alternatives(outer, schema)):
+            keys = place.get("properties", {})
+            found = place.get("items") if isinstance(part, int) else keys.get(part) or place.get("additionalProperties")
+            below += [found] if isinstance(found, dict) else []
+        places = below
+    return {key: inner for place in places for key, inner in _properties(place, schema).items()}
+
+
+def _properties(place: Schema, schema: Schema) -> dict[str, Schema]:
+    return {
+        k: v
+        for one in _alternatives(place, schema)
+        for k, v in one.get("properties", {}).items()
+        if "deprecated" not in v
+    }
+
+
+def _alternatives(place: Schema, schema: Schema, seen: tuple[str, ...] = ()) -> Iterator[Schema]:
+    reference = place.get("$ref")
+    if reference and reference not in seen:
+        yield from _alternatives(schema["$defs"][reference.rpartition("/")[2]], schema, (*seen, reference))
+    for union in ("anyOf", "oneOf", "allOf"):
+        for alternative in place.get(union, ()):
+            yield from _alternatives(alternative, schema, seen)
+    yield place
