@@ -139,7 +139,7 @@ def _rule(rule: Rule, where: str, mistakes: list[str], kinds: Kinds) -> dict[str
         mistakes += [f"{where}.{name}: {one}" for one in twice]
     match = tuple(rule.match) if isinstance(rule.match, (list, set, frozenset)) else rule.match
     declared = tuples(rule.declared) if isinstance(rule.declared, Mapping) else rule.declared
-    given = {
+    given: dict[str, Any] = {
         "match": match,
         "declared": declared,
         "guards": guards if isinstance(rule.guards, Mapping) else rule.guards,
@@ -208,12 +208,10 @@ def by_pydantic(given: Any, where: str, mistakes: list[str]) -> Any:
     from pydantic import PydanticUserError
 
     kind: Any = type(given)
-    lists = {f.name: value for f in dataclasses.fields(kind) if isinstance(value := getattr(given, f.name), list)}
     try:
-        checked, found = adapter(kind), list[str]()
-        made = _by_pydantic(checked, dataclasses.replace(given, **tuples(lists)), where, found) if lists else None
-        # A list may stand for a tuple, or be one.
-        return made or _by_pydantic(checked, given, where, mistakes)
+        names = [f.name for f in dataclasses.fields(kind) if "tuple[" in str(hints(kind)[f.name])]
+        values = {name: getattr(given, name) for name in names}
+        return _by_pydantic(adapter(kind), dataclasses.replace(given, **tuples(values)), where, mistakes)
     except (PydanticUserError, NameError) as error:
         said = str(error).partition("\n")[0].partition(". ")[0]
         mistakes.append(f"{where}{_unknown_type(kind)} cannot be checked: {said}")
@@ -323,32 +321,6 @@ def wrong_words(messages: Messages, guards: Iterable[Guard], scope: str = "") ->
         wrong = wrong_code(code, own)
         found += [f"{where}: {said}" for said in ([wrong] if wrong else wrong_numbers(code, words, own))]
     return found
-
-
-def known_code(code: str, *, own: Own = ()) -> str:
-    """
-    Returns *code* of a file. Raises ValueError if no guard says it. Only the `Policy` knows whether a scope exists.
-    """
-    wrong = wrong_code(code, own)
-    if wrong and wrong_code(_of_scope(code), own):
-        raise ValueError(wrong)
-    return code
-
-
-def known_numbers(worded: tuple[str, Any], *, own: Own = ()) -> Any:
-    """
-    Returns the words of (code, words); raises ValueError for placeholders that stand for nothing.
-    """
-    code, words = worded
-    wrong = wrong_numbers(_of_scope(code) if wrong_code(code, own) else code, words, own)
-    if wrong:
-        raise ValueError("; ".join(wrong))
-    return words
-
-
-def _of_scope(code: str) -> str:
-    scope, _, rest = code.partition(".")
-    return rest if _SCOPE.fullmatch(scope) and scope not in _TAKEN else code
 
 
 # Scopes

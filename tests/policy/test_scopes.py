@@ -78,8 +78,8 @@ def test_a_policy_is_shown_with_its_scopes(tmp_path: Path) -> None:
         ("scopes: [user]", "2:9: scopes: not a map of keys"),
         ("messages: {user.budget.max_cals: {message: no}}", "2:12: messages.user.budget.max_cals: no guard says"),
         (
-            "messages: {user.budget.max_calls: {message: $limt}}",
-            "`$limt` stands for nothing here, did you mean `limit`?",
+            "messages: {user.budget.max_calls: {message: $limt}}\nscopes: {user: {budget: {}}}",
+            "2:35: messages.user.budget.max_calls: `$limt` stands for nothing here, did you mean `limit`?",
         ),
         ("messages: {user.budget.max_calls: {message: no}}", "no guard says `user.budget.max_calls`"),
         ("scopes: {user: {}}", "scopes.user: a scope without guards limits nothing"),
