@@ -28,7 +28,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -42,24 +41,6 @@ from guardrails.core.values.errors import PolicyError
 from .reload import Content, digest, is_name, stamp
 
 
-try:
-    from yaml.cyaml import CParser as Parser  # type: ignore[attr-defined]
-except ImportError:
-    from yaml.parser import Parser as _Parser
-    from yaml.reader import Reader
-    from yaml.scanner import Scanner
-
-    class Parser(Reader, Scanner, _Parser):  # type: ignore[no-redef]
-        """
-        The parser where libyaml is not there.
-        """
-
-        def __init__(self, text: str) -> None:
-            Reader.__init__(self, text)
-            Scanner.__init__(self)
-            _Parser.__init__(self)
-
-
 VERSION: Final = 1
 """Of the file format; a file names the one it is written in."""
 REPLACE: Final = "!replace"
@@ -70,7 +51,6 @@ MAX_WEIGHT: Final = 100_000
 """Values of a file once its aliases are written out; a long text counts as one value per 32 characters."""
 MAX_MISTAKES: Final = 200
 MAX_FILES: Final = 32
-MAX_WALKS: Final = 64
 _PATH: Final = 500
 """Characters of a path in a message: its end is what tells it apart."""
 _LINE: Final = 100
@@ -255,13 +235,17 @@ class _Unreadable(Exception):
         self.mistake = Mistake(position, message)
 
 
-class _Loader(Composer, Parser):
+_Deep: Any = yaml.MarkedYAMLError
+_BASES: Any = (Composer, yaml.CSafeLoader) if yaml.__with_libyaml__ else (yaml.SafeLoader,)
+
+
+class _Loader(*_BASES):  # type: ignore[misc]
     """
     PyYAML's composer over the parser's events, bounded in depth. Untagged nodes have no tag, and an alias has its own place.
     """
 
     def __init__(self, text: str) -> None:
-        Parser.__init__(self, text)
+        _BASES[-1].__init__(self, text)
         Composer.__init__(self)
         self.depth = 0
 
@@ -274,8 +258,7 @@ class _Loader(Composer, Parser):
     def compose_node(self, parent: Any, index: Any) -> Any:
         event: Any = self.peek_event()
         if self.depth >= MAX_DEPTH and isinstance(event, yaml.CollectionStartEvent):
-            mark: Any = event.start_mark
-            raise yaml.MarkedYAMLError(problem="nesting", problem_mark=mark)
+            raise _Deep(problem="nesting", problem_mark=event.start_mark)
         self.depth += 1
         node: Any = super().compose_node(parent, index)
         self.depth -= 1
@@ -412,7 +395,7 @@ def resolve(text: str) -> tuple[str | int | float | bool | None, str]:
     if text in _CONSTANTS:
         return _CONSTANTS[text], ""
     if re.fullmatch(r"[-+]?0[0-9]+", text):
-        digits = ("-" if text[0] == "-" else "+" if text[0] == "+" else "") + (text.lstrip("+-0") or "0")
+        digits = text[: text[0] in "+-"] + (text.lstrip("+-0") or "0")
         return None, f'a number with a leading zero: write {digits} or "{text}", got {quoted(text)}'
     if re.fullmatch(_INTEGER, text):
         whole = int(text, 0) if len(text) <= 20 else _MAX_INTEGER + 1
@@ -704,26 +687,16 @@ _BOUNDS: Final = {
 _UNKNOWN: Final = ("unexpected_keyword_argument", "extra_forbidden")
 
 
-class _Walk(NamedTuple):
-    """
-    A way through the tree by an error's place, which mixes keys of the data with the names of union alternatives.
-    """
-
-    entry: Entry
-    path: tuple[str | int, ...] = ()
-    unions: tuple[tuple[int, str | int], ...] = ()
-    """At each union that was passed: the length of the path there, and the alternative that was tried."""
-
-
 class _Fault(NamedTuple):
     """
     One error of pydantic, found in the tree; *path* leads to the value, for a key error to the key.
     """
 
     kind: str
-    walk: _Walk
     path: tuple[str | int, ...]
     entry: Entry
+    unions: tuple[tuple[int, str | int], ...]
+    """At each union that was passed: the length of the path there, and the alternative that was tried."""
     expected: str
     """The kind of value that was wanted; "" where it is of the right kind."""
     choices: list[str]
@@ -753,9 +726,12 @@ def _fault(error: Any, root: Node) -> _Fault:
     kind, loc, context = error["type"], error["loc"], error.get("ctx", {})
     of_key = loc[-1:] == ("[key]",)
     loc = loc[:-1] if of_key or kind == "missing" else loc
-    walks = list(islice(_walks(_Walk(Entry(root.position, root)), loc), MAX_WALKS))
-    walk = next((walk for walk in walks if of_key or plain(walk.entry.node) == error["input"]), walks[0])
-    entry, path = walk.entry, walk.path
+    entry, path, unions = Entry(root.position, root), tuple[str | int, ...](), tuple[tuple[int, str | int], ...]()
+    for part in loc:
+        # A place mixes keys of the data with the names of union alternatives.
+        below = child(entry.node, part)
+        entry, path = (entry, path) if below is None else (below, (*path, part))
+        unions += ((len(path), part),) if below is None else ()
     if kind == "missing":
         path = (*path, error["loc"][-1])
     elif of_key:
@@ -764,17 +740,7 @@ def _fault(error: Any, root: Node) -> _Fault:
     constants = {"True": "true", "False": "false", "None": "null"}
     choices = [one or two or constants.get(bare, bare) for one, two, bare in listed if bare != "or"]
     expected = "one of " * (len(choices) > 1) + ", ".join(map(quoted, choices))
-    return _Fault(kind, walk, path, entry, expected or _KINDS.get(kind, ""), choices, error)
-
-
-def _walks(walk: _Walk, loc: tuple[str | int, ...]) -> Iterator[_Walk]:
-    if not loc:
-        yield walk
-        return
-    entry = child(walk.entry.node, loc[0])
-    if entry is not None:
-        yield from _walks(walk._replace(entry=entry, path=(*walk.path, loc[0])), loc[1:])
-    yield from _walks(walk._replace(unions=(*walk.unions, (len(walk.path), loc[0]))), loc[1:])
+    return _Fault(kind, path, entry, unions, expected or _KINDS.get(kind, ""), choices, error)
 
 
 def _settled(faults: list[_Fault], level: int) -> list[_Fault]:
@@ -784,10 +750,10 @@ def _settled(faults: list[_Fault], level: int) -> list[_Fault]:
     settled = []
     unions: dict[tuple[str | int, ...], dict[str | int, list[_Fault]]] = {}
     for fault in faults:
-        if level >= len(fault.walk.unions):
+        if level >= len(fault.unions):
             settled.append(fault)
         else:
-            length, tag = fault.walk.unions[level]
+            length, tag = fault.unions[level]
             unions.setdefault(fault.path[:length], {}).setdefault(tag, []).append(fault)
     for place, alternatives in unions.items():
         tried: list[list[_Fault]] = [_settled(found, level + 1) for found in alternatives.values()]
