@@ -112,9 +112,9 @@ def _guards_in(file: str) -> "Iterable[type[Guard]]":
     return guards
 
 
-def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
+def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None = None) -> Checked:
     """
-    All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards.
+    All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards.
     """
     from guardrails.core.guards import kinds_of
     from guardrails.core.values.errors import PolicyError
@@ -129,7 +129,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
     try:
         document = read(file, aliases_of(kinds_of(own)))
         policy = Policy.load(file, guards=own)
-        found = tuple(lacking(policy, document.root))
+        found = tuple(lacking(policy, document.root, host))
         guards = len(policy.chain)
         return Checked(
             file,

@@ -10,6 +10,7 @@ import typer
 
 from guardrails.cli.group import Commands, examples
 from guardrails.cli.policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
+from guardrails.cli.text.needs import HOSTS
 from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
 
 
@@ -41,13 +42,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="NAME", help="Refuse limits that this host cannot hold, such as mcp."),
+    ] = None,
+    *,
     as_json: Json = False,
 ) -> None:
     """
     Report every mistake of policy files, each as file:line:column. Exit code 1: there are mistakes.
     """
+    if host is not None and host not in HOSTS:
+        raise typer.BadParameter(f"`--host` takes one of {', '.join(sorted(HOSTS))}, not `{host}`")
     guards = own_guards(own or ())
-    checked = [check_file(file, guards) for file in files]
+    checked = [check_file(file, guards, host) for file in files]
     if as_json:
         print_json({"ok": all(c.ok for c in checked), "files": [c.to_dict() for c in checked]})
     for found in () if as_json else checked:

@@ -298,7 +298,8 @@ def _wrong_words(root: Node | None, own: Iterable[type[Guard]]) -> Iterator[Mist
         code = written if inner(root, "scopes", scope) is None else rest
         wrong = wrong_code(code, own)
         if wrong:
-            yield Mistake(entry.key, f"messages.{written}: {wrong}")
+            said = wrong.replace(code, written, 1)
+            yield Mistake(entry.key, f"messages.{written}: {said}")
         found = [] if wrong else wrong_numbers(code, plain(entry.node), own)
         if found:
             yield Mistake(entry.place, f"messages.{written}: {'; '.join(found)}")

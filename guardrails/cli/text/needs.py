@@ -2,8 +2,9 @@
 Finds the things that a policy needs and that are missing here: optional packages, readable model files.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.values.errors import install
@@ -20,18 +21,36 @@ Place = tuple[str | int, ...]
 NO_PRICES: Final = (
     f"no model has a price here, so that what its responses cost is not known: {install('prices')}, or write `prices:`"
 )
+WITHOUT_MODEL: Final = ("mcp", "fastmcp", "proxy")
+HOSTS: Final = (
+    *("agent-framework", "claude-agent-sdk", "crewai", "google-adk", "langchain", "openai-agents"),
+    *("pydantic-ai", "strands", *WITHOUT_MODEL),
+)
+"""Hosts that an adapter is for, and the MCP proxy."""
+OF_MODELS: Final = (
+    ("budget", "max_turns", ""),
+    ("budget", "max_tokens", "tokens"),
+    ("budget", "max_cost_usd", "cost_usd"),
+    ("growth", "max_requests_per_second", ""),
+    ("growth", "max_tokens_per_minute", "tokens"),
+)
+"""Limits of what a model does; with the declaration of a tool by which they count too."""
 
 
-def lacking(policy: "Policy", root: "Node | None") -> list[str]:
+def lacking(policy: "Policy", root: "Node | None", host: str | None = None) -> list[str]:
     """
-    Returns the things that *policy*, whose file is *root*, needs and does not find, as mistakes of the file.
+    Returns the things that *policy*, whose file is *root*, needs and does not find, and the limits that *host* cannot
+    hold, as mistakes of the file.
     """
-    from guardrails.policy.file import Mistake, numbered, rules
+    from guardrails.policy.file import Mistake, numbered, rules, shipped
 
     said = []
     numbers = [] if root is None else [number for number, _ in numbered(rules(root))]
-    for place, message in (*_packages(policy), *_models(policy)):
+    for place, message in (*_packages(policy), *_models(policy), *_not_held(policy, host)):
         position = None if root is None else _position(root, place)
+        if position is not None and Path(position.source.name).parent == shipped() and "no model, so" in message:
+            # A shipped policy is for all hosts; the limits that a person wrote are wanted.
+            continue
         shown = [numbers[key] if isinstance(key, int) and numbers else key for key in place]
         told = f"{'.'.join(map(str, shown))}: {message}"
         said.append(told if position is None else str(Mistake(position, told)))
@@ -43,12 +62,30 @@ def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
 
     if policy.prices or _is_there("genai_prices"):
         return
-    own: list[tuple[Place, Iterable[Guard]]] = [((), policy.chain.guards)]
-    own += [(("scopes", name), guards) for name, guards in policy.scopes.items()]
-    for place, guards in own:
-        for guard in guards:
-            if isinstance(guard, Budget) and guard.max_cost_usd is not None and guard.on_unpriced == "deny":
-                yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
+    for place, guard in _guards(policy):
+        if isinstance(guard, Budget) and guard.max_cost_usd is not None and guard.on_unpriced == "deny":
+            yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
+
+
+def _guards(policy: "Policy") -> "Iterator[tuple[Place, Guard]]":
+    for guard in policy.chain.guards:
+        yield (), guard
+    for name, guards in policy.scopes.items():
+        yield from ((("scopes", name), guard) for guard in guards)
+
+
+def _not_held(policy: "Policy", host: str | None) -> Iterator[tuple[Place, str]]:
+    """
+    Limits of model responses, where *host* has none: what no tool declares is never counted there.
+    """
+    if host not in WITHOUT_MODEL:
+        return
+    declared = {key for rule in policy.chain.rules for key in rule.declared}
+    for place, guard in _guards(policy):
+        for name, limit, by in OF_MODELS:
+            if guard.name == name and getattr(guard, limit) is not None and by not in declared:
+                hint = f", and no tool declares `{by}`" if by else ""
+                yield (*place, name, limit), f"`{host}` has no model, so that this limits nothing there{hint}"
 
 
 def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:

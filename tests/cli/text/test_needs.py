@@ -116,3 +116,27 @@ def test_mistakes_of_the_surroundings_stand_in_json_with_their_place(tmp_path: P
     (tmp_path / "m.json").write_bytes(b"{}")
     shown: Any = CliRunner().invoke(app, ["policy", "check", "--json", str(tmp_path / "p.yaml")])
     assert '"line": 3' in shown.stdout
+
+
+@table(
+    ("text", "lines"),
+    [
+        ("budget: {max_calls: 5, max_elapsed: 9s}\n", []),
+        ("budget:\n  max_turns: 5\n  max_tokens: 9\n", ["3:3: budget.max_turns", "4:3: budget.max_tokens"]),
+        ("budget: {max_tokens: 9}\ntools: [{match: a, tokens: 3}]\n", []),
+        ("scopes: {user: {growth: {max_tokens_per_minute: 9}}}\n", ["2:26: scopes.user.growth.max_tokens_per_minute"]),
+    ],
+)
+def test_a_limit_that_a_host_cannot_hold_is_refused_for_that_host(text: str, lines: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(f"version: 1\n{text}")
+    for host in ("mcp", "fastmcp", "proxy"):
+        shown = CliRunner().invoke(app, ["policy", "check", "--host", host, str(file)])
+        told = [line.removeprefix(f"{file}:") for line in shown.stdout.splitlines() if line.startswith(f"{file}:")]
+        found = [line for line in told if f": `{host}` has no model" in line]
+        assert (shown.exit_code, [line.rpartition(": `")[0].partition(": `")[0] for line in found]) == (
+            1 if lines else 0,
+            lines,
+        )
+    assert CliRunner().invoke(app, ["policy", "check", "--host", "langchain", str(file)]).exit_code == 0
+    assert CliRunner().invoke(app, ["policy", "check", "--host", "lnagchain", str(file)]).exit_code == 2
