@@ -77,7 +77,7 @@ def test_the_bare_import_brings_nothing_else() -> None:
 def test_a_start_brings_nothing_that_a_shipped_policy_does_without() -> None:
     modules = brought("from guardrails import Policy; Policy.load('default')")
     assert "guardrails.policy.policy" in modules
-    assert not modules & {*HEAVY, "guardrails.core.result.waits", "guardrails.policy.file"}
+    assert not modules & {*HEAVY, "guardrails.core.result.waits"}
 
 
 @pytest.mark.system

@@ -30,7 +30,7 @@ from guardrails.core.retries import model_format as retry_model
 from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
 from guardrails.offline.readers import plugins
-from guardrails.policy.file import schema
+from guardrails.policy.file import VERSION as POLICY
 from guardrails.stores import sqlite_file
 from guardrails.stores.redis.scripts import FORMAT
 
@@ -196,7 +196,7 @@ def formats() -> Iterator[str]:
     """
     The versions of what is kept, the extras, and the entry points that other packages may have.
     """
-    yield f"format policy {schema.VERSION}"
+    yield f"format policy {POLICY}"
     yield f"format record {record.SCHEMA_VERSION}"
     yield f"format redis {FORMAT.decode()}"
     yield f"format retry-model {retry_model.VERSION}"
