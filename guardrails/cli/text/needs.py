@@ -48,7 +48,7 @@ def lacking(policy: "Policy", root: "Node | None", host: str | None = None) -> l
     numbers = [] if root is None else [number for number, _ in numbered(rules(root))]
     for place, message in (*_packages(policy), *_models(policy), *_not_held(policy, host)):
         position = None if root is None else _position(root, place)
-        if position is not None and Path(position.source.name).parent == shipped() and "no model, so" in message:
+        if position is not None and Path(position.source.name).parent == shipped() and "no model response" in message:
             # A shipped policy is for all hosts; the limits that a person wrote are wanted.
             continue
         shown = [numbers[key] if isinstance(key, int) and numbers else key for key in place]
@@ -85,7 +85,10 @@ def _not_held(policy: "Policy", host: str | None) -> Iterator[tuple[Place, str]]
         for name, limit, by in OF_MODELS:
             if guard.name == name and getattr(guard, limit) is not None and by not in declared:
                 hint = f", and no tool declares `{by}`" if by else ""
-                yield (*place, name, limit), f"`{host}` has no model, so that this limits nothing there{hint}"
+                yield (
+                    (*place, name, limit),
+                    f"`{host}` tells of no model response, so that this limits nothing there{hint}",
+                )
 
 
 def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:

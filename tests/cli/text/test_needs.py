@@ -133,7 +133,7 @@ def test_a_limit_that_a_host_cannot_hold_is_refused_for_that_host(text: str, lin
     for host in ("mcp", "fastmcp", "proxy"):
         shown = CliRunner().invoke(app, ["policy", "check", "--host", host, str(file)])
         told = [line.removeprefix(f"{file}:") for line in shown.stdout.splitlines() if line.startswith(f"{file}:")]
-        found = [line for line in told if f": `{host}` has no model" in line]
+        found = [line for line in told if f": `{host}` tells of no model response" in line]
         assert (shown.exit_code, [line.rpartition(": `")[0].partition(": `")[0] for line in found]) == (
             1 if lines else 0,
             lines,
