@@ -194,7 +194,7 @@ def _checked(given: Any, where: str, mistakes: list[str]) -> list[Any]:
             # A person's own guard may tell pydantic more than its types.
             raise UnsureError
         types = hints(kind)
-        values = {f.name: fitted(types[f.name], getattr(given, f.name), written=True) for f in dataclasses.fields(kind)}
+        values = {f.name: fitted(types[f.name], getattr(given, f.name)) for f in dataclasses.fields(kind)}
         return [dataclasses.replace(given, **values)]
     except UnsureError:
         made = by_pydantic(given, where, mistakes)

@@ -34,7 +34,7 @@ from guardrails.core.values.units import Glob, matcher
 from guardrails.core.values.usage import Price
 
 from .check import scope_name, tuples, wrong_code, wrong_numbers, wrong_together
-from .file import VERSION, Document, Entry, Mistake, Node, find_mistakes, inner, numbered, plain, read, rules
+from .file import VERSION, Document, Mistake, Node, Position, child, find_mistakes, inner, numbered, plain, read, rules
 
 
 if typing.TYPE_CHECKING:
@@ -254,8 +254,8 @@ def _checked(document: Document, kinds: Kinds) -> tuple[dict[str, Any], Node]:
         try:
             kind = plain_type(kinds)
             for part in parts:
-                fitted(kind, plain(part), written=True)
-            return fitted(kind, plain(document.root), written=True), document.root
+                fitted(kind, plain(part))
+            return fitted(kind, plain(document.root)), document.root
         except UnsureError:
             pass
     from pydantic import PydanticUserError, ValidationError
@@ -367,25 +367,26 @@ def _wrong_together(said: dict[str, Any], root: Node, made: Iterable[Guard], kin
 # The settings of a file in place of those that it extends
 
 
-def overridden(document: Document) -> list[str]:
+def overridden(document: Document) -> Iterator[str]:
     """
     Returns the overrides that the named file of the valid *document* makes, each as `file:line:column: message`.
 
     Globs of two rules are compared as texts, so that not all that overlap are seen.
     """
     if document.below is None:
-        return []
+        return
     own, below = document.parts[0], document.below
-    found, tools = list(_differing("", own, below)), inner(own, "tools")
+    yield from _differing("", own, below)
+    tools = inner(own, "tools")
     if tools is not None and tools.replaces:
         files = ", ".join(dict.fromkeys(Path(rule.position.source.name).name for rule in rules(below)))
-        said = f"tools: !replace drops {len(rules(below))} rules of {files}"
-        return [*found, _at(Entry(tools.position, tools), said)]
+        yield _at(tools.position, f"tools: !replace drops {len(rules(below))} rules of {files}")
+        return
     for number, rule in enumerate(rules(own)):
         for other in rules(below):
-            if _overlap(_globs(rule), _globs(other)):
-                found += _differing(f"tools.{number}.", rule, other)
-    return found
+            ours, theirs = _globs(rule), _globs(other)
+            if any(map(matcher(theirs), ours)) or any(map(matcher(ours), theirs)):
+                yield from _differing(f"tools.{number}.", rule, other)
 
 
 def renamed(document: Document) -> list[str]:
@@ -393,10 +394,10 @@ def renamed(document: Document) -> list[str]:
     Returns the older words of the named file that still work, each with the one that stands for it now.
     """
     return [
-        _at(entry, f"tools.{number}.{key}: {key} is now `repeats: {REPEATS[key]}`")
+        _at(entry.key, f"tools.{number}.{old}: {old} is now `repeats: {now}`")
         for number, rule in enumerate(rules(document.parts[0]))
-        for key, entry in (rule.value.items() if isinstance(rule.value, dict) else ())
-        if key in REPEATS
+        for old, now in REPEATS.items()
+        if (entry := child(rule, old)) is not None
     ]
 
 
@@ -404,32 +405,25 @@ def _differing(where: str, own: Node, below: Node) -> Iterator[str]:
     """
     Returns each setting that both maps have, with another value.
     """
-    if not isinstance(own.value, dict) or not isinstance(below.value, dict):
-        return
-    for key, entry in own.value.items():
-        other = below.value.get(key)
+    for key, entry in own.value.items() if isinstance(own.value, dict) else ():
+        other = child(below, key)
         if other is None or (not where and key == "tools") or key == "match":
             continue
         if isinstance(entry.node.value, dict) and isinstance(other.node.value, dict):
             yield from _differing(f"{where}{key}.", entry.node, other.node)
         elif plain(entry.node) != plain(other.node):
             place = f"{Path(other.key.source.name).name}:{other.key.line}"
-            yield _at(entry, f"{where}{key}: {_shown(entry.node)} overrides {_shown(other.node)} of {place}")
+            yield _at(entry.key, f"{where}{key}: {_shown(entry.node)} overrides {_shown(other.node)} of {place}")
 
 
-def _at(entry: Entry, message: str) -> str:
-    source, line, column = entry.key
-    return f"{source.name}:{line}:{column}: {message}"
+def _at(place: Position, message: str) -> str:
+    return f"{place.source.name}:{place.line}:{place.column}: {message}"
 
 
 def _shown(node: Node) -> str:
     if isinstance(node.value, list):
         return f"a list of {len(node.value)}"
     return "a map" if isinstance(node.value, dict) else node.written or "nothing"
-
-
-def _overlap(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
-    return any(map(matcher(theirs), ours)) or any(map(matcher(ours), theirs))
 
 
 def _globs(rule: Node) -> tuple[str, ...]:

@@ -212,30 +212,6 @@ def test_a_missing_parent_is_a_mistake_at_its_line(tmp_path: Path, extends: str,
     assert len(document.parts) == len(document.sources)
 
 
-@pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="needs a file that opens but does not read")
-def test_a_file_that_cannot_be_read_is_named_where_it_is_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "top.yaml").write_text("version: 1\nextends: /proc/self/mem\n")
-
-    with pytest.raises(PolicyError, match=r"^cannot read `/proc/self/mem`: input/output error$"):
-        read("/proc/self/mem")
-
-    assert mistakes_of(read(tmp_path / "top.yaml"), tmp_path) == [
-        "top.yaml:2:10: extends: no policy file `/proc/self/mem`"
-    ]
-
-
-def test_relative_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "b.yaml").write_text("version: 1\nextends: ./c.yaml\nmode: off\n")
-    (tmp_path / "a" / "c.yaml").write_text("version: 1\nextends: ../d.yaml\nenvelope: merged\n")
-    (tmp_path / "d.yaml").write_text("version: 1\nmode: observe\nfields: [status]\n")
-    (tmp_path / "top.yaml").write_text("version: 1\nextends: a/b.yaml\n")
-    document = read(tmp_path / "top.yaml")
-
-    assert document.mistakes == []
-    assert data_of(document) == {"mode": "off", "envelope": "merged", "fields": ["status"]}
-
-
 SECRET = "hunter2-is-the-password"
 
 

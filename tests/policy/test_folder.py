@@ -9,14 +9,9 @@ from pathlib import Path
 import pytest
 
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file import find, names, shipped
+from guardrails.policy.file import find, shipped
 from guardrails.policy.reload import is_name
 from tests.tables import table
-
-
-@table("text", ["default", "my-policy_2", "Strict"])
-def test_a_bare_word_is_a_name(text: str) -> None:
-    assert is_name(text)
 
 
 @table("text", ["", "./default", "default.yaml", "a/b", "..", "a\\b", "default\n", "a b"])
@@ -35,11 +30,6 @@ def test_an_installed_package_looks_inside_itself_only(tmp_path: Path) -> None:
     inside.mkdir()
 
     assert shipped(package) == inside
-
-
-def test_the_shipped_policies_are_found_without_a_folder() -> None:
-    for name in names():
-        assert find(name).is_file()
 
 
 def test_a_name_is_never_looked_for_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

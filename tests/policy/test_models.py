@@ -76,11 +76,6 @@ def test_a_file_that_is_no_good_leaves_what_was_loaded_and_is_told_of_once(
     assert names(files) == [read_model(path).name] != before
 
 
-def test_a_file_that_is_no_good_from_the_start_leaves_the_shipped_model(path: Path) -> None:
-    path.write_bytes(b"no model")
-    assert ModelFiles([str(path)]).models.loaded[str(path)] is cold_model()
-
-
 def test_a_file_that_was_deleted_leaves_what_was_loaded(path: Path) -> None:
     path.write_bytes(text())
     files = ModelFiles([str(path)])
@@ -88,16 +83,3 @@ def test_a_file_that_was_deleted_leaves_what_was_loaded(path: Path) -> None:
     path.unlink()
     files.refresh(CHECK_MS)
     assert names(files) == before
-
-
-def test_writing_leaves_the_old_file_where_it_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path.write_bytes(b"old")
-
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
-        write(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [file.name for file in path.parent.iterdir()] == [path.name]

@@ -25,18 +25,6 @@ def test_a_model_is_relative_to_the_policy_file_that_names_it(tmp_path: Path) ->
     assert own.model == str(tmp_path / "pay.json")
 
 
-def test_an_absolute_path_stays(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("version: 1\nretryable: {model: /srv/retry.json}\n")
-    policy = Policy.load(tmp_path / "own.yaml")
-    assert policy.model_files is not None
-    assert [*policy.model_files.models.loaded] == ["/srv/retry.json"]
-
-
-def test_a_policy_without_a_model_loads_none(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("version: 1\nretryable: {max_retries: 1}\n")
-    assert Policy.load(tmp_path / "own.yaml").model_files is None
-
-
 @table("written", ["''", "3", "[a]"])
 def test_a_model_that_is_no_name_is_a_mistake(written: str, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text(f"version: 1\nretryable: {{model: {written}}}\n")

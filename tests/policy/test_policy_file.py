@@ -157,42 +157,6 @@ def test_on_no_and_yes_are_text_where_text_is_wanted() -> None:
     assert [rule.match for rule in policy.chain.rules] == [("no",), ("on",)]
 
 
-def test_duplicate_keys_in_nested_maps_are_all_found() -> None:
-    text = "version: 1\nbudget: {max_calls: 1, max_calls: 2}\ntools:\n  - match: a\n    match: b\nbudget:\n  mode: x\n"
-
-    assert mistakes_of(text) == [
-        "2:24: key `max_calls` is given twice (first on line 2)",
-        "5:5: key `match` is given twice (first on line 4)",
-        "6:1: key `budget` is given twice (first on line 2)",
-    ]
-
-
-def test_a_latin_1_file_is_refused_at_the_byte() -> None:
-    with pytest.raises(PolicyError, match=r"latin1.yaml:2:6: not UTF-8: byte 0xe9, save the file as UTF-8"):
-        Policy.load(FILES / "latin1.yaml")
-
-
-def test_tabs_as_indentation_are_named() -> None:
-    with pytest.raises(PolicyError) as caught:
-        loads("version: 1\nbudget:\n\tmax_calls: 3\n")
-
-    assert (
-        str(caught.value).partition("p.yaml:")[2]
-        == "3:1: a tab in the indentation: use spaces\n     max_calls: 3\n    ^"
-    )
-
-
-def test_bombs_are_refused_at_their_place() -> None:
-    deep = "version: 1\nprices: " + "[" * 200_000
-    aliases = "version: 1\na0: &a0 [x]\n" + "".join(
-        f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
-    )
-
-    assert mistakes_of(deep)[0].endswith(": nested deeper than 32")
-    assert mistakes_of(aliases)[0].endswith(": more than 100000 values, aliases written out")
-    assert mistakes_of("x" * (1 << 20) + "x") == ["1:1: the file is larger than 1048576 bytes"]
-
-
 def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "top.yaml").write_text("version: 1\nextends: [sub/a.yaml, b.yaml]\nbudget: {max_calls: 3}\nmoed: off\n")

@@ -101,24 +101,6 @@ def test_half_a_file_is_a_broken_one(write: Write, text: str) -> None:
     assert statuses(session, 2) == ["success", "limit_reached"]
 
 
-def test_a_file_that_was_taken_away_changes_nothing(write: Write) -> None:
-    path = write("budget: {max_calls: 1}")
-    session = Policy.load(path, reload=0).session("s")
-    path.unlink()
-    assert statuses(session, 2) == ["success", "limit_reached"]
-    write("budget: {max_calls: 2}")
-    assert statuses(session, 1) == ["success"]
-
-
-def test_the_same_content_written_again_is_no_change(write: Write) -> None:
-    policy = Policy.load(write("budget: {max_calls: 5}"), reload=0)
-    session, chain = policy.session("s"), policy.chain
-    statuses(session, 1)
-    write("budget: {max_calls: 5}")
-    statuses(session, 1)
-    assert policy.chain is chain
-
-
 def test_other_scopes_need_a_start_of_the_process(write: Write, caplog: pytest.LogCaptureFixture) -> None:
     policy = Policy.load(write("scopes: {user: {budget: {max_calls: 1}}}"), reload=0)
     session = policy.session("s", scopes={"user": "u"})
@@ -208,13 +190,6 @@ def test_a_policy_that_is_not_to_be_reloaded_stays(write: Write) -> None:
     session = Policy.load(write("budget: {max_calls: 1}"), reload=None).session("s")
     write("budget: {max_calls: 9}")
     assert statuses(session, 2) == ["success", "limit_reached"]
-
-
-def test_files_are_not_looked_at_more_often_than_said(write: Write) -> None:
-    session = Policy.load(write("budget: {max_calls: 1}"), reload=3600).session("s")
-    statuses(session, 1)
-    write("budget: {max_calls: 9}")
-    assert statuses(session, 1) == ["limit_reached"]
 
 
 def test_threads_that_call_while_a_file_changes_all_go_over(write: Write) -> None:

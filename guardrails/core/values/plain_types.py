@@ -66,10 +66,9 @@ class Checked:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
-def fitted(kind: Any, value: Any, *, written: bool = False) -> Any:
+def fitted(kind: Any, value: Any) -> Any:
     """
-    Returns the value that pydantic makes of *value* as the type *kind*. If it is *written*, it is of a file, in which a
-    list stands for a tuple too.
+    Returns the value that pydantic makes of *value* as the type *kind*; a list stands for a tuple too, as in a file.
 
     Raises UnsureError if that is not plain.
     """
@@ -79,33 +78,30 @@ def fitted(kind: Any, value: Any, *, written: bool = False) -> Any:
         return _SCALARS[kind](value)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return _one_of(arguments, value, written=written)
+        return _one_of(arguments, value)
     if origin is Annotated:
-        return _marked(kind, value, written=written)
+        return _marked(kind, value)
     if origin is Literal and type(value) is str and value in arguments:
         return value
     if origin is NotRequired:
-        return fitted(arguments[0], value, written=written)
-    if origin is tuple and arguments[1:] == (...,) and type(value) in ((list, tuple) if written else (tuple,)):
-        return tuple(fitted(arguments[0], item, written=written) for item in value)
+        return fitted(arguments[0], value)
+    if origin is tuple and arguments[1:] == (...,) and type(value) in (list, tuple):
+        return tuple(fitted(arguments[0], item) for item in value)
     if origin is list and type(value) is list:
-        return [fitted(arguments[0], item, written=written) for item in value]
+        return [fitted(arguments[0], item) for item in value]
     if origin is dict and type(value) is dict:
-        return {
-            fitted(arguments[0], key, written=written): fitted(arguments[1], item, written=written)
-            for key, item in value.items()
-        }
+        return {fitted(arguments[0], key): fitted(arguments[1], item) for key, item in value.items()}
     if is_typeddict(kind) and isinstance(value, dict):
-        return _keys(kind, value, written=written)
+        return _keys(kind, value)
     raise UnsureError
 
 
-def _keys(kind: Any, value: dict[str, Any], *, written: bool) -> dict[str, Any]:
+def _keys(kind: Any, value: dict[str, Any]) -> dict[str, Any]:
     fields: Mapping[str, Any] = kind.__annotations__
     given = dict.copy(value)  # what it holds, whatever a class of its own makes of asking
     if not kind.__required_keys__ <= given.keys() <= fields.keys():
         raise UnsureError
-    return {name: fitted(fields[name], given[name], written=written) for name in fields if name in given}
+    return {name: fitted(fields[name], given[name]) for name in fields if name in given}
 
 
 def _exact(kind: type) -> Callable[[Any], Any]:
@@ -139,11 +135,11 @@ _SCALARS: Final[Mapping[Any, Callable[[Any], Any]]] = {
 }
 
 
-def _one_of(kinds: tuple[Any, ...], value: Any, *, written: bool) -> Any:
+def _one_of(kinds: tuple[Any, ...], value: Any) -> Any:
     fitting = []
     for kind in kinds:
         try:
-            fitting.append(fitted(kind, value, written=written))
+            fitting.append(fitted(kind, value))
         except UnsureError:
             continue
     # Which of several pydantic prefers is its own affair.
@@ -152,13 +148,13 @@ def _one_of(kinds: tuple[Any, ...], value: Any, *, written: bool) -> Any:
     return fitting[0]
 
 
-def _marked(kind: Any, value: Any, *, written: bool) -> Any:
+def _marked(kind: Any, value: Any) -> Any:
     inner, *marks = get_args(kind)
     try:
         for mark in reversed(marks):
             if isinstance(mark, FromText):
                 value = mark.parse(value)
-        value = fitted(inner, value, written=written)
+        value = fitted(inner, value)
         for mark in marks:
             if isinstance(mark, Checked):
                 value = mark.check(value)

@@ -67,7 +67,7 @@ def strictly(kind: Any) -> TypeAdapter[Any]:
 @given(st.sampled_from(sorted(SETTINGS)), VALUES)
 def test_a_setting_that_fits_is_what_pydantic_makes_of_it(name: str, value: Any) -> None:
     try:
-        made = fitted(SETTINGS[name], value, written=True)
+        made = fitted(SETTINGS[name], value)
     except UnsureError:
         return
     assert same(made, strictly(SETTINGS[name]).validate_json(json.dumps([value]))[0])
@@ -81,15 +81,6 @@ def test_a_map_that_is_checked_again_is_what_pydantic_makes_of_it(value: dict[st
         return
     assert type(made) is Map
     assert same(made, TypeAdapter(kind).validate_python(Map(value)))
-
-
-@given(st.sampled_from(sorted(SETTINGS)), VALUES)
-def test_in_code_a_list_stands_for_no_tuple(name: str, value: Any) -> None:
-    try:
-        made = fitted(SETTINGS[name], value)
-    except UnsureError:
-        return
-    assert same(made, strictly(SETTINGS[name]).validate_python([value])[0])
 
 
 def of_guard(cls: Any) -> st.SearchStrategy[dict[str, Any]]:
@@ -134,7 +125,7 @@ DOCUMENTS = st.builds(
 @given(DOCUMENTS)
 def test_a_policy_that_fits_is_what_pydantic_makes_of_it(document: dict[str, Any]) -> None:
     try:
-        made = fitted(plain_type(GUARDS), document, written=True)
+        made = fitted(plain_type(GUARDS), document)
     except UnsureError:
         return
     assert same(made, adapter(GUARDS).validate_json(json.dumps(document)))
@@ -144,7 +135,7 @@ def test_a_policy_that_fits_is_what_pydantic_makes_of_it(document: dict[str, Any
 def test_the_shipped_policies_need_no_pydantic(name: str) -> None:
     root = read(name, aliases_of(GUARDS)).root
     assert root is not None
-    made = fitted(plain_type(GUARDS), plain(root), written=True)
+    made = fitted(plain_type(GUARDS), plain(root))
     assert same(made, adapter(GUARDS).validate_json(json.dumps(plain(root))))
 
 
@@ -163,7 +154,7 @@ def test_a_guard_made_in_code_is_what_pydantic_makes_of_it(made: tuple[Any, dict
 
 
 def test_the_loops_of_a_file_have_grades() -> None:
-    made = fitted(plain_type(GUARDS), {"loops": {"cycle": {"deny": 4}, "empty": {"nudge": 1}}}, written=True)
+    made = fitted(plain_type(GUARDS), {"loops": {"cycle": {"deny": 4}, "empty": {"nudge": 1}}})
     assert same(made, {"loops": {"cycle": Map(deny=4), "empty": Map(nudge=1)}})
 
 
@@ -215,7 +206,7 @@ def positive(value: int) -> int:
 )
 def test_all_else_is_for_pydantic_to_say(kind: Any, value: Any) -> None:
     with pytest.raises(UnsureError):
-        fitted(kind, value, written=True)
+        fitted(kind, value)
 
 
 def test_a_check_is_one_to_pydantic_too() -> None:
