@@ -840,12 +840,7 @@ def _known_keys(path: Sequence[str | int], schema: Schema) -> dict[str, Schema]:
 
 
 def _properties(place: Schema, schema: Schema) -> dict[str, Schema]:
-    return {
-        k: v
-        for one in _alternatives(place, schema)
-        for k, v in one.get("properties", {}).items()
-        if "deprecated" not in v
-    }
+    return {key: kind for one in _alternatives(place, schema) for key, kind in one.get("properties", {}).items()}
 
 
 def _alternatives(place: Schema, schema: Schema, seen: tuple[str, ...] = ()) -> Iterator[Schema]:

@@ -149,8 +149,8 @@ def test_a_guard_made_in_code_is_what_pydantic_makes_of_it(made: tuple[Any, dict
         guard = cls(**settings)
     except TypeError:
         return
-    made, by = _checked(guard, cls.name, mistakes), by_pydantic(guard, cls.name, others)
-    assert (made, mistakes) == ([] if by is None else [by], others)
+    plainly, by = _checked(guard, cls.name, mistakes), by_pydantic(guard, cls.name, others)
+    assert (plainly, mistakes) == ([] if by is None else [by], others)
 
 
 def test_the_loops_of_a_file_have_grades() -> None:
