@@ -13,7 +13,6 @@ Promises, each with a test:
 import dataclasses
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
@@ -300,6 +299,8 @@ def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
 
 
 def _near(written: str, names: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
     near = get_close_matches(written, names, 1)
     return f", did you mean `{near[0]}`?" if near else ""
 
