@@ -130,7 +130,7 @@ def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: Kinds = GUA
 
 
 def _rule(rule: Rule, where: str, mistakes: list[str], kinds: Kinds) -> dict[str, Any]:
-    from .document import adapter, plain_type
+    from .schema import adapter, plain_type
 
     aliases, guards = {cls.name: cls.aliases for cls in kinds}, dict[str, Any]()
     for name, own in rule.guards.items() if isinstance(rule.guards, Mapping) else ():

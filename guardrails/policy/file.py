@@ -39,10 +39,9 @@ from yaml.composer import Composer
 from guardrails.core.values.errors import PolicyError
 
 from .reload import Content, digest, is_name, stamp
+from .schema import VERSION
 
 
-VERSION: Final = 1
-"""Of the file format; a file names the one it is written in."""
 REPLACE: Final = "!replace"
 """The tag of a list of `tools:` that drops those of the policies it extends."""
 MAX_BYTES: Final = 1 << 20

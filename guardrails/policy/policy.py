@@ -219,7 +219,7 @@ class Policy:
         """
         from guardrails.core.guards import kinds_of
 
-        from .document import json_schema
+        from .schema import json_schema
 
         return json_schema(kinds_of(guards))
 

@@ -24,8 +24,9 @@ from guardrails.core.values.plain_types import Checked, UnsureError, fitted, hin
 from guardrails.core.values.units import Duration
 from guardrails.core.values.usage import Price
 from guardrails.policy.check import _checked, by_pydantic
-from guardrails.policy.document import adapter, aliases_of, plain_type
+from guardrails.policy.document import aliases_of
 from guardrails.policy.file import names, plain, read
+from guardrails.policy.schema import adapter, plain_type
 from tests.tables import table
 
 
