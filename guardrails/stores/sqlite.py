@@ -16,8 +16,9 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StoreError
 
 from .base import NESTED
+from .line import PAUSE_S, Line
 from .live import LIVE, Held, Live, unpacked
-from .sqlite_file import Synchronous, connect, explained
+from .sqlite_file import Synchronous, connect, explained, is_busy
 from .sqlite_forks import keep_track
 from .sqlite_rows import Rows
 
@@ -62,6 +63,7 @@ class SqliteStore(Rows):
         self._synchronous: Synchronous = synchronous
         self._clock = clock
         self._live = Live(live)
+        self._line = Line(self.path)
         self._database: sqlite3.Connection | None = None
         self._held_by_fork = False
         self._taken_along = False
@@ -82,6 +84,7 @@ class SqliteStore(Rows):
                 "Start it by spawn, or not from inside of a guard"
             )
         self._database = connect(self.path, self._timeout, self._synchronous)
+        self._database.execute("PRAGMA busy_timeout = 0")  # It waits in line.
         self._execute = self._database.cursor().execute
         return self._database
 
@@ -108,7 +111,7 @@ class SqliteStore(Rows):
             self._roll_back()  # What rolled back the step before was interrupted too.
         execute = self._execute
         try:
-            execute("BEGIN IMMEDIATE")
+            self._take_turn()
             taken = [self._take(key) for key in keys]
             result = step([held.state for held in taken])
             if self._database is None:
@@ -126,6 +129,30 @@ class SqliteStore(Rows):
             self._roll_back()
             raise
         return result
+
+    def _take_turn(self) -> None:
+        """
+        Begin to write, in the order in which processes asked.
+        """
+        until = time.monotonic() + self._timeout
+        self._line.wait(until)
+        try:
+            self._patiently(lambda: self._execute("BEGIN IMMEDIATE"), until)
+        finally:
+            self._line.leave()
+
+    def _patiently(self, ask: Callable[[], T], until: float) -> T:
+        """
+        Returns the answer of the file, asked again while somebody else has it.
+        """
+        while True:
+            try:
+                return ask()
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() >= until:
+                    raise
+            # The pauses of SQLite itself are of milliseconds, and the writer before is done in a tenth of one.
+            time.sleep(PAUSE_S / 2)
 
     def _take(self, key: str) -> Held:
         held = self._live.take(key)
@@ -161,7 +188,7 @@ class SqliteStore(Rows):
         if self._in_step:
             raise RuntimeError(NESTED)
         try:
-            done = self._own().execute(sql, values)
+            done = self._patiently(lambda: self._own().execute(sql, values), time.monotonic() + self._timeout)
             return done.fetchall(), done.rowcount
         except sqlite3.Error as error:
             raise self._explained(error) from error
@@ -184,6 +211,7 @@ class SqliteStore(Rows):
     def _close(self) -> None:
         database, self._database = self._database, None
         self._live.clear()
+        self._line.close()
         if database is not None:
             database.close()
 

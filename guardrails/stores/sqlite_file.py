@@ -92,7 +92,7 @@ def _set_up(database: sqlite3.Connection, path: str, timeout_s: float) -> None:
             break
         except sqlite3.OperationalError as error:
             # Where several processes make the file at once, SQLite does not wait here by itself.
-            if _code(error) not in _BUSY or time.monotonic() >= until:
+            if not is_busy(error) or time.monotonic() >= until:
                 raise
             time.sleep(_RETRY_S)
     if mode != "wal":
@@ -143,6 +143,13 @@ def explained(error: Exception, path: str, timeout_s: float) -> StoreError:
         case _:
             said = "cannot be used"
     return StoreError(f"the store `{path}` {said} ({error})")
+
+
+def is_busy(error: Exception) -> bool:
+    """
+    Returns whether somebody else has the file, for a moment.
+    """
+    return _code(error) in _BUSY
 
 
 def _code(error: Exception) -> int:

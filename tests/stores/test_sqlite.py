@@ -61,7 +61,7 @@ def test_a_new_file_and_what_stands_beside_it_are_the_owners_alone(path: Path, u
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     finally:
         os.umask(before)
-    assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+    assert modes == dict.fromkeys(("state.db", "state.db-line", "state.db-wal", "state.db-shm"), 0o600)
 
 
 def test_what_one_store_changed_another_finds_though_it_had_the_state_before(store: SqliteStore, path: Path) -> None:

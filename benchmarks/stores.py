@@ -1,0 +1,120 @@
+"""
+What processes at work at once get of one store: `python -m benchmarks.stores --store sqlite --workers 8`.
+
+Each worker is a process that calls for some seconds, in a session of its own or, with `--shared`, in one that shares a user and a
+tenant with all others. Printed of each run: calls a second together, the share of the worker with the least calls of that with the
+most, and how long a call took (p50, p99, the longest); last the medians of all runs.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from guardrails import Budget, MemoryStore, Policy, Rate
+from guardrails.session.session import Session
+from guardrails.stores.opened import store_at
+
+
+MANY = 10**9
+BATCH = 16
+"""Calls between two looks at the clock of the worker's end."""
+
+
+def opened(place: str, name: str, *, shared: bool) -> Session:
+    scopes = {
+        "user": [Budget(max_calls=MANY, max_cost_usd=1e6)],
+        "tenant": [Budget(max_calls=MANY), Rate(max_calls_per_second=10**6)],
+    }
+    policy = Policy([Budget(max_calls=MANY)], scopes=scopes if shared else {})
+    store = MemoryStore() if place == "memory" else store_at(place)
+    return policy.session(name, store=store, scopes={"user": "u", "tenant": "t"} if shared else {})
+
+
+def work(place: str, name: str, begins: float, seconds: float, *, shared: bool) -> None:
+    """
+    Call until *seconds* after *begins*, and print the number of calls and how long they took, in microseconds.
+    """
+    session, clock = opened(place, name, shared=shared), time.perf_counter
+    took: list[int] = []
+    while time.time() < begins:
+        time.sleep(0.01)
+    while time.time() < begins + seconds:
+        for _ in range(BATCH):
+            before = clock()
+            answer = session.call("search", {"q": len(took)}, lambda tool, arguments: {"rows": [arguments["q"]]})
+            took.append(round((clock() - before) * 1e6))
+            assert answer.ok, answer.to_json()
+    took.sort()
+    print(json.dumps([len(took), took[len(took) // 2], took[len(took) * 99 // 100], took[-1]]))
+
+
+def run(place: str, workers: int, seconds: float, *, shared: bool) -> dict[str, float]:
+    begins = time.time() + 1.0 + 0.4 * workers
+    program = [sys.executable, "-m", "benchmarks.stores", "--store", place, "--begins", str(begins)]
+    program += ["--seconds", str(seconds), *(["--shared"] if shared else [])]
+    started = [
+        subprocess.Popen([*program, "--name", f"s{n}"], stdout=subprocess.PIPE, text=True) for n in range(workers)
+    ]
+    each = [json.loads(one.communicate()[0]) for one in started]
+    calls = [one[0] for one in each]
+    return {
+        "calls_a_second": sum(calls) / seconds,
+        "least_of_most": min(calls) / max(calls),
+        "p50_us": statistics.median(one[1] for one in each),
+        "p99_us": statistics.median(one[2] for one in each),
+        "longest_ms": max(one[3] for one in each) / 1000,
+    }
+
+
+def served(kind: str, held: ExitStack) -> str:
+    """
+    Returns the place of a new store of this *kind*; servers are started here, and ended with *held*.
+    """
+    if kind == "sqlite":
+        return str(Path(held.enter_context(tempfile.TemporaryDirectory())) / "state.db")
+    if kind == "redis":
+        from tests.stores.redis_server import Server
+
+        redis = Server()
+        held.callback(redis.remove)
+        return redis.url
+    return kind
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", default="sqlite", help="memory, sqlite, redis, postgres, or the place of a store")
+    parser.add_argument("--workers", type=int, nargs="+", default=[8])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--shared", action="store_true", help="all sessions share a user and a tenant")
+    parser.add_argument("--begins", type=float, help=argparse.SUPPRESS)
+    parser.add_argument("--name", default="s", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.begins is not None:
+        work(given.store, given.name, given.begins, given.seconds, shared=given.shared)
+        return
+    for workers in given.workers:
+        runs: list[dict[str, float]] = []
+        for number in range(given.runs):
+            with ExitStack() as held:
+                runs.append(run(served(given.store, held), workers, given.seconds, shared=given.shared))
+            print(f"run {number + 1}", shown(runs[-1]), flush=True)
+        middle = {name: statistics.median(one[name] for one in runs) for name in runs[0]}
+        whose = "shared scopes" if given.shared else "own sessions"
+        print(f"{given.store.partition(':')[0]}, {whose}, workers {workers}: median", shown(middle), flush=True)
+
+
+def shown(row: dict[str, float]) -> str:
+    return "  ".join(f"{name} {value:,.2f}" if value < 10 else f"{name} {value:,.0f}" for name, value in row.items())
+
+
+if __name__ == "__main__":
+    main()
