@@ -87,10 +87,12 @@ def says(reading: Reading, *, look: bool) -> int:
     4 if it answers in one short line or value, 0 if it brings more.
     """
     news, content = reading.news, reading.content
-    if news == 1:
-        return 2 if look or content != "" else 1
-    brief = type(content) is not list and not (type(content) is dict and list in map(type, content.values()))
-    return 3 if news == 3 else 1 if news == 0 else 4 if brief and len(str(content)[: LINE + 1]) <= LINE else 0
+    if news != 2:
+        return 3 if news == 3 else 1 if news == 0 or (not look and content == "") else 2
+    kind = type(content)
+    if kind is list or (kind is dict and list in map(type, content.values())):
+        return 0
+    return 4 if len(content if kind is str else str(content)) <= LINE else 0
 
 
 def _heard(said: Envelope) -> Envelope:

@@ -11,16 +11,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.result import Reading, evidence_of
-from guardrails.core.result.content import ROWS, STATES, given_by, is_aside
+from guardrails.core.result.content import ROWS, STATES, is_aside
 from guardrails.core.result.redaction import untraced
 from guardrails.core.text.signature import canonical
 from guardrails.core.values.late_pattern import pattern
 
 
-STEADY: Final = 65_536
+STEADY: Final = 8_192
 """Bytes of a result of which the news is taken; longer ones are compared as they are."""
 NO_SKETCH: Final = 0
 """Of a call whose arguments are not known."""
@@ -32,6 +33,7 @@ STEM: Final = 5
 """Characters of a word in another alphabet than Latin, whose endings change with its role in the sentence."""
 _PARTS: Final = ((0, 12), (12, 12), (24, 10), (34, 10), (44, 10), (54, 10))
 """(first bit, bits) of the other arguments, the numbers and four words."""
+_HOLDERS: Final = (dict, list)
 _TIME: Final = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
 """A moment in an argument; a date alone names a day, and a day is a thing of its own."""
 
@@ -109,15 +111,16 @@ def news_hash(reading: Reading) -> int:
     Returns 32 bits of the news in a result: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of
     the request and counts of progress. Of a failure its kind and first words, without digits and arguments.
     """
-    said, given = evidence_of(reading, reading.render()), given_by(reading.arguments)
-    if reading.failed:
-        text = untraced((reading.error_message or said.decode(errors="replace"))[:4096])[:400]
-        words = {word for one in given for word in re.findall(r"\w+", one)}
+    shown, told = reading.render(), None
+    if reading.error_type is not None:
+        said = reading.error_message or evidence_of(reading, shown).decode(errors="replace")
+        text = untraced(said[:4096])[:400]
+        words = {word for one in reading.given for word in re.findall(r"\w+", one)}
         text = re.sub(r"(?:~\W*)+", "~", re.sub(r"\w+", lambda word: "~" if word[0] in words else word[0], text))
-        news = f"{reading.error_type}: {''.join(char for char in text if not char.isdigit())[:120]}"
-    else:
-        news = news_of(reading.content, given) if len(said) <= STEADY else {}
-    told = None if news in ({}, reading.content) else canonical(news)
+        told = f"{reading.error_type}: {re.sub(r'[0-9]', '', text)[:120]}".encode(errors="replace")
+    elif shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
+        news = news_of(reading.content, reading.given)
+        told = canonical(news) if news and news != reading.content else None
     return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
 
 
@@ -128,14 +131,26 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     """
     kind = type(content)
     if kind is list:
-        return sorted(xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace")) for row in content)
+        return sorted(map(_digest_of, content))
     if kind is not dict or not depth:
         return content
-    rows = any(type(content.get(name)) is list and content[name] for name in ROWS)
+    rows = any(name in content and content[name] and type(content[name]) is list for name in ROWS)
     news: dict[str, Any] = {}
     for key, member in content.items():
         name, kind = str(key), type(member)
-        beside = rows and kind is not dict and name.lower() not in STATES
-        if kind is list or not (beside or is_aside(name) or str(member) in given):
-            news[name] = news_of(member, given, depth - 1)
-    return {name: inside for name, inside in news.items() if inside != {}}
+        if kind is not list:
+            if (rows and kind is not dict and name.lower() not in STATES) or is_aside(name):
+                continue
+            if kind is not dict and str(member) in given:
+                continue
+        inside = news_of(member, given, depth - 1) if kind in _HOLDERS else member
+        if inside != {}:
+            news[name] = inside
+    return news
+
+
+def _digest_of(row: Any) -> int:
+    try:
+        return xxh3_64_intdigest(dumps(row, None, OPT_SORT_KEYS))
+    except TypeError:
+        return xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace"))

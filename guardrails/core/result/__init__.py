@@ -13,6 +13,7 @@ blocks and the structured content of MCP, a library's result types. So a word th
     completeness   sure signs of more
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -35,6 +36,21 @@ _RUN: Final = frozenset(("command", "cmd", "code", "script"))
 _PLAIN: Final = frozenset({dict, str, list, tuple, int, float, bool, type(None)})
 
 
+class _Once:
+    """
+    An answer of a reading, found when it is first asked for.
+    """
+
+    def __init__(self, answer: Callable[[Any], Any]) -> None:
+        self.answer, self.name, self.__doc__ = answer, answer.__name__, answer.__doc__
+
+    def __get__(self, reading: Any, kind: type) -> Any:
+        if reading is None:
+            return self
+        answer = reading.__dict__[self.name] = self.answer(reading)
+        return answer
+
+
 class Reading(Outcome):
     """
     An outcome, and what its content says. Each answer is found when it is first asked for.
@@ -46,37 +62,80 @@ class Reading(Outcome):
     rendered: Rendered | None = None
     """The value as the model reads it, once that is made."""
 
-    content: Any
-    """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
-    news: int
-    """3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings news; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more; 0: it
-    only says that something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count of 0."""
-    unfinished: bool
-    empty: bool
-    """A fact of a look only: of a call that works the caller does not ask."""
-    acknowledges: bool
-    """It says too little to be evidence."""
-    extent: Extent
-    """How much of all it is, how many matches there are, and how to go on."""
-    is_complete: bool | None
-    """This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known."""
-    hash: int
-    """64 bits of the result as it is; of a failure without its digits."""
-
     def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> None:
         self.value, self.source, self.arguments = value, source, arguments
-        self.__dict__.update(known)
+        if known:
+            self.__dict__.update(known)
 
-    def __getattr__(self, name: str) -> Any:
-        reader = _ANSWERS.get(name)
-        if reader is None:
-            raise AttributeError(name)
-        answer = self.__dict__[name] = reader(self)
-        return answer
+    @_Once
+    def content(self) -> Any:
+        """
+        The value without its carriers: an object, a list, a scalar, or a text that is no data.
+        """
+        return content_of(self.value).value
+
+    @_Once
+    def given(self) -> frozenset[str]:
+        """
+        The values of the arguments that an answer may repeat.
+        """
+        return given_by(self.arguments)
+
+    @_Once
+    def news(self) -> int:
+        """
+        3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
+        news; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more; 0: it only says that
+        something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count of 0.
+        """
+        return 2 if self.error_type is not None else news_in(self.content, self.given)
+
+    @_Once
+    def extent(self) -> Extent:
+        """
+        How much of all it is, how many matches there are, and how to go on.
+        """
+        return extent_of(self.content, self.source.more, self.source.total, goes_on=self.news == 3)
+
+    @_Once
+    def hash(self) -> int:
+        """
+        64 bits of the result as it is; of a failure without its digits.
+        """
+        shown = self.render()
+        if shown is None or self.error_type is not None:
+            return masked_result_hash(evidence_of(self, shown))
+        return result_hash(shown.payload, shown.original_bytes)
 
     @property
     def failed(self) -> bool:
         return self.error_type is not None
+
+    @property
+    def unfinished(self) -> bool:
+        return bool(self.news == 3)
+
+    @property
+    def empty(self) -> bool:
+        """
+        A fact of a look only: of a call that works the caller does not ask.
+        """
+        return bool(self.news == 1)
+
+    @property
+    def acknowledges(self) -> bool:
+        """
+        It says too little to be evidence.
+        """
+        return bool(self.news == 0)
+
+    @property
+    def is_complete(self) -> bool | None:
+        """
+        This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known.
+        """
+        complete: bool | None = self.extent.complete if self.complete else False
+        return complete
 
     def render(self, *limit: int) -> Rendered | None:
         """
@@ -96,23 +155,6 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     if rendered is not None:
         return rendered.payload
     return f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
-
-
-def _hash(reading: Reading) -> int:
-    said = evidence_of(reading, shown := reading.render())
-    return masked_result_hash(said) if reading.failed or shown is None else result_hash(said, shown.original_bytes)
-
-
-_ANSWERS: Final[dict[str, Any]] = {
-    "content": lambda reading: content_of(reading.value).value,
-    "news": lambda reading: 2 if reading.failed else news_in(reading.content, given_by(reading.arguments)),
-    "unfinished": lambda reading: reading.news == 3,
-    "empty": lambda reading: reading.news == 1,
-    "acknowledges": lambda reading: reading.news == 0,
-    "extent": lambda read: extent_of(read.content, read.source.more, read.source.total, goes_on=read.unfinished),
-    "is_complete": lambda reading: reading.extent.complete if reading.complete else False,
-    "hash": _hash,
-}
 
 
 def reading_of(result: object, source: Source = NOBODY, arguments: Any = None, **known: Any) -> Reading:
@@ -172,7 +214,9 @@ def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
     Make the reading that of a *failure*; *text* is all there is in the result, if that is a text.
     """
     kind, message = failure.error_type or "other", redact(failure.error_message)
-    if text is not None:
+    if text is not None and text is not read.value and message == text.strip():
+        read.complete, read.value = read.complete and len(text) <= 2 * SCAN_CHARS, None
+    elif text is not None:
         shown = redact(text, 2 * SCAN_CHARS, keep_traceback=True)
         read.complete = read.complete and len(text) <= 2 * SCAN_CHARS
         # An object stays the text that it was: the merged form adds to it.

@@ -45,6 +45,8 @@ _ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_
 _FAULTS: Final = r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic"
 _CLOCK: Final = r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$"
 STATES: Final = ("status", "state", "phase", "stage", "progress", "percent", "percentage")
+_OVER: Final = frozenset(("ready", "finished", "done", "completed"))
+"""Names of a flag that says whether the work is over."""
 REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "result", "output", "content", "response")
 """Names of a text that is all there is, or a remark beside what there is."""
 ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
@@ -52,6 +54,7 @@ _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredC
 _CARRIES: Final = frozenset(("type", "content", "isError", "is_error", "structuredContent", "structured_content"))
 """An object without any of them is no result of MCP."""
 _BASIC: Final = (str, int, float, bool, type(None))
+_HOLDERS: Final = (dict, list)
 
 
 class Carried(NamedTuple):
@@ -68,28 +71,41 @@ def at(owner: Any, path: str) -> Any:
     """
     Returns the member of a mapping, the item of a list, or the attribute, at a dotted *path*; None if it is absent or fails.
     """
-    for name in filter(None, path.split(".")):
+    for name in _names(path):
         try:
             if isinstance(owner, list):
                 owner = owner[int(name)]
+            elif isinstance(owner, BaseException) or not isinstance(owner, Mapping):
+                owner = getattr(owner, name, None)
             else:
-                owner = owner.get(name) if isinstance(owner, Mapping) else getattr(owner, name, None)
+                owner = owner.get(name)
         except Exception:  # noqa: BLE001
             return None
     return owner
+
+
+@cached_if_short(512)
+def _names(path: str) -> list[str]:
+    return [*filter(None, path.split("."))]
 
 
 def first(view: Any, paths: str, make: Callable[[Any], Any]) -> Any:
     """
     Returns what the first of some dotted *paths*, parted by spaces, makes.
     """
-    return next((made for path in paths.split() if (made := make(at(view, path))) is not None), None)
+    for path in paths.split():
+        found = at(view, path)
+        if found is not None and (made := make(found)) is not None:
+            return made
+    return None
 
 
 def http_error(value: Any) -> int | None:
     """
     Returns an HTTP status of 400 to 599, also one that is written as text.
     """
+    if type(value) is int:
+        return value if 400 <= value < 600 else None
     return int(value) if isinstance(value, int | str) and re.fullmatch(r"[45]\d\d", str(value)) else None
 
 
@@ -210,27 +226,69 @@ def state_of(said: Any) -> str | None:
 
 def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", depth: int = 5) -> int:
     """
-    Returns 2 if there is news in *value*, 1 if there is only something with nothing in it, 0 if there is neither, 3 if the work goes on. What repeats an argument, an id, a remark, a flag, a clock, a count of 0 and what a result says
-    of itself are none. By a status or a percentage at the top or one level below, or by a short line, the work goes on.
+    Returns 2 if there is news in *value*, 1 if there is only something with nothing in it, 0 if there is neither, 3 if the work goes on.
+
+    What repeats an argument, an id, a remark, a flag, a clock, a count of 0 and what a result says of itself are none. By a status or a
+    percentage at the top or one level below, or by a short line, the work goes on.
     """
-    kind, state, word = type(value), state_of(value), flat(name).rpartition("_")[2]
+    kind = type(value)
     if kind is dict and value and depth:
-        return max(news_in(member, given, str(key), depth - 1) for key, member in value.items())
+        news = 0
+        for key, member in value.items():
+            # Beside news only that the work goes on is worth a look.
+            if news < 2 or (depth > 3 and (type(member) in _HOLDERS or about(str(key)).state)):
+                news = max(news, news_in(member, given, str(key), depth - 1))
+        return news
     if kind is list and len(value) == 1 and depth:
         return news_in(value[0], given, name, depth - 1)
-    ready = value is False and word in ("ready", "finished", "done", "completed")
-    part = kind is int and word in STATES[4:] and 1 < value < 100
-    if depth > 2 and (ready or part or (state == "waiting" and (not word or word in STATES))):
+    named = about(name)
+    if depth > 2 and named.state and _goes_on(value, named.word):
         return 3
-    aside = name and (value is None or is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
-    text = str(value) if kind in (int, float, str) else ""
-    remarks = kind is str and 0 < len(text) <= LINE and state is None and word in STATES + REMARKS
-    too_little = (
-        value == 0 or text == "0" or (text and text in given) or (len(text) <= LINE and re.search(_CLOCK, text))
-    )
-    if value is None or kind is bool or state == "done" or aside or remarks or too_little:
+    if value is None or kind is bool or named.aside:
         return 0
-    return 1 if not value or state == "nothing" else 2
+    if kind is str:
+        return _news_of_text(value, given, named.word)
+    if kind is int or kind is float:
+        text = str(value)
+        return 0 if value == 0 or text in given or (value >= 1e9 and re.search(_CLOCK, text)) else 2
+    return 2 if value else 1
+
+
+def _news_of_text(text: str, given: frozenset[str], word: str) -> int:
+    state = state_of(text)
+    if state == "done" or text == "0" or (text and text in given):
+        return 0
+    if len(text) <= LINE:
+        clock = (":" in text or text[:1].isdecimal()) and re.search(_CLOCK, text)
+        if clock or (text and state is None and word in STATES + REMARKS):
+            return 0
+    return 1 if not text or state == "nothing" else 2
+
+
+def _goes_on(value: Any, word: str) -> bool:
+    """
+    Returns whether a state of this *word*, or what has no name, says that the work goes on.
+    """
+    if type(value) is str:
+        return word not in _OVER and state_of(value) == "waiting"
+    return value is False if word in _OVER else type(value) is int and word in STATES[4:] and 1 < value < 100
+
+
+class About(NamedTuple):
+    """
+    What a member's name says: its last word, whether the member is no news whatever it says, and whether it may say that the work goes on.
+    """
+
+    word: str
+    aside: bool
+    state: bool
+
+
+@cached_if_short(2048, 64)
+def about(name: str) -> About:
+    word = flat(name).rpartition("_")[2]
+    aside = name and (is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
+    return About(word, bool(aside), not word or word in STATES or word in _OVER)
 
 
 @cached_if_short(2048, 64)
@@ -251,4 +309,4 @@ def given_by(arguments: Any) -> frozenset[str]:
     Returns the values of the *arguments* that an answer may repeat.
     """
     values = arguments.values() if isinstance(arguments, Mapping) else ()
-    return frozenset(str(one) for one in values if type(one) in (str, int, float))
+    return frozenset([str(one) for one in values if type(one) in (str, int, float)])

@@ -5,6 +5,7 @@ Clients are known by what they expose: a status, a code, a response, the names o
 attribute that fails is one that is not there, so nothing that an exception does while it is looked at can get out of here.
 """
 
+import builtins
 import errno
 import re
 
@@ -22,6 +23,8 @@ from .kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, unp
 LINKS: Final = 12
 """So many exceptions of a chain are looked at."""
 TEXT_CHARS: Final = 65_536
+_OWN: Final = frozenset(one for one in vars(builtins).values() if isinstance(one, type) and issubclass(one, Exception))
+"""Python's own classes."""
 _STATUSES: Final = "status_code status http_status code response.status_code response.status resp.status error.code response.ResponseMetadata.HTTPStatusCode"
 """Where httpx, requests, aiohttp, urllib, openai, anthropic, botocore, google-api-core, starlette and others have it."""
 _HEADERS: Final = "response.ResponseMetadata.HTTPHeaders response.headers headers resp"
@@ -30,11 +33,20 @@ _NOT_BY_VALUE: Final = (None, "auth", "permission", "code_error", "exec_nonzero"
 _BAD_CALL: Final = r"unexpected keyword argument(?: '(\w+)')?|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
 
 
+def _is_bare(exc: BaseException) -> bool:
+    """
+    Returns whether *exc* carries no more than a text and its cause: nothing was added to a class of Python's own.
+    """
+    return type(exc) in _OWN and not exc.__dict__
+
+
 def text_of(exc: BaseException) -> str:
     """
     Returns the text of *exc*, at most 64 KB of it and unredacted; a failed command speaks through what it wrote to stderr.
     """
-    text, written = "", at(exc, "stderr") or (at(exc, "output") if at(exc, "returncode") else None)
+    text, written = "", None
+    if not _is_bare(exc):
+        written = at(exc, "stderr") or (at(exc, "output") if at(exc, "returncode") else None)
     with suppress(Exception):
         text = str.__str__(str(exc))
     written = written.decode(errors="replace") if isinstance(written, bytes) else written
@@ -57,7 +69,8 @@ def _links(exc: BaseException, context: object) -> Iterator[BaseException]:
             continue
         seen.add(id(link))
         yield link
-        waiting += [at(link, name) for name in ("__cause__", "orig", "reason", "cause", "original_exception")]
+        named = ("__cause__",) if _is_bare(link) else ("__cause__", "orig", "reason", "cause", "original_exception")
+        waiting += [cause for name in named if (cause := at(link, name)) is not None]
         waiting += list(at(link, "exceptions") or ())[:LINKS] if issubclass(type(link), BaseExceptionGroup) else []
         later += [at(link, "__context__")] if context and not at(link, "__suppress_context__") else []
 
@@ -66,7 +79,7 @@ def status_of(exc: BaseException) -> int | None:
     """
     Returns the HTTP status that *exc* itself carries, 400 to 599.
     """
-    status: int | None = first(exc, _STATUSES, http_error)
+    status: int | None = None if _is_bare(exc) else first(exc, _STATUSES, http_error)
     return status
 
 
@@ -80,7 +93,7 @@ def headers_of(exc: BaseException) -> dict[str, str]:
             return {str(name).lower(): str(value) for name, value in islice(headers.items(), 200)} or None
         return None
 
-    return first(exc, _HEADERS, lowered) or {}
+    return {} if _is_bare(exc) else first(exc, _HEADERS, lowered) or {}
 
 
 def diagnosis_of(exc: BaseException, arguments: Any = None) -> tuple[ErrorType, BaseException]:
@@ -106,7 +119,7 @@ def message_of(exc: BaseException, kind: ErrorType, teller: BaseException) -> st
     Returns the text of *exc*, and of the *teller* of its *kind*, each with the name of its class if that says more.
     """
     said: list[str] = []
-    for one in (exc, teller):
+    for one in (exc,) if teller is exc else (exc, teller):
         text, name = text_of(one).strip(), type(one).__name__
         words = f"{name}: {text}".rstrip(": ") if kind in ("code_error", "other") or " " not in text else text
         said += [] if said and words in said[0] else [words]
@@ -117,8 +130,9 @@ def _own_kind(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
     Returns the kind that *exc* itself says, by a code, a status or its class; None for a wrapper that says nothing.
     """
-    kind: ErrorType | None = first(exc, "code error.code response.Error.Code", _coded)
-    status = status_of(exc)
+    bare = _is_bare(exc)
+    kind: ErrorType | None = None if bare else first(exc, "code error.code response.Error.Code", _coded)
+    status = None if bare else status_of(exc)
     if kind is not None:
         return kind
     if status is not None and status != 400:

@@ -46,9 +46,10 @@ _LINE: Final = r"""(?ix)\W{0,4}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?
 _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
 _MUTE: Final = (tuple, int, float, bool, type(None))
-_MAY: Final = pattern(
-    r"(?i)\s*[{`\"]|[\s\S]{0,300}?(?:error|exception|traceback|exit(?:ed| ?[cs]))|\W*(?:[45]\d\d|http)"
-)
+_MAY: Final = pattern(r"\W*(?:[45]\d\d|http)|\s*[{`\"]")
+_STATUSES: Final = frozenset((*_STATUS.split(), "state"))
+_ENDS: Final = frozenset(_EXITS.split())
+_TELLS: Final = (_SIGNS | {"state"}) - {"content", "structuredContent", "text"}
 
 
 class Sign(NamedTuple):
@@ -83,7 +84,9 @@ def may_fail(value: Any) -> bool:
     if kind is dict:
         return len(value) == 1 or not value.keys().isdisjoint(_SIGNS)
     if kind is str:
-        return _MAY.match(value) is not None
+        head = value[:320].lower()
+        words = "error" in head or "exception" in head or "traceback" in head or "exit" in head
+        return words or _MAY.match(head) is not None
     return kind not in _MUTE and (kind is not list or at(value and value[0], "text") is not None)
 
 
@@ -142,6 +145,8 @@ def _of_object(value: Any, given: frozenset[str]) -> Sign | None:
     """
     if not isinstance(value, Mapping) or value.keys().isdisjoint(_SIGNS):
         return None
+    if all(_is_well(name, value[name]) for name in value.keys() & _TELLS):
+        return None
     error = next((value[name] for name in _ERRORS if name in value), None)
     one = error[0] if isinstance(error, list) and error and value.get("data", 0) is not None else ""
     finding = re.match(r"(?i)line \d|\S+:\d", one) if isinstance(one, str) else not _PLACES.isdisjoint(one)
@@ -183,6 +188,19 @@ def _of_object(value: Any, given: frozenset[str]) -> Sign | None:
     return Sign(None, status, f"exit code {ended}" if ended else f"status {status}" if status else Sign().words)
 
 
+def _is_well(name: str, said: Any) -> bool:
+    """
+    Returns whether a sign of this *name* speaks of no failure, by a glance at it.
+    """
+    if type(said) is bool:
+        return said is (name in ("ok", "success"))
+    if type(said) is int:
+        return said == 0 or (200 <= said < 300 and name not in _ENDS)
+    return not said or (
+        type(said) is str and name in _STATUSES and said.lower() not in FAILED and not said[0].isdecimal()
+    )
+
+
 def brings(value: Any, depth: int = 4) -> bool:
     """
     Returns whether *value* holds more than null, false, zeros and empty texts, lists and objects.
@@ -196,7 +214,9 @@ def number_of(value: Any) -> float | None:
     """
     Returns a number, also one that is written as text; None for anything else, booleans too.
     """
-    text = str(value) if type(value) in (int, float, str) else ""
+    if type(value) is int:
+        return float(value) if abs(value) < 1e18 else None
+    text = str(value) if type(value) in (float, str) else ""
     return float(text) if re.fullmatch(r"-?\d{1,18}(?:\.\d{1,18})?(?:e-?\d\d)?", text) else None
 
 

@@ -40,8 +40,11 @@ def wait_of(exc: BaseException, now_ms: int | None = None) -> int | None:
     """
     with suppress(Exception):
         for link in chain(exc):
-            said = {name.replace("_", "-"): at(link, name) for name in ("retry_after_ms", "retry_after")}
-            said |= headers_of(link)
+            said = {
+                "retry-after-ms": at(link, "retry_after_ms"),
+                "retry-after": at(link, "retry_after"),
+                **headers_of(link),
+            }
             wait = wait_in_fields(said, status_of(link), now_ms)
             wait = wait_in_text(text_of(link), now_ms) if wait is None else wait
             if wait is not None:
@@ -55,7 +58,8 @@ def wait_in_fields(fields: Mapping[str, Any], status: int | None, now_ms: int | 
     counts.
     """
     for name in ("retry-after-ms", "x-ms-retry-after-ms", "retry-after", "retry-after-seconds", "retry-delay"):
-        if (wait := wait_ms(fields.get(name), now_ms, 1 if name.endswith("ms") else 1000)) is not None:
+        said = fields.get(name)
+        if said is not None and (wait := wait_ms(said, now_ms, 1 if name.endswith("ms") else 1000)) is not None:
             return wait
     waits = [wait_in_text(f"ratelimit: {fields['ratelimit']}", now_ms)] if "ratelimit" in fields else []
     for name, value in fields.items():
