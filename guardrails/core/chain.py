@@ -11,8 +11,8 @@ from typing import Any, Final
 from guardrails.core.arguments import Arguments
 from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED
-from guardrails.core.guards.base import Facts, Guard, Limits, overrides
-from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.base import Facts, Guard, overrides
+from guardrails.core.guards.budget import Budget, Limits
 from guardrails.core.guards.evidence import brought_news
 from guardrails.core.guards.settings import filled, laid
 from guardrails.core.refusals import ALIASES, broken

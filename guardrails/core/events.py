@@ -14,7 +14,7 @@ from guardrails.core.chain import Chain, first_cause
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Engine, exhausted_by, give_up, tell, tell_of
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.budget import NO_LIMITS, TABLE, Budget, children, held
 from guardrails.core.question import digest_of
 from guardrails.core.refusals import broken
 from guardrails.core.scopes import Scope, move_in
@@ -36,15 +36,14 @@ from guardrails.core.state import (
 )
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.core.words import usd
 
 
 Values = Mapping[str, Any]
 Step = Callable[[Engine, SessionState, Sequence[Scope]], Happened]
 T = TypeVar("T")
 
-LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
-"""Limits as the state names them: money in micro-dollars, time in milliseconds."""
+LIMITS: Final = {limit.name: limit for limit in TABLE}
+"""By the state's names of them."""
 ITERATIONS: Final = "max_tool_iterations"
 """The state's name for the calls that loops may make beyond the limit of each."""
 CLOSED: Final = Denial(
@@ -347,14 +346,14 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
     if state.closed:
         raise SessionError("the session is closed: what it did not use was given back")
     # A budget that only observes has limits too: a host that raises them must not break in observe mode.
-    budget, asked = chain.limits or Budget(), bool(values.get("asked"))
+    budget, asked = chain.limits or NO_LIMITS, bool(values.get("asked"))
     used = {
         "max_calls": state.calls,
         "max_turns": state.turns,
         "max_cost": state.cost,
         "max_tokens": state.tokens,
         "max_elapsed": state.spent_ms(time_of(state, now_ms)),
-        "max_children": budget.children(state),
+        "max_children": children(state),
     }
     limits = {}
     for name, amount in values["amounts"].items():
@@ -364,7 +363,9 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
             continue
         limit = budget.limit(state, name)
         if limit is None:
-            raise SessionError(f"the policy sets no limit `{_shown_name(name)}` that could be raised")
+            raise SessionError(
+                f"the policy sets no limit `{LIMITS[name].setting if name in LIMITS else name}` that could be raised"
+            )
         limits[name] = max(limit, used[name] + amount) if asked else max(limit, used[name]) + amount
     # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
     now = touch(state, now_ms)
@@ -412,11 +413,11 @@ def _share(chain: Chain, state: SessionState, child: str, values: Values, now_ms
         raise SessionError(f"`{child}` cannot be made: {narrow}")
     left, amounts = _left(chain, state, now), values["amounts"]
     made: dict[str, int] = {}
-    for name in LIMITS:
+    for name, limit in LIMITS.items():
         own, available = amounts.get(name), left[name]
         if own is not None and available is not None and own > available:
-            asked = f"{_shown_name(name)} {_shown(name, own)}"
-            raise SessionError(f"`{child}` asks for {asked}, {_shown(name, available)} is left")
+            asked = f"{limit.setting} {limit.shown(own)}"
+            raise SessionError(f"`{child}` asks for {asked}, {limit.shown(available)} is left")
         # Time passes for all at once, so that nobody has less of it for sharing it.
         whole = available is None or name == "max_elapsed" or share == 1
         amount = own if own is not None else available if whole else ceil((available or 0) * share)
@@ -434,22 +435,15 @@ def _more(
     for name, amount in amounts.items():
         available = left[name]
         if available is not None and amount > available:
-            asked = f"{_shown_name(name)} {_shown(name, amount)}"
-            raise SessionError(f"`{child}` asks for {asked} more, {_shown(name, available)} is left")
+            limit = LIMITS[name]
+            asked = f"{limit.setting} {limit.shown(amount)}"
+            raise SessionError(f"`{child}` asks for {asked} more, {limit.shown(available)} is left")
     return {name: amount + amounts.get(name, 0) for name, amount in present.items()}
 
 
 def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
-    budget = chain.budget or Budget()
+    budget = chain.budget or NO_LIMITS
     return {name: budget.left(state, name, now) for name in LIMITS}
-
-
-def _shown_name(name: str) -> str:
-    return "max_cost_usd" if name == "max_cost" else name
-
-
-def _shown(name: str, amount: int) -> str:
-    return usd(amount) if name == "max_cost" else str(amount)
 
 
 def _open(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
@@ -466,7 +460,7 @@ def _close(engine: Engine, state: SessionState, scopes: Sequence[Scope], values:
     touch(state, now_ms)
     exhaust(state, CLOSED)
     state.closed = True
-    cost, tokens = (0, 0) if engine.chain.limits is None else engine.chain.limits.held(state)
+    cost, tokens = held(state)
     used = {
         "max_calls": state.calls,
         "max_turns": state.turns,

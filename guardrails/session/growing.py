@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Final
 
-from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.budget import NO_LIMITS
 from guardrails.core.values.errors import SessionError
 
 from .ledger import Ledger
@@ -32,7 +32,7 @@ def grow(child: Ledger, code: str | None) -> bool:
     limit, share, parent = LIMITS.get(code or ""), child._share, child._parent  # noqa: SLF001  of one family
     if limit is None or share is None or parent is None:
         return False
-    budget = parent._chain.budget or Budget()  # noqa: SLF001
+    budget = parent._chain.budget or NO_LIMITS  # noqa: SLF001
 
     def left() -> int:
         return parent._look(lambda state, now, _: budget.left(state, limit, now)) or 0  # noqa: SLF001

@@ -21,8 +21,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.events import ITERATIONS, LIMITS
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import Amounts
-from guardrails.core.guards.base import Limits
-from guardrails.core.guards.budget import Budget
+from guardrails.core.guards.budget import NO_LIMITS, Limits
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.records.digest import digest
 from guardrails.core.scopes import Scope, progress
@@ -326,7 +325,7 @@ class Session(Functions):
 
     @property
     def _limits(self) -> Limits:
-        return self._chain.limits or Budget()
+        return self._chain.limits or NO_LIMITS
 
     # Children
 

@@ -11,7 +11,7 @@ import guardrails.core.guards
 
 from guardrails import Denial, Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.tool_budget import ToolBudget
+from guardrails.core.guards.budget import ToolBudget
 from guardrails.policy.check import CODES
 from tests.tables import table
 

@@ -2,16 +2,15 @@
 Amounts as a caller names them, in the units of the state: money in micro-dollars, time in milliseconds.
 """
 
-import math
-
 from collections.abc import Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import micro_dollars
+from guardrails.core.values.types import MICRO, micro_dollars
 
-from .budget import Budget
+from .budget import COST, LIMITS, SEEDS, TABLE, TIME
 
 
 class Amounts(TypedDict, total=False):
@@ -35,7 +34,7 @@ class Amounts(TypedDict, total=False):
 
 _LOOP: Final = "max_tool_iterations"
 """The limit that each loop has for itself."""
-_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name == _LOOP or name not in Budget.aliases)
+_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name == _LOOP or name not in SEEDS)
 
 
 def internal(amounts: Mapping[str, object]) -> dict[str, int]:
@@ -46,12 +45,12 @@ def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     """
     made: dict[str, int] = {}
     for key, value in amounts.items():
+        name = key if key == _LOOP else SEEDS.get(key, key)
         if value is None:
             continue
-        name = key if key == _LOOP else Budget.aliases.get(key, key)
         if name not in _NAMES:
             raise SessionError(f"`{key}` is no limit: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}")
-        made["max_cost" if name == "max_cost_usd" else name] = amount(key, name, value)
+        made[COST.name if name == COST.setting else name] = amount(key, name, value)
     return made
 
 
@@ -61,58 +60,26 @@ def amount(key: str, name: str, value: Any) -> int:
 
     Raises SessionError if it is no amount of that limit.
     """
+    unit, made = LIMITS[name].unit if name in LIMITS else 1, -1
     if value is None:
         return 0
-    if name == "max_cost_usd":
-        return money(key, value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-        raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
-    if name == "max_elapsed":
-        return round(value * 1000)
-    if not isinstance(value, int):
+    with suppress(TypeError, ValueError, OverflowError):
+        if not isinstance(value, bool) and (unit == MICRO or value >= 0):
+            made = micro_dollars(value) if unit == MICRO else round(value * unit)
+    if made < 0:
+        raise SessionError(f"`{key}` takes an amount{' in USD' * (unit == MICRO)} of at least 0, not `{value}`")
+    if unit == 1 and not isinstance(value, int):
         raise SessionError(f"`{key}` takes a whole number, not `{value}`")
-    return value
+    return made
 
 
-def money(key: str, usd: Any) -> int:
+def settings_of(amounts: Mapping[str, int]) -> dict[str, Any]:
     """
-    Returns *usd*, a number, text or Decimal, as micro-dollars.
-
-    Raises SessionError if it is no amount of at least 0.
+    Returns the *amounts* that a child holds, as settings of its `Budget`.
     """
-    try:
-        micro = -1 if isinstance(usd, bool) else micro_dollars(usd)
-    except (TypeError, ValueError):
-        micro = -1
-    if micro < 0:
-        raise SessionError(f"`{key}` takes an amount in USD of at least 0, not `{usd}`")
-    return micro
-
-
-def count_of(calls: Any) -> int:
-    """
-    Returns the number of *calls* of a turn, 0 if it is not known.
-
-    Raises SessionError if it is no whole number of at least 0.
-    """
-    if calls is None:
-        return 0
-    if isinstance(calls, bool) or not isinstance(calls, int) or calls < 0:
-        raise SessionError(f"`calls` is how many tool calls the turn has, a whole number, not `{calls!r:.80}`")
-    return int(calls)
-
-
-def settings_of(held: dict[str, int]) -> dict[str, Any]:
-    """
-    Returns the amounts that a child holds, as settings of its `Budget`.
-    """
-    settings: dict[str, Any] = {"max_calls": None, "max_turns": None, "max_tokens": None, "max_cost_usd": None}
-    settings |= {"max_elapsed": None, "final_answer_reserve_usd": 0.0}
-    for name, amount in held.items():
-        if name == "max_cost":
-            settings["max_cost_usd"] = amount / 1_000_000
-        elif name == "max_elapsed":
-            settings["max_elapsed"] = max(amount, 1) / 1000
-        else:
-            settings[name] = amount
-    return settings
+    made: dict[str, Any] = {"final_answer_reserve_usd": 0.0}
+    for limit in TABLE:
+        own = amounts.get(limit.name)
+        # No time at all is no setting.
+        made[limit.setting] = own if own is None or limit.unit == 1 else max(own, limit is TIME) / limit.unit
+    return made

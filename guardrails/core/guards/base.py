@@ -14,7 +14,7 @@ import re
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
 from guardrails.core.guards.settings import default_of, laid, named_only, respelt
 from guardrails.core.state import Entry, SessionState
@@ -24,6 +24,7 @@ from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
 
 if TYPE_CHECKING:
     from guardrails.core.envelope.envelope import Envelope
+    from guardrails.core.guards.budget import Limits
     from guardrails.core.retries.model import RetryModel
     from guardrails.core.retries.serving import Advised
 
@@ -92,62 +93,17 @@ Verdict = Denial | Nudge | None
 Codes = Mapping[str, tuple[str, ...]]
 
 
-class Limits(Protocol):
+class Bound:
     """
-    The limits of a session, held by one guard: they can be raised, shared with a child, and named to the model.
+    A place for what a guard works out of its settings, once.
     """
 
-    @property
-    def priced(self) -> bool:
-        """
-        Whether money is limited.
-        """
-
-    @property
-    def reserves(self) -> bool:
-        """
-        Whether money or tokens are limited, so that estimates are held.
-        """
-
-    @property
-    def go_on(self) -> Mapping[str, object]:
-        """
-        What a further message of the user opens.
-        """
-
-    def limit(self, state: SessionState, name: str) -> int | None:
-        """
-        Returns the limit *name*, as it was raised; None without one.
-        """
-
-    def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
-        """
-        Returns what is left of it.
-        """
-
-    def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
-        """
-        Returns the used and the remaining amounts, or of those that are *near*; money in USD, time in seconds.
-        """
-
-    def held(self, state: SessionState) -> tuple[int, int]:
-        """
-        Returns (micro-dollars, tokens) that are held for model requests.
-        """
-
-    def children(self, state: SessionState) -> int:
-        """
-        Returns how many children the family has had.
-        """
-
-    def crowded(self, state: SessionState, depth: int) -> str | None:
-        """
-        Returns why there may be no child at *depth*.
-        """
+    __slots__ = ("_bound",)
+    _bound: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
+class Guard(Bound):
     """
     One guard of the chain. Its fields are its settings.
 
@@ -300,7 +256,7 @@ class Guard:
         return None
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> "Limits | None":
         """
         The limits of the session that `extend` raises, a child shares and the envelope names; None if it holds none.
         """

@@ -1,13 +1,13 @@
 """
-Cap calls, turns, money, tokens and time of a session; and hold back what open calls, model requests and children will use.
+Cap calls, turns, money, tokens and time; and hold back what open calls, model requests and children will use.
 
-`Budget` remembers what undeclared tools and model responses used on average, what is held for open requests, and how many responses had
-no price. `Purse` is the part of it that a session shares with its children: the fuse of an unpriced response, the cheapest response,
-and how many children there were.
+`Budget` is of a session. It remembers what undeclared tools and model responses used on average, what is held for open requests, and
+how many responses had no price. `Purse` is the part of it that a session shares with its children: the fuse of an unpriced response,
+the cheapest response, and how many children there were. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal, TypedDict
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
 from guardrails.core.guards.settings import Keys, map_of, respelt
 from guardrails.core.state import SessionState
@@ -17,12 +17,49 @@ from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro
 from guardrails.core.values.units import Duration
 from guardrails.core.words import FINISH, counted, ended, usd
 
-from .base import Codes, Event, Facts, Guard, Limits, Verdict, guard
+from .base import Codes, Event, Facts, Guard, Verdict, guard
 from .denials import Denials
-from .tool_budget import ToolBudget, tool_budgets
 
 
-LIMITS: Final = ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed")
+class Limit(NamedTuple):
+    """
+    One limit: its setting, its name in states and records, and its words.
+    """
+
+    setting: str
+    name: str
+    left: str
+    """The name of what is left of it, for the model."""
+    what: str
+    unit: int = 1
+    """Of the state, in one of the setting."""
+    few: int = 0
+    """So little is always told."""
+
+    def amount(self, setting: float) -> int:
+        """
+        Returns the value of the setting as the state has it.
+        """
+        return micro_dollars(setting) if self.unit == MICRO else round(setting * self.unit)
+
+    def shown(self, amount: int, *, named: bool = False) -> str:
+        """
+        Returns an amount for a person; with its noun if it is to be *named*.
+        """
+        if self.unit == MICRO:
+            return usd(amount)
+        if self.unit > 1:
+            return f"{amount / self.unit:g} s"
+        return counted(amount, self.setting[len("max_") : -1]) if named else str(amount)
+
+
+CALLS: Final = Limit("max_calls", "max_calls", "calls_left", "Tool call limit", few=10)
+TURNS: Final = Limit("max_turns", "max_turns", "turns_left", "Tool call limit", few=10)
+TOKENS: Final = Limit("max_tokens", "max_tokens", "tokens_left", "Token limit")
+COST: Final = Limit("max_cost_usd", "max_cost", "cost_left_usd", "Cost limit", MICRO)
+TIME: Final = Limit("max_elapsed", "max_elapsed", "seconds_left", "Time limit", 1_000)
+TABLE: Final = (CALLS, TURNS, COST, TOKENS, TIME)
+LIMITS: Final = {limit.setting: limit for limit in TABLE}
 SEEDS: Final = {
     "max_tool_calls": "max_calls",
     "max_tool_turns": "max_turns",
@@ -30,6 +67,137 @@ SEEDS: Final = {
     "max_total_cost_usd": "max_cost_usd",
 }
 """Other names of limits."""
+BUDGET: Final = "budget"
+PURSE: Final = "purse"
+"""What a session remembers of its budget, and what its family does."""
+CHILDREN: Final = "max_children"
+
+Amount = tuple[int, int]
+"""(micro-dollars, tokens)"""
+NOTHING: Final[Amount] = (0, 0)
+
+
+class Limits:
+    """
+    The limits that a `Budget` sets: they can be raised, shared with a child, and named to the model.
+    """
+
+    __slots__ = ("budget", "caps", "own", "reserve", "reserves")
+
+    def __init__(self, budget: Any = None) -> None:
+        self.budget = budget
+        self.caps = [
+            (limit, limit.amount(value))
+            for limit in TABLE
+            if (value := getattr(budget, limit.setting, None)) is not None
+        ]
+        self.own = {limit.name: amount for limit, amount in self.caps}
+        self.reserve = micro_dollars(getattr(budget, "final_answer_reserve_usd", 0))
+        self.reserves = not self.own.keys().isdisjoint((COST.name, TOKENS.name))
+        """Money or tokens are limited, so that estimates are held."""
+
+    @property
+    def priced(self) -> bool:
+        """
+        Whether money is limited.
+        """
+        return COST.name in self.own
+
+    @property
+    def go_on(self) -> Mapping[str, int | None]:
+        """
+        What a further message of the user opens.
+        """
+        return getattr(self.budget, "go_on", {})
+
+    def limit(self, state: SessionState, name: str) -> int | None:
+        """
+        Returns the limit *name*, as it was raised; None without one.
+        """
+        if name == CHILDREN:
+            most: int | None = purse(state).get(CHILDREN, getattr(self.budget, CHILDREN, None))
+            return most
+        return state.limit(name, self.own.get(name))
+
+    def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
+        """
+        Returns what is left of it beside what is held.
+        """
+        own = self.own.get(name)
+        if own is None:
+            return None
+        left = state.limits.get(name, own) if state.limits else own
+        if name == "max_calls":
+            left -= state.calls
+        elif name == "max_turns":
+            left -= state.turns
+        elif name == "max_cost":
+            left -= state.cost + state.held_cost + held(state)[0] + self.reserve
+        elif name == "max_tokens":
+            left -= state.tokens + state.held_tokens + held(state)[1]
+        else:
+            # Time passes for all of a family at once.
+            return left - state.spent_ms(now_ms)
+        return left - state.reserved_by_children(name) if state.reserved else left
+
+    def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
+        """
+        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds. With *near* a rest is left out
+        that is more than a fifth, and of calls and turns ten or more.
+        """
+        shown: dict[str, object] = {"calls_used": state.calls}
+        for limit, own in self.caps:
+            left = self.left(state, limit.name, now_ms) or 0
+            if not near or left < limit.few or left * 5 <= (state.limits.get(limit.name, own) if state.limits else own):
+                shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
+        return shown
+
+    def crowded(self, state: SessionState, depth: int) -> str | None:
+        """
+        Returns why there may be no child at *depth*.
+        """
+        deepest, most = getattr(self.budget, "max_depth", None), self.limit(state, CHILDREN)
+        if deepest is not None and depth > deepest:
+            return f"sub-agents are at most {counted(deepest, 'level')} deep (`budget.max_depth`)"
+        there = children(state)
+        if most is not None and there >= most:
+            return f"there were {counted(there, 'sub-agent')} already (`budget.max_children` is {most})"
+        return None
+
+
+NO_LIMITS: Final = Limits()
+
+
+def purse(state: SessionState) -> Mapping[str, Any]:
+    """
+    Returns what the family of a session remembers of its budget.
+    """
+    return state.own.get(PURSE) or {}
+
+
+def held(state: SessionState, *, guesses: bool = False) -> Amount:
+    """
+    Returns what is held for model requests; with *guesses* what is only guessed, of calls too.
+    """
+    mine = state.own.get(BUDGET)
+    holds = [one for one in mine.get("holds", {}).values() if one[3] is not guesses] if mine else ()
+    return (sum(one[1] for one in holds), sum(one[2] for one in holds)) if holds else NOTHING
+
+
+def children(state: SessionState) -> int:
+    """
+    Returns how many children a family has had.
+    """
+    return int(purse(state).get("children", 0))
+
+
+def unpriced(state: SessionState) -> int:
+    """
+    Returns how many responses had no price.
+    """
+    return int((state.own.get(BUDGET) or {}).get("unpriced", 0))
+
+
 RESPONSES: Final = ""
 """Stands for a tool's name among averages."""
 AVERAGED: Final = 32
@@ -37,18 +205,8 @@ AVERAGED: Final = 32
 HOLDS: Final = 256
 LOST: Final = "lost"
 NAME_SHOWN: Final = 80
-_LEFT: Final = (
-    ("max_calls", "max_calls", "calls_left", 1, 10),
-    ("max_turns", "max_turns", "turns_left", 1, 10),
-    ("max_tokens", "max_tokens", "tokens_left", 1, 0),
-    ("max_cost_usd", "max_cost", "cost_left_usd", MICRO, 0),
-    ("max_elapsed", "max_elapsed", "seconds_left", 1000, 0),
-)
-"""Of each limit: its setting, the state's name, that of what is left, the unit, and how little is always told."""
-PURSE: Final = "purse"
-
-Amount = tuple[int, int]
-NOTHING: Final[Amount] = (0, 0)
+TOOLS: Final = 64
+"""Amounts of tools that are counted by themselves; those of further tools are one."""
 
 
 class MoreCalls(TypedDict, total=False):
@@ -82,26 +240,96 @@ class Purse(Guard):
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         said, values = mine or {}, event.values
         if event.name == "charge":
-            cost, model = values["cost"], values.get("model") or ""
+            cost, untold = values["cost"], values.get("untold", False)
             if cost is not None and facts.least:
                 # The cheapest tool has a price, so that money may be too little for any turn.
                 said = {**said, "turn": min(cost, said.get("turn", cost))}
-            untold = values.get("untold", False)
-            if (
-                cost is None
-                and not values.get("unasked")
-                and self.closes
-                and "by" not in said
-                and (values["tokens"] or untold)
-            ):
-                said = {**said, "by": [model[:NAME_SHOWN], untold]}
+            unpriced = cost is None and not values.get("unasked") and (values["tokens"] or untold)
+            if unpriced and self.closes and "by" not in said:
+                said = {**said, "by": [(values.get("model") or "")[:NAME_SHOWN], untold]}
         elif event.name == "reserve":
             if self.counts and not values.get("more"):
                 said = {**said, "children": said.get("children", 0) + 1}
         elif not values.get("asked"):
-            more = values["limits"].get("max_children")
-            said = {key: one for key, one in said.items() if key != "by"} | ({"max_children": more} if more else {})
+            more = values["limits"].get(CHILDREN)
+            said = {key: one for key, one in said.items() if key != "by"} | ({CHILDREN: more} if more else {})
         return said or None
+
+
+@guard
+class ToolBudget(Guard):
+    """
+    Deny a tool that has used *amount* of one *limit* in the session; money in micro-dollars, time in milliseconds.
+
+    It remembers, by limit and tool, the amount; of turns also the latest one.
+    """
+
+    codes: ClassVar[Codes] = {f"tools.budget.{limit}": ("limit", "used") for limit in LIMITS}
+    name: ClassVar[str] = "tools.budget"
+    family: ClassVar[bool] = True
+    events: ClassVar[tuple[str, ...]] = ("withdraw",)
+
+    limit: str = CALLS.setting
+    amount: int = 0
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
+        used, latest = self._used(call.tool, mine)
+        if used + (latest != facts.turn and max(1, self._takes(facts.cost, facts.tokens))) <= self.amount:
+            return None
+        shown, most = (LIMITS[self.limit].shown(amount, named=True) for amount in (used, self.amount))
+        return Denial(
+            code=f"tools.budget.{self.limit}",
+            message=f"`{call.tool}` has used {shown} of its {most} in this session.",
+            hint="Use another tool, or go on with what you have.",
+            values={"used": shown, "limit": most},
+        )
+
+    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if self.limit == TURNS.setting:
+            return self._more(call.tool, mine, self._used(call.tool, mine)[1] != facts.turn, facts.turn)
+        return self._more(call.tool, mine, self._takes(facts.cost, facts.tokens))
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
+        if facts.late:
+            return mine
+        cost, tokens = outcome.cost, outcome.tokens
+        more = {
+            COST.setting: 0 if cost is None else cost - facts.cost,
+            TOKENS.setting: 0 if tokens is None else tokens - facts.tokens,
+            TIME.setting: facts.duration_ms,
+        }
+        return self._more(call.tool, mine, more.get(self.limit, 0))
+
+    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
+        tool, turn = event.values["tool"], facts.turn
+        if self.limit != TURNS.setting:
+            return self._more(tool, mine, -self._takes(facts.cost, facts.tokens))
+        others = any(one.tool == tool and one.turn == state.mark and one.seq != facts.seq for one in state.window)
+        given_back = turn == state.turn and self._used(tool, mine)[1] == turn and not others
+        return self._more(tool, mine, -1, -1) if given_back else mine
+
+    def _takes(self, cost: int, tokens: int) -> int:
+        return {CALLS.setting: 1, COST.setting: cost, TOKENS.setting: tokens}.get(self.limit, 0)
+
+    def _used(self, tool: str, mine: Any) -> tuple[int, int]:
+        """
+        Returns the amount used, and of turns the number of the latest, else -1.
+        """
+        used = (mine or {}).get(self._of(tool, mine), 0)
+        return (used[0], used[1]) if isinstance(used, list | tuple) else (used, -1)
+
+    def _more(self, tool: str, mine: Any, amount: int, turn: int | None = None) -> Any:
+        if not amount and turn is None:
+            return mine
+        used, latest = self._used(tool, mine)
+        made: Any = used + amount
+        if self.limit == TURNS.setting:
+            made = [made, latest if turn is None else turn]
+        return {**(mine or {}), self._of(tool, mine): made}
+
+    def _of(self, tool: str, mine: Any) -> str:
+        key = f"{self.limit}:{tool}"
+        return key if not mine or key in mine or len(mine) < TOOLS else f"{self.limit}:"
 
 
 @guard
@@ -128,7 +356,7 @@ class Budget(Guard):
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *LIMITS)
     scope_settings: ClassVar[tuple[str, ...] | None] = (
         "mode",
-        *(name for name in LIMITS if name != "max_turns"),
+        *(name for name in LIMITS if name != TURNS.setting),
         "final_answer_reserve_usd",
         "on_unpriced",
     )
@@ -154,16 +382,20 @@ class Budget(Guard):
 
     @property
     def limits(self) -> Limits:
-        return self
+        try:
+            return self._bound  # type: ignore[no-any-return]
+        except AttributeError:
+            object.__setattr__(self, "_bound", Limits(self))
+            return self.limits
 
     def companions(self) -> tuple[Guard, ...]:
         closes = self.max_cost_usd is not None and self.on_unpriced == "deny" and self.mode == "enforce"
-        purse = Purse(closes=closes, counts=self.max_children is not None, mode=self.mode)
+        shared = Purse(closes=closes, counts=self.max_children is not None, mode=self.mode)
         # Once it is over, a host stops a model that only repeats what is refused.
-        return purse, Denials(max_turns_in_a_row=None, mode=self.mode)
+        return shared, Denials(max_turns_in_a_row=None, mode=self.mode)
 
     def applies(self, tool: Tool) -> bool:
-        return any(getattr(self, name) is not None for name in LIMITS)
+        return bool(self.limits.caps)
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
@@ -175,22 +407,24 @@ class Budget(Guard):
     @classmethod
     def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
         named, _ = respelt(settings, cls.aliases)
-        return (*(() if own is None else (own,)), *tool_budgets(named))
+        mode = named.pop("mode", "enforce")
+        set_ = {name: LIMITS[name].amount(value) for name, value in named.items() if value is not None}
+        made = (ToolBudget(limit=name, amount=amount, mode=mode) for name, amount in set_.items())
+        return (*(() if own is None else (own,)), *made)
 
     # Hooks
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.spent(state, mine, facts)
-        if cause is not None or not (self.reserves or self.max_turns is not None or state.reserved or state.pending):
-            return cause
-        if self.max_turns is not None and state.turn_admitted == 0:
+        if cause is None and self.max_turns is not None and state.turn_admitted == 0:
             cause = self._turns(state) or self._reserved(state, "max_turns", "turns", 0)
-        if cause is None and self.max_calls is not None:
+        if cause is None and (state.reserved or state.pending):
             waiting = _waiting(state)
             cause = self._reserved(state, "max_calls", "calls", waiting) if state.reserved or waiting else None
-        if cause is None and self.reserves:
+        reserves = self.limits.reserves
+        if cause is None and reserves:
             declared = facts.cost, facts.tokens
-            cause = self._fits(state, mine, declared, _average(mine, call.tool, declared), "call")
+            cause = self._fits(state, declared, _average(mine, call.tool, declared), "call")
         return cause
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
@@ -200,158 +434,80 @@ class Budget(Guard):
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         if mine:
             mine = _without(mine, _key(facts.holder, f"c{facts.seq}"))
-        if facts.late or not self.reserves or not (outcome.cost or outcome.tokens):
+        if facts.late or not (outcome.cost or outcome.tokens) or not self.limits.reserves:
             return mine
         cost = 0 if facts.cost else outcome.cost or 0
         return _using(mine, call.tool, cost, 0 if facts.tokens else outcome.tokens or 0)
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        most, lasts = self.max_calls, self.max_elapsed
-        if most is not None and not facts.over and state.calls >= state.limits.get("max_calls", most):
-            limit = state.limits.get("max_calls", most)
-            if state.calls - _waiting(state) >= limit:
-                return ended("budget.max_calls", "Tool call limit", str(limit), state.calls)
-        # The exact limit is found where it may be near.
-        if lasts is not None and (state.limits or facts.now_ms - state.started_ms >= lasts * 999):
-            limit = self.limit(state, "max_elapsed") or 0
-            if state.spent_ms(facts.now_ms) >= limit:
-                used = state.spent_ms(state.now_ms) / 1000
-                return ended("budget.max_elapsed", "Time limit", f"{limit / 1000:g} s", used)
-        if self.max_cost_usd is not None or self.max_tokens is not None:
-            cause = self._money(state, facts)
-            if cause is not None:
-                return cause
-        if facts.turn_over and self.max_turns is not None:
+        limits, now = self.limits, facts.now_ms
+        most, raised = limits.own, state.limits
+        if raised:
+            most = {name: raised.get(name, own) for name, own in most.items()}
+        cause = None
+        if (calls := most.get("max_calls")) is not None and state.calls >= calls and not facts.over:
+            cause = _ended(CALLS, calls, state.calls) if state.calls - _waiting(state) >= calls else None
+        if cause is None and facts.turn_over:
             cause = self._turns(state)
-            if cause is not None:
-                return cause
-        return self._request(state, mine, facts) if facts.request and self.reserves else None
+        if cause is None and limits.reserves:
+            cause = self._unpayable(state, most, facts)
+        # Time that stood still matters only near the limit.
+        if cause is None and (lasts := most.get("max_elapsed")) is not None and now - state.started_ms >= lasts:
+            cause = _ended(TIME, lasts, spent) if (spent := state.spent_ms(now)) >= lasts else None
+        if cause is not None or not facts.request or not limits.reserves:
+            return cause
+        declared = facts.cost, facts.tokens
+        guess = _average(mine, RESPONSES, NOTHING) if declared == NOTHING else NOTHING
+        return self._fits(state, declared, guess, "model request")
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         values, holder = event.values, facts.holder
         match event.name:
             case "withdraw" | "expire":
-                return _without(mine, _key(holder, f"c{values['seq']}")) if mine else mine
+                return _without(mine, _key(holder, f"c{values['seq']}"))
             case "release":
                 guess = "guess" in values
-                key = _fitting(mine, holder, 0, 0, guesses=True) if guess else _key(holder, values["request"])
-                return _without(mine, key) if mine else mine
+                return _without(mine, _fitting(mine, holder) if guess else _key(holder, values["request"]))
             case "request":
-                return self._requested(values, mine or {}, facts) or None
-        cost, tokens = values["cost"], values["tokens"]
-        said: dict[str, Any] = dict(mine or {})
-        if said.get("holds"):
-            request = values.get("request")
-            key = _key(holder, request) if request is not None else _fitting(said, holder, cost or 0, tokens)
-            said = _without(said, key) or {}
-        if self.reserves and (cost or tokens):
-            said = _using(said, RESPONSES, cost or 0, tokens)
-        if cost is None:
-            said = {**said, "unpriced": said.get("unpriced", 0) + 1}
-        return said or None
-
-    # Its limits, for the session and the envelope
-
-    @property
-    def reserves(self) -> bool:
-        return self.max_cost_usd is not None or self.max_tokens is not None
-
-    @property
-    def priced(self) -> bool:
-        return self.max_cost_usd is not None
-
-    def limit(self, state: SessionState, name: str) -> int | None:
-        if name == "max_cost":
-            own = None if self.max_cost_usd is None else micro_dollars(self.max_cost_usd)
-        elif name == "max_elapsed":
-            own = None if self.max_elapsed is None else round(self.max_elapsed * 1000)
-        elif name == "max_children":
-            more: int | None = _purse(state).get("max_children", self.max_children)
-            return more
-        else:
-            own = getattr(self, name)
-        return state.limit(name, own)
-
-    def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
-        limit = self.limit(state, name)
-        if limit is None:
-            return None
-        match name:
-            case "max_calls":
-                used = state.calls
-            case "max_turns":
-                used = state.turns
-            case "max_tokens":
-                used = state.tokens + state.held_tokens + held(state)[1]
-            case "max_cost":
-                used = state.cost + state.held_cost + held(state)[0] + micro_dollars(self.final_answer_reserve_usd)
-            case _:
-                return limit if state.started_ms < 0 else limit - state.spent_ms(now_ms)
-        return limit - used - state.reserved_by_children(name)
-
-    def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
-        """
-        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds. With *near* a rest is left out
-        that is more than a fifth, and of calls and turns ten or more.
-        """
-        shown: dict[str, object] = {"calls_used": state.calls}
-        for setting, name, key, unit, few in _LEFT:
-            limit = getattr(self, setting)
-            if limit is None:
-                continue
-            left = max(0, self.left(state, name, now_ms) or 0)
-            if near and left >= few:
-                most = (self.limit(state, name) or 0) if state.limits else limit * unit
-                if left * 5 > most:
-                    continue
-            shown[key] = left / unit if unit == MICRO else left // unit
-        return shown
-
-    def held(self, state: SessionState) -> Amount:
-        return held(state)
-
-    def children(self, state: SessionState) -> int:
-        return children(state)
-
-    def crowded(self, state: SessionState, depth: int) -> str | None:
-        deepest, most = self.max_depth, self.limit(state, "max_children")
-        if deepest is not None and depth > deepest:
-            return f"sub-agents are at most {counted(deepest, 'level')} deep (`budget.max_depth`)"
-        there = children(state)
-        if most is not None and there >= most:
-            return f"there were {counted(there, 'sub-agent')} already (`budget.max_children` is {most})"
-        return None
+                return self._requested(values, mine, facts)
+        cost, tokens, request = values["cost"], values["tokens"], values.get("request")
+        if mine and mine.get("holds"):
+            fits = _fitting(mine, holder, cost or 0, tokens) if request is None else _key(holder, request)
+            mine = _without(mine, fits)
+        if self.limits.reserves:
+            mine = _using(mine, RESPONSES, cost or 0, tokens)
+        return mine if cost is not None else {**(mine or {}), "unpriced": (mine or {}).get("unpriced", 0) + 1}
 
     # Parts
 
-    def _money(self, state: SessionState, facts: Facts) -> Denial | None:
-        micro = self.limit(state, "max_cost")
-        if micro is not None:
-            reserve = micro_dollars(self.final_answer_reserve_usd)
-            if state.cost >= micro - reserve:
-                return ended("budget.max_cost_usd", "Cost limit", usd(micro), usd(state.cost))
-            purse = state.own.get(PURSE)
-            if purse and "by" in purse and self.on_unpriced == "deny":
-                return _unpriced(usd(micro), purse["by"][0])
-            # Only where every tool has a price is there a least one, and then a turn may be too dear as well.
-            if purse and "turn" in purse and facts.least:
-                left = micro - state.cost - reserve
-                if left < min(purse["turn"], facts.least):
-                    return _outgrown(micro, state.cost, left)
-        if self.max_tokens is not None:
-            limit = state.limit("max_tokens", self.max_tokens)
-            if limit is not None and state.tokens >= limit:
-                return ended("budget.max_tokens", "Token limit", str(limit), state.tokens)
-        return None
+    def _unpayable(self, state: SessionState, most: Mapping[str, int], facts: Facts) -> Denial | None:
+        """
+        Returns why no more can be paid: nothing is left, a response had no price, or no tool and no turn is so cheap.
+        """
+        cost, tokens = most.get(COST.name), most.get(TOKENS.name)
+        if tokens is not None and state.tokens >= tokens:
+            return _ended(TOKENS, tokens, state.tokens)
+        if cost is None:
+            return None
+        limit, left, shared = usd(cost), cost - state.cost - self.limits.reserve, purse(state)
+        if left <= 0:
+            return _ended(COST, cost, state.cost)
+        if "by" in shared and self.on_unpriced == "deny":
+            message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
+            return _end("unpriced", message, limit=limit, model=shared["by"][0])
+        # Only where every tool has a price is there a least one, and then a turn may be too dear as well.
+        if "turn" not in shared or not facts.least or left >= min(shared["turn"], facts.least):
+            return None
+        rest = f"{usd(left)} of the cost limit ({limit}) is left"
+        message = f"{rest}, less than any tool or model turn costs. Stopping tool loop."
+        return _end(COST.setting, message, limit=limit, used=usd(state.cost), left=usd(left))
 
     def _turns(self, state: SessionState) -> Denial | None:
-        limit = state.limit("max_turns", self.max_turns)
-        if limit is None or state.turns < limit:
-            return None
-        return ended("budget.max_turns", "Tool call limit", str(limit), state.turns)
+        most = self.limits.limit(state, TURNS.name)
+        return None if most is None or state.turns < most else _ended(TURNS, most, state.turns)
 
     def _reserved(self, state: SessionState, name: str, what: str, waiting: int) -> Denial | None:
-        left = self.left(state, name, state.now_ms)
+        left = self.limits.left(state, name, state.now_ms)
         if left is None or left > 0:
             return None
         amount = state.reserved_by_children(name)
@@ -365,23 +521,20 @@ class Budget(Guard):
             values={"held": amount},
         )
 
-    def _fits(self, state: SessionState, mine: Any, said: Amount, guess: Amount, what: str) -> Denial | None:
-        guesses = held(state, guesses=True) if mine else NOTHING
-        for place, name in enumerate(("max_cost", "max_tokens")):
-            other = (state.held_cost, state.held_tokens)[place] + held(state)[place] + guesses[place]
+    def _fits(self, state: SessionState, said: Amount, guess: Amount, what: str) -> Denial | None:
+        holds, guesses = held(state), held(state, guesses=True)
+        for place, limit in enumerate((COST, TOKENS)):
+            other = (state.held_cost, state.held_tokens)[place] + holds[place] + guesses[place]
             # What nobody estimates is refused only beside what is held: by itself it may always run.
             need = said[place] or (guess[place] if other else 0)
-            left = self.left(state, name, state.now_ms) if need else None
+            left = self.limits.left(state, limit.name, state.now_ms) if need else None
             if left is None:
                 continue
-            if what != "call" or not said[place]:
-                left -= guesses[place]
-            if need > max(left, 0):
-                money = name == "max_cost"
-                shown = usd(need) if money else counted(need, "token")
-                rest = usd(max(left, 0)) if money else str(max(left, 0))
+            left = max(0, left if what == "call" and said[place] else left - guesses[place])
+            if need > left:
+                shown, rest = limit.shown(need, named=True), limit.shown(left)
                 return Denial(
-                    code="budget.max_cost_usd" if money else "budget.max_tokens",
+                    code=f"budget.{limit.setting}",
                     status="limit_reached",
                     message=f"This {what} is estimated at {shown}, {rest} is left.",
                     hint="Use a cheaper tool, or write the final answer from what you have.",
@@ -389,16 +542,13 @@ class Budget(Guard):
                 )
         return None
 
-    def _request(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        said = facts.cost, facts.tokens
-        guess = NOTHING if said != NOTHING else _average(mine, RESPONSES, NOTHING)
-        return self._fits(state, mine, said, guess, "model request")
-
-    def _requested(self, values: Mapping[str, Any], mine: dict[str, Any], facts: Facts) -> Any:
+    def _requested(self, values: Mapping[str, Any], mine: Any, facts: Facts) -> Any:
         ends = facts.now_ms + values["lasts_ms"]
-        for key in [key for key, one in mine.get("holds", {}).items() if 0 < one[0] <= facts.now_ms and not one[3]]:
-            mine = _without(mine, key) or {}
-        if values.get("refused") or not self.reserves:
+        for key in [
+            key for key, one in (mine or {}).get("holds", {}).items() if 0 < one[0] <= facts.now_ms and not one[3]
+        ]:
+            mine = _without(mine, key)
+        if values.get("refused") or not self.limits.reserves:
             return mine
         said = values.get("estimate")
         amount = tuple(said) if said is not None else _average(mine, RESPONSES, NOTHING)
@@ -411,41 +561,12 @@ def _waiting(state: SessionState) -> int:
     return sum(one.question is not None for one in state.pending.values()) if state.pending else 0
 
 
-def held(state: SessionState, *, guesses: bool = False) -> Amount:
-    """
-    Returns (micro-dollars, tokens) that are held for model requests; with *guesses* what is only guessed, of calls too.
-    """
-    mine = state.own.get("budget")
-    holds = [one for one in mine.get("holds", {}).values() if one[3] is not guesses] if mine else ()
-    return (sum(one[1] for one in holds), sum(one[2] for one in holds)) if holds else NOTHING
-
-
 def holds_request(state: SessionState, n: int | None, holder: str = "") -> bool:
     """
     Returns whether the model request *n* of the session *holder* holds something; None: whether one does that nobody estimated.
     """
-    mine = state.own.get("budget") or {}
-    if n is None:
-        return _fitting(mine, holder, 0, 0, guesses=True) is not None
-    return _key(holder, n) in mine.get("holds", {})
-
-
-def children(state: SessionState) -> int:
-    """
-    Returns how many children a family has had.
-    """
-    return int(_purse(state).get("children", 0))
-
-
-def unpriced(state: SessionState) -> int:
-    """
-    Returns how many responses had no price.
-    """
-    return int((state.own.get("budget") or {}).get("unpriced", 0))
-
-
-def _purse(state: SessionState) -> Mapping[str, Any]:
-    return state.own.get(PURSE) or {}
+    mine = state.own.get(BUDGET) or {}
+    return _fitting(mine, holder) is not None if n is None else _key(holder, n) in mine.get("holds", {})
 
 
 def _average(mine: Any, name: str, declared: Amount) -> Amount:
@@ -470,19 +591,18 @@ def _using(mine: Any, name: str, cost: int, tokens: int) -> Any:
 def _holding(mine: Any, key: str, held: list[Any]) -> dict[str, Any]:
     holds = {**(mine or {}).get("holds", {}), key: held}
     while len(holds) > HOLDS:
-        oldest = next(name for name in holds if name != LOST)
-        gone, lost = holds.pop(oldest), holds.get(LOST, [0, 0, 0, True])
-        if gone[3]:
+        _, cost, tokens, said = holds.pop(next(name for name in holds if name != LOST))
+        if said:
             # Nobody says any more which it was, and it stays held.
-            holds[LOST] = [0, lost[1] + gone[1], lost[2] + gone[2], True]
+            lost = holds.get(LOST, [0, 0, 0, True])
+            holds[LOST] = [0, lost[1] + cost, lost[2] + tokens, True]
     return {**(mine or {}), "holds": holds}
 
 
 def _without(mine: Any, key: str | None) -> Any:
-    holds = mine.get("holds", {})
-    if key is None or key not in holds:
+    if not mine or key not in mine.get("holds", ()):
         return mine
-    left = {name: one for name, one in holds.items() if name != key}
+    left = {name: one for name, one in mine["holds"].items() if name != key}
     rest = {name: one for name, one in mine.items() if name != "holds"}
     return ({**rest, "holds": left} if left else rest) or None
 
@@ -491,34 +611,30 @@ def _key(holder: str, name: object) -> str:
     return f"{holder}#{name}" if holder else str(name)
 
 
-def _fitting(mine: Any, holder: str, cost: int, tokens: int, *, guesses: bool = False) -> str | None:
+def _fitting(mine: Any, holder: str, *used: int) -> str | None:
     """
-    Returns the open request that a response fits, the least one; else the largest. With *guesses* of those without an estimate.
+    Returns the open request of a session that a response that *used* (micro-dollars, tokens) fits, the least one; else the largest. Without *used*: of those that nobody estimated.
     """
-    holds, prefix = (mine or {}).get("holds", {}), _key(holder, "")
+    prefix = _key(holder, "")
     open_ = {
         key: one
-        for key, one in holds.items()
-        if key.startswith(prefix) and key[len(prefix) :].isdigit() and not (guesses and one[3])
+        for key, one in (mine or {}).get("holds", {}).items()
+        if key.startswith(prefix) and key[len(prefix) :].isdigit() and (used or not one[3])
     }
-    enough = [key for key, of in open_.items() if of[1] >= cost * (of[1] > 0) and of[2] >= tokens * (of[2] > 0)]
+    enough = [
+        key
+        for key, of in open_.items()
+        if all(held >= need or not held for held, need in zip(of[1:3], used, strict=False))
+    ]
     return (min if enough else max)(enough or open_, key=lambda key: (open_[key][2], open_[key][1]), default=None)
 
 
-def _unpriced(limit: str, model: str) -> Denial:
-    message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
-    values: dict[str, object] = {"limit": limit, "model": model}
-    return Denial(
-        code="budget.unpriced", status="limit_reached", message=message, hint=FINISH, ends_session=True, values=values
-    )
+def _ended(limit: Limit, most: int, used: int) -> Denial:
+    shown = used / limit.unit if limit is TIME else limit.shown(used) if limit is COST else used
+    return ended(f"budget.{limit.setting}", limit.what, limit.shown(most), shown)
 
 
-def _outgrown(limit: int, used: int, left: int) -> Denial:
+def _end(code: str, message: str, **values: object) -> Denial:
     return Denial(
-        code="budget.max_cost_usd",
-        status="limit_reached",
-        message=f"{usd(left)} of the cost limit ({usd(limit)}) is left, less than any tool or model turn costs. Stopping tool loop.",
-        hint=FINISH,
-        ends_session=True,
-        values={"limit": usd(limit), "used": usd(used), "left": usd(left)},
+        code=f"budget.{code}", status="limit_reached", message=message, hint=FINISH, ends_session=True, values=values
     )

@@ -144,7 +144,7 @@ class Turns(Declaring):
 
         Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
-        count, told = units.count_of(calls), key_hash(key)
+        count, told = units.amount("calls", "calls", calls), key_hash(key)
         # Nobody will charge what came, so that what was guessed of it need not be held.
         guessed = self._reserves and self._holds(None)
         values: dict[str, Any] = {"calls": count, "uncharged": True} if guessed else {"calls": count}
@@ -178,9 +178,9 @@ class Turns(Declaring):
         """
         if request is None:
             request = next((one for one in reversed(_within.get()) if one.session.id == self.id), None)
-        used, count, told = read_usage(usage), units.count_of(calls), key_hash(key)
+        used, count, told = read_usage(usage), units.amount("calls", "calls", calls), key_hash(key)
         if cost_usd is not None:
-            priced = Priced(units.money("cost_usd", cost_usd), "caller")
+            priced = Priced(units.amount("cost_usd", "max_cost_usd", cost_usd), "caller")
         else:
             known = used if tells(usage) else None
             priced = price_of(known, model, self.policy.prices, provider, self._time())

@@ -30,7 +30,7 @@ from guardrails import (
     ToolCall,
     guard,
 )
-from guardrails.core.guards.tool_budget import ToolBudget
+from guardrails.core.guards.budget import ToolBudget
 from guardrails.core.words import FINISH
 from guardrails.session.session import Session
 from tests.tables import table

@@ -5,7 +5,7 @@ What one tool may use.
 from typing import Any
 
 from guardrails import Budget, Policy, Rule, Success, Tool
-from guardrails.core.guards.tool_budget import ToolBudget
+from guardrails.core.guards.budget import ToolBudget
 from tests.tables import table
 
 
