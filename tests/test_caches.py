@@ -4,6 +4,7 @@ What strangers write is not kept by caches: those count entries, and an entry ma
 
 import gc
 import importlib
+import json
 import pkgutil
 import tracemalloc
 
@@ -15,8 +16,8 @@ import guardrails
 
 from guardrails import Budget, Duplicates, Loops, Policy
 from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
-from guardrails.offline.readers import RecordedCall, Report
-from guardrails.offline.readers.watched import watched
+from guardrails.offline.transcripts import Report
+from guardrails.offline.transcripts.files import calls_in
 from tests.tables import table
 
 
@@ -33,7 +34,6 @@ BY_TOOL: Final = frozenset(
 """By the name of a tool, which is bounded where it comes in."""
 BOUNDED: Final = {
     "core.result.kinds.follows": "of a closed list",
-    "offline.readers.text.leading.leading_values": "one, of the head of a file",
     "hooks.install.scanner.parse": "of a user's own settings",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox._tried": "of one path",
@@ -114,9 +114,9 @@ def test_a_session_keeps_no_long_name_of_a_tool() -> None:
 
 
 def test_a_transcript_brings_no_long_name_of_a_tool() -> None:
-    call = RecordedCall(source="s", session_id="s", call_index=0, tool="t" * LONG, arguments={})
-    (read,) = watched([call], Report(), "f", "file")
-    assert len(read.tool) <= MAX_CHARS
+    line = json.dumps({"session_id": "s", "tool": "t" * LONG, "arguments": {}}).encode()
+    (call,) = calls_in(line, "file", Report())
+    assert len(call.tool) <= MAX_CHARS
 
 
 def test_two_long_names_stay_two_and_their_ends_stay() -> None:

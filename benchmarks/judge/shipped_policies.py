@@ -15,7 +15,7 @@ from guardrails import Policy
 from guardrails.offline.judge.counting import WHY
 from guardrails.offline.judge.result import Judgement, Tally, add
 from guardrails.offline.judge.run import judge_files
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.transcripts.inputs import inputs
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"

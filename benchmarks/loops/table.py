@@ -16,7 +16,7 @@ from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
 from guardrails import Duplicates, Loops, Policy
 from guardrails.offline.judge.result import Judgement
 from guardrails.offline.judge.run import judge_files
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.transcripts.inputs import inputs
 
 
 OFF: Final = Duplicates(window=30, mode="off")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from guardrails.offline.judge.result import Judgement
     from guardrails.offline.quality.counting import Quality
-    from guardrails.offline.readers.inputs import Input
+    from guardrails.offline.transcripts.inputs import Input
 
 BASE: Final = "default"
 """What the written policy extends."""
@@ -53,7 +53,8 @@ def init(
     judged on the same calls, and a tool whose calls it would refuse wrongly is only observed. Guesses about a tool are
     comments, for a person to confirm. Reads what `replay` reads.
     """
-    from guardrails.offline.readers.inputs import STDIN, inputs
+    from guardrails.offline.transcripts.files import STDIN
+    from guardrails.offline.transcripts.inputs import inputs
 
     if output.exists() and not force:
         fail(f"`{output}` is there already: add --force to replace it, or name another file with -o")
@@ -96,7 +97,7 @@ def _figures(found: "Quality | None") -> dict[str, Any]:
 def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
     from guardrails.cli.text.progress import telling
     from guardrails.offline.quality.run import count_files
-    from guardrails.offline.readers.inputs import nothing_found
+    from guardrails.offline.transcripts.inputs import nothing_found
     from guardrails.policy.policy import Policy
 
     with failures_told(), telling(quiet=quiet) as tell:

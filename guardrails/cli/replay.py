@@ -16,7 +16,7 @@ from .policies import load_policy
 
 if TYPE_CHECKING:
     from guardrails.offline.judge.result import Judgement
-    from guardrails.offline.readers.inputs import Input
+    from guardrails.offline.transcripts.inputs import Input
     from guardrails.policy.policy import Policy
 
 
@@ -54,7 +54,7 @@ def replay(
     Reads OpenAI chats, Responses items, OpenTelemetry spans, LangSmith runs, JSON lines of calls and our own records. Reads
     sessions of Claude Code, Codex and Gemini CLI too. Files may be plain, gzip'd or zstd-compressed.
     """
-    from guardrails.offline.readers.inputs import inputs
+    from guardrails.offline.transcripts.inputs import inputs
 
     policies = [load_policy(policy), *([load_policy(compare)] if compare is not None else [])]
     try:
@@ -84,7 +84,7 @@ def _judged(
 
 
 def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool) -> NoReturn:
-    from guardrails.offline.readers.inputs import nothing_found
+    from guardrails.offline.transcripts.inputs import nothing_found
 
     if as_json:
         print_json(_document(made))

@@ -19,7 +19,7 @@ from .policies import load_policy
 
 if TYPE_CHECKING:
     from guardrails.offline.quality.run import Found
-    from guardrails.offline.readers.inputs import Input
+    from guardrails.offline.transcripts.inputs import Input
     from guardrails.policy.policy import Policy
 
 
@@ -58,7 +58,7 @@ def report(
 
     Reads what `replay` reads.
     """
-    from guardrails.offline.readers.inputs import inputs
+    from guardrails.offline.transcripts.inputs import inputs
 
     if output is not None and not suggest:
         fail("`--output` goes with `--suggest`")
@@ -84,7 +84,7 @@ def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
 
 def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> NoReturn:
     from guardrails.offline.quality.result import to_dict
-    from guardrails.offline.readers.inputs import nothing_found
+    from guardrails.offline.transcripts.inputs import nothing_found
 
     if as_json:
         print_json(to_dict(found, []))

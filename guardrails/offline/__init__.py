@@ -1,3 +1,3 @@
 """
-The parts that never run beside a call: readers, judgements, reports, training, policy cases.
+The parts that never run beside a call: transcripts, judgements, reports, training, policy cases.
 """

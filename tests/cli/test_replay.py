@@ -217,7 +217,7 @@ def test_a_folder_without_calls_says_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     shown = replay("default", tmp_path)
     assert (shown.exit_code, shown.stdout) == (1, "")
-    assert f"no calls found: `{tmp_path}/notes.txt`: text, 1 line, 6 bytes; what is read: " in shown.stderr
+    assert f"no calls found: `{tmp_path}/notes.txt`: no JSON objects, 1 line, 6 bytes; what is read: " in shown.stderr
 
 
 def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> None:
@@ -240,6 +240,6 @@ def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(tmp_path: Path, m
     path = tmp_path / "many.jsonl"
     path.write_text("".join(line("s", str(n)) for n in range(300)))
     told = replay("default", path).stderr
-    assert told.splitlines() == [f"{path}: 256 calls read", "300 of 300 calls judged"]
+    assert told.splitlines() == [f"{path}: 300 calls read", "300 of 300 calls judged"]
     assert replay("default", path, "--quiet").stderr == ""
     assert replay("default", path, "--json").stderr == ""

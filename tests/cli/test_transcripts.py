@@ -14,7 +14,7 @@ from tests.pages import document
 from tests.tables import table
 
 
-FILES = Path(__file__).parents[1] / "offline" / "readers" / "files"
+FILES = Path(__file__).parents[1] / "offline" / "transcripts" / "files"
 CALLS = {"langsmith.jsonl": 5, "openinference.jsonl": 3, "openinference_otlp.jsonl": 3, "traj.json": 4}
 
 
@@ -49,7 +49,7 @@ def test_it_is_said_what_each_file_was_read_as_and_why_one_was_not(tmp_path: Pat
         found = json.loads(run(*command, tmp_path, "--json", "--html", page).stdout)
         for each in found.get("judgements", [found]):
             assert each["read_as"] == {str(tmp_path / name): kind for name, kind in read.items()}
-            assert each["without_calls"] == {str(tmp_path / "notes.txt"): "text, 1 line, 16 bytes"}
+            assert each["without_calls"] == {str(tmp_path / "notes.txt"): "no JSON objects, 1 line, 16 bytes"}
         assert document(page.read_text())["data"] == found
 
 

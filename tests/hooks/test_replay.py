@@ -13,7 +13,7 @@ import pytest
 
 from guardrails import Policy
 from guardrails.offline.judge.judgement import Judge
-from guardrails.offline.readers import Report, open_calls
+from guardrails.offline.transcripts import Report, open_calls
 from tests.hooks.driven import Claude, Codex, Gemini, refused
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from guardrails.offline.judge.counting import Said
 from guardrails.offline.judge.judgement import Judge, sessions_of
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 
 
 def judged(judge: Judge, calls: Iterable[RecordedCall]) -> list[Said]:

@@ -29,7 +29,7 @@ from guardrails.core.records import record
 from guardrails.core.retries import model_format as retry_model
 from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
-from guardrails.offline.readers import plugins
+from guardrails.offline.transcripts.formats import GROUP
 from guardrails.policy.schema import VERSION as POLICY
 from guardrails.stores import sqlite_file
 from guardrails.stores.redis.scripts import FORMAT
@@ -202,7 +202,7 @@ def formats() -> Iterator[str]:
     yield f"format retry-model {retry_model.VERSION}"
     yield f"format sqlite {sqlite_file.VERSION}"
     yield f"format state {STATE}"
-    yield f"entry-points {plugins.GROUP}"
+    yield f"entry-points {GROUP}"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     yield from (
         f"extra {extra}"

@@ -15,7 +15,7 @@ from .printing import fail, printable
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.readers.inputs import Input
+    from guardrails.offline.transcripts.inputs import Input
 
 
 def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]) -> "list[Input]":

@@ -118,7 +118,7 @@ def formats_text(read_as: Mapping[str, str], without: Mapping[str, str]) -> Iter
     """
     Returns which format the files were read as, as a paragraph; nothing if no file gave calls.
     """
-    from guardrails.offline.readers.inputs import formats_told
+    from guardrails.offline.transcripts.inputs import formats_told
 
     if said := formats_told(read_as, without):
         yield paragraph(said, hanging="  ")

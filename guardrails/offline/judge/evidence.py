@@ -14,7 +14,7 @@ from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool, source_of
 from guardrails.core.values.types import Outcome, ToolCall
-from guardrails.offline.readers.base import RecordedCall
+from guardrails.offline.transcripts.calls import RecordedCall
 
 
 SUCCESS: Final = Outcome()

@@ -13,10 +13,11 @@ from guardrails.core.records.life import Rules
 from guardrails.core.records.record import newer_told, newer_version
 from guardrails.core.records.replay import Record, Replayed, kin, replay, replay_together, shares
 from guardrails.core.values.errors import GuardrailsError, SessionError
-from guardrails.offline.readers import Report, open_calls, open_lines
-from guardrails.offline.readers.base import MAX_NAMED
-from guardrails.offline.readers.inputs import STDIN, Input
-from guardrails.offline.readers.text.parsing import parse_exactly
+from guardrails.offline.transcripts import Report, open_calls, open_lines
+from guardrails.offline.transcripts.calls import MAX_NAMED
+from guardrails.offline.transcripts.files import STDIN
+from guardrails.offline.transcripts.inputs import Input
+from guardrails.offline.transcripts.json_text import parse
 from guardrails.policy.policy import Policy
 
 from .lacking import no_arguments
@@ -109,7 +110,7 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     if not found.events:
         _raise_without(found)
     for (session_id, _), lines in sorted(lives.items(), key=lambda life: _as_bytes(life[0])):
-        records = [parse_exactly(line) for _, line in sorted(lines)]
+        records = [parse(line) for _, line in sorted(lines)]
         found.sessions += 1
         blind += sum(map(_is_blind, records))
         if any(map(shares, records)):
@@ -203,8 +204,8 @@ def _looks(file: Input) -> str:
     report = Report()
     if file.path == STDIN or not Path(file.path).is_file():
         return "no records"
-    call = next(open_calls(file.path, report), None)
-    return report.without.get(file.path, "no records") if call is None else ""
+    calls = open_calls(file.path, report)
+    return "" if calls else report.without.get(file.path, "no records")
 
 
 def _raise_without(found: Exactness) -> NoReturn:
@@ -227,7 +228,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
     try:
         for line in open_lines(file.path, report, rotated=file.rotated):
             try:
-                record = parse_exactly(line)
+                record = parse(line)
             except ValueError:
                 found.broken_lines += bool(line.strip())
                 continue

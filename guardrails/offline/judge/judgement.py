@@ -11,7 +11,7 @@ from typing import Final
 from guardrails.core.result.failures import may_fail
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.usage import Usage, cost_of
-from guardrails.offline.readers.base import RecordedCall
+from guardrails.offline.transcripts.calls import RecordedCall
 from guardrails.policy.policy import Policy
 
 from .counting import Said, count_denied, count_denied_without_cap, explained, said_of

@@ -9,17 +9,21 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
-from guardrails.offline.readers import RecordedCall, Report
-from guardrails.offline.readers.inputs import TOLD_CALLS, Input, calls_of
+from guardrails.offline.transcripts import RecordedCall, Report
+from guardrails.offline.transcripts.inputs import Input, calls_of
 from guardrails.policy.policy import Policy
 
 from .counting import Said
 from .judgement import Judge, sessions_of
 from .result import Judgement
+
+
+TOLD_CALLS: Final = 256
+"""Calls between two words on progress."""
 
 
 def judge_files(

@@ -19,7 +19,7 @@ from guardrails.core.state import SessionState
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.tools.tool_call import tool_call, unlabelled
 from guardrails.core.values.types import ToolCall
-from guardrails.offline.readers.base import RecordedCall
+from guardrails.offline.transcripts.calls import RecordedCall
 
 from .evidence import Past
 from .lacking import Held

@@ -19,8 +19,8 @@ from guardrails.offline.learning.rows.counting import Group, Progress, Run, coun
 from guardrails.offline.learning.rows.duck import MEMORY_MB, Duck, cells_of, merged_text, rows_text
 from guardrails.offline.learning.rows.sources import Source, sources
 from guardrails.offline.learning.rows.transcripts import convert
-from guardrails.offline.readers import Copies, Report
-from guardrails.offline.readers.files import open_lines
+from guardrails.offline.transcripts import Copies, Report
+from guardrails.offline.transcripts.files import open_lines
 from guardrails.policy.models import shipped_spec
 
 
@@ -57,7 +57,7 @@ def extract(
     """
     Returns the cells of the calls in *paths* (files and folders).
 
-    It reads this library's records, as JSON lines or Parquet, and every format of `readers`. The column *whole_by*
+    It reads this library's records, as JSON lines or Parquet, and every format of `transcripts`. The column *whole_by*
     partitions Parquet folders (`bucket=0/`, ...) by whole sessions, which spares a sort. With *master*, Spark counts
     Parquet records there.
 

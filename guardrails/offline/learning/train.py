@@ -18,7 +18,7 @@ from guardrails.core.values.errors import ModelError, NothingFoundError, Trainin
 from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED
 from guardrails.offline.learning.rows.counting import Progress
 from guardrails.offline.learning.rows.split import shown
-from guardrails.offline.readers.inputs import SHOWN, what_is_read
+from guardrails.offline.transcripts.inputs import SHOWN, what_is_read
 from guardrails.policy.models import read_model, shipped_spec
 
 from .extract import extract

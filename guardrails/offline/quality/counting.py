@@ -15,8 +15,7 @@ from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import WITHOUT_EFFECT, micro_dollars
 from guardrails.offline.judge.evidence import SUCCESS, WINDOW, Past, Worth, evidence_of, outcome_of_call
-from guardrails.offline.readers.base import RecordedCall
-from guardrails.offline.readers.same_call import signature_of
+from guardrails.offline.transcripts.calls import RecordedCall
 
 from .names import named_to_read
 from .signals import signal_of
@@ -296,7 +295,7 @@ class Quality:
             tally.sessions += 1
         if call.cost_usd is not None and 0 < call.cost_usd < MAX_COST_USD:
             self.model_cost += micro_dollars(call.cost_usd)
-        sig = signature_of(call)
+        sig = call.signature
         if call.decision == "deny":
             _count_denied(tally, trail, call, sig)
         else:

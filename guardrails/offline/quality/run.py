@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from guardrails.offline.judge.run import seldom_collected
-from guardrails.offline.readers import Report
-from guardrails.offline.readers.inputs import Input, calls_of
+from guardrails.offline.transcripts import Report
+from guardrails.offline.transcripts.inputs import Input, calls_of
 from guardrails.policy.policy import Policy
 
 from .counting import Quality

@@ -7,7 +7,7 @@ import re
 from typing import Final, Literal
 
 from guardrails.core.result.completeness import extent_of, kind_of
-from guardrails.offline.readers.base import RecordedCall
+from guardrails.offline.transcripts.calls import RecordedCall
 
 
 LOOKED_AT: Final = 16_384

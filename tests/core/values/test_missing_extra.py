@@ -25,7 +25,7 @@ REQUIRED = {
 """What every installation has."""
 HERE = {
     "session.turns.prices": "a price that is not known is told in the log",
-    "offline.readers.unpacked": "the file is not read",
+    "offline.transcripts.files": "the file is not read",
 }
 """Modules that say it in their own way, and so in tests of their own."""
 

@@ -17,7 +17,8 @@ pytest.importorskip("mcp")
 pytest.importorskip("openai")
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
-from guardrails.offline.readers import Report, recognise
+from guardrails.offline.transcripts import Report
+from guardrails.offline.transcripts.files import calls_in
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
 from tests.integrations.otel.collector import Collector
 
@@ -130,9 +131,7 @@ def test_one_trace_goes_through_the_loop_the_proxy_and_the_hook(tmp_path: Path, 
         ]
 
     text = "\n".join(map(json.dumps, collector.exports))
-    reader = recognise(text[:65_536])
-    assert reader is not None
-    calls = list(reader.calls([line.encode() for line in text.splitlines()], "source", Report(), "given"))
+    calls = calls_in(text.encode(), "given", Report())
     assert sorted((one.tool, one.decision, one.is_error) for one in calls) == [
         ("Bash", "deny", None),
         ("code", "allow", False),

@@ -15,7 +15,8 @@ from guardrails import Budget, Duplicates, JsonLines, Policy, Success
 from guardrails.cli import app
 from guardrails.core.records.replay import replay
 from guardrails.integrations.otel.sink import ids_of
-from guardrails.offline.readers import RecordedCall, Report, recognise
+from guardrails.offline.transcripts import RecordedCall, Report
+from guardrails.offline.transcripts.files import calls_in
 from tests.integrations.otel.seen import Seen
 from tests.tables import table
 
@@ -72,9 +73,7 @@ def test_a_traceparent_is_read_as_w3c_says(said: str, found: bool) -> None:
 
 
 def read(text: str) -> list[RecordedCall]:
-    reader = recognise(text[:65_536])
-    assert reader is not None
-    return list(reader.calls([line.encode() for line in text.splitlines()], "source", Report(), "given"))
+    return calls_in(text.encode(), "given", Report())
 
 
 def shown(call: RecordedCall) -> tuple[Any, ...]:

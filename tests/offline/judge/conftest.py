@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 
 
 T0 = 1_800_000_000_000

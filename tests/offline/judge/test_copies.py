@@ -16,7 +16,7 @@ from guardrails.offline.judge.result import Judgement
 from guardrails.offline.judge.run import judge_files
 from guardrails.offline.learning.extract import extract
 from guardrails.offline.quality.run import count_files
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.transcripts.inputs import inputs
 from guardrails.sinks import JsonLines
 from tests.tables import table
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.offline.judge.evidence import CUT, WINDOW, Past, evidence_of
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 
 

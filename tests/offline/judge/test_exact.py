@@ -26,7 +26,7 @@ from guardrails import (
 from guardrails.core.guards.base import Facts
 from guardrails.core.values.types import ToolCall
 from guardrails.offline.judge.exact import Exactness, replayed
-from guardrails.offline.readers.inputs import Input, inputs
+from guardrails.offline.transcripts.inputs import Input, inputs
 from guardrails.sinks import JsonLines
 from tests.tables import table
 

@@ -9,7 +9,7 @@ import pytest
 
 from guardrails import Budget, JsonLines, Policy, Rate, Rule
 from guardrails.offline.judge.exact import Exactness, replayed
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.transcripts.inputs import inputs
 
 
 def policy(calls: int = 3) -> Policy:

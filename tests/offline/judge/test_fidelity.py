@@ -20,9 +20,9 @@ from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Str
 from guardrails.offline.judge.exact import replayed
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.judge.run import judge_files
-from guardrails.offline.readers import RecordedCall, Report
-from guardrails.offline.readers.inputs import inputs
-from guardrails.offline.readers.transcripts.own_records import OwnRecords
+from guardrails.offline.transcripts import RecordedCall, Report
+from guardrails.offline.transcripts.files import calls_in
+from guardrails.offline.transcripts.inputs import inputs
 from guardrails.session.session import Session
 from guardrails.sinks import JsonLines, MemorySink
 
@@ -124,7 +124,7 @@ def test_a_session_that_was_recorded_is_judged_as_it_was_decided(story: list[Act
 
 def read(sink: MemorySink) -> list[RecordedCall]:
     lines = [json.dumps(record, default=str).encode() for record in map(_plain, sink.records)]
-    return list(OwnRecords().calls(lines, "own", Report(), "own"))
+    return calls_in(b"\n".join(lines), "own", Report())
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from guardrails.core.values.usage import Price
 from guardrails.offline.judge.counting import Said
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.judge.result import Tally
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged as told
 
 

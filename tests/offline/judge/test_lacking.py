@@ -8,7 +8,7 @@ from guardrails import Budget, Denials, Duplicates, Loops, Policy, Rate
 from guardrails.core.chain import Rule
 from guardrails.core.guards.base import Guard
 from guardrails.offline.judge.judgement import Judge
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged
 from tests.tables import table
 

@@ -12,8 +12,8 @@ from guardrails.offline.judge.exact import replayed
 from guardrails.offline.judge.run import judge_files
 from guardrails.offline.learning.rows.sources import sources
 from guardrails.offline.quality.run import count_files
-from guardrails.offline.readers import Report
-from guardrails.offline.readers.inputs import calls_of, inputs
+from guardrails.offline.transcripts import Report
+from guardrails.offline.transcripts.inputs import calls_of, inputs
 from guardrails.sinks.rotate import rotated
 
 

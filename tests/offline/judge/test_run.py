@@ -14,8 +14,8 @@ import pytest
 from guardrails import Budget, Denials, Duplicates, Policy
 from guardrails.offline.judge.result import Judgement
 from guardrails.offline.judge.run import judge_files
-from guardrails.offline.readers import ReaderError
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.transcripts import ReaderError
+from guardrails.offline.transcripts.inputs import inputs
 
 
 EVIDENCE = Policy([Duplicates(rule="evidence", window=20), Denials(max_turns_in_a_row=2)], name="evidence")
@@ -62,7 +62,7 @@ def test_each_file_is_a_source(files: list[str]) -> None:
 def test_progress_tells_of_reading_and_of_judging(files: list[str]) -> None:
     lines: list[str] = []
     judged(*files, tell=lines.append)
-    assert f"{files[0]}: 256 calls read" in lines
+    assert f"{files[0]}: 700 calls read" in lines
     assert lines[-1] == "2,100 of 2,100 calls judged"
 
 

@@ -13,7 +13,7 @@ from benchmarks.judge.shipped_policies import row
 from guardrails import Policy
 from guardrails.offline.judge.result import Judgement, Tally, add
 from guardrails.offline.judge.run import judge_files
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.transcripts.inputs import inputs
 
 
 DATA = Path(__file__).parents[4] / "shared" / "data"

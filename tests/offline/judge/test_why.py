@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from guardrails import Budget, Denials, Duplicates, Loops, Policy
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.judge.result import Tally
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged as told
 from tests.tables import table
 

@@ -9,7 +9,7 @@ import pytest
 
 from guardrails import Policy
 from guardrails.offline.quality.counting import Quality
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 
 
 T0 = 1_800_000_000_000

@@ -16,7 +16,7 @@ from guardrails import Budget, Policy, Summary
 from guardrails.cli import app
 from guardrails.offline.judge.result import Tally
 from guardrails.offline.judge.run import judge_files
-from guardrails.offline.readers.inputs import inputs
+from guardrails.offline.transcripts.inputs import inputs
 from tests.tables import table
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from guardrails import Policy, Tool
 from guardrails.offline.quality.counting import Quality
 from guardrails.offline.quality.tally import Odds
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 
 

@@ -12,7 +12,7 @@ from guardrails import Duplicates, Policy, Tool
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.quality.counting import Quality
 from guardrails.offline.quality.tally import Odds
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 
 

@@ -5,7 +5,7 @@ Whether a result says that it is complete.
 from collections.abc import Callable
 
 from guardrails.offline.quality.signals import LOOKED_AT, signal_of
-from guardrails.offline.readers import RecordedCall
+from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 
 

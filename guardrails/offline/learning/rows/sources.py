@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple
 
 from guardrails.core.values.errors import TrainingError
-from guardrails.offline.readers import Report, open_lines, recognise
-from guardrails.offline.readers.files import was_rotated
-from guardrails.offline.readers.text.leading import HEAD_BYTES
+from guardrails.offline.transcripts import Report, open_lines
+from guardrails.offline.transcripts.files import is_record, was_rotated
 from guardrails.sinks.rotate import with_rotated
 
 
 Kind = Literal["records", "packed records", "parquet", "transcript"]
 
 MARK_BYTES: Final = 4_096
+HEAD_BYTES: Final = 65_536
 _PARQUET: Final = b"PAR1"
 MIN_PARQUET: Final = 12
 """Bytes of the smallest Parquet file."""
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
-_OWN: Final = "guardrails records"
 
 
 class Source(NamedTuple):
@@ -119,8 +118,7 @@ def _source(path: Path, report: Report, *, found: bool) -> Source | None:
             if first is not None:
                 return Source(str(path), "packed records", _identity(first, b"", 0), size)
             return Source(str(path), "transcript", _identity(head, _tail(file, size), size), size)
-        reader = recognise(head.decode("utf-8", "replace"))
-        if reader is None or reader.name != _OWN:
+        if not is_record(head.partition(b"\n")[0]):
             return Source(str(path), "transcript", _identity(head, _tail(file, size), size), size)
         first = head[: head.find(b"\n") + 1] or head
         end = _whole_lines(file, size)
@@ -141,8 +139,7 @@ def _first_own(path: Path) -> bytes | None:
         size += len(lines[-1])
         if size >= MARK_BYTES:
             break
-    reader = recognise(b"".join(lines).decode("utf-8", "replace"))
-    return lines[0] if reader is not None and reader.name == _OWN else None
+    return lines[0] if lines and is_record(lines[0]) else None
 
 
 def _identity(head: bytes, tail: bytes, size: int) -> str:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.values.errors import needs
-from guardrails.offline.readers import Copies, RecordedCall, Report, open_calls
-from guardrails.offline.readers.same_call import signature_of
+from guardrails.offline.transcripts import Copies, RecordedCall, Report, open_calls
 
 from .rows import LATEST_MS, ROW
 
@@ -72,7 +71,7 @@ def _told(path: str, report: Report) -> Iterator[RecordedCall]:
 
 def _rows(path: str, report: Report, copies: Copies) -> Iterator[dict[str, Any]]:
     began: dict[int, int] = {}
-    for call in copies.once(_told(path, report)):
+    for n, call in enumerate(copies.once(_told(path, report)), 1):
         session = xxh3_64_intdigest(f"{call.source}\n{call.session_id}".encode("utf-8", "replace")) & _MASK
         started = call.ts_ms if call.ts_ms is not None and 0 <= call.ts_ms <= LATEST_MS else None
         ended = None if started is None else started + (call.duration_ms or 0)
@@ -80,9 +79,9 @@ def _rows(path: str, report: Report, copies: Copies) -> Iterator[dict[str, Any]]
             began[session] = started
         yield {
             "session": session,
-            "n": copies.read,
+            "n": n,
             "tool": call.tool.encode("utf-8", "replace").decode(),
-            "sig": signature_of(call),
+            "sig": call.signature,
             "error_type": (call.error_type or "other") if call.is_error else None,
             "started_ms": started,
             "ended_ms": ended,

@@ -1,3 +1,0 @@
-"""
-The parts that readers share for text and fields.
-"""

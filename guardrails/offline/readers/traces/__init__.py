@@ -1,3 +1,0 @@
-"""
-Reads the traces of agents: spans and runs.
-"""

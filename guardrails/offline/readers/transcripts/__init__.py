@@ -1,3 +1,0 @@
-"""
-The transcripts that can be read, one format a file.
-"""

@@ -1,0 +1,80 @@
+"""
+JSON lines of one call each, with its result: the form of the recorded data sets, and the plainest to write oneself.
+
+A line has `session_id`, `tool` and `arguments`. If known it also has `source`, `model`, `call_index`, `result`,
+`is_error`, `error_type`, `ts` (seconds since 1970) and `duration_ms`. The usage of the model response, on its first
+call, is `tokens_in`, `tokens_out` and `cost_usd`. If the result is cut, `result_sha1` is of the full text, and
+`result_norm_sha1` of the text without clocks, counters and ids. An `is_error` of null says that there is no result;
+without that key the result's own text is asked.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from guardrails.core.values.types import ERROR_TYPES, ErrorType
+
+from .calls import RecordedCall, Report
+from .events import Event, Made, Values
+from .fields import amount, count, mapping, text, time_ms
+from .results import settle
+
+
+HASH_DIGITS: Final = 15
+"""Hexadecimal digits of a SHA-1 that are kept as evidence: 60 bits."""
+_RENAMED: Final[dict[str, ErrorType]] = {
+    **{kind: kind for kind in ERROR_TYPES},
+    "server_5xx": "server_error",
+    "stale_state": "precondition",
+    "user_rejected": "cancelled",
+}
+
+
+class CallLines:
+    """
+    One call a line.
+    """
+
+    name = "json lines of calls"
+
+    def fits(self, value: Any) -> bool:
+        record = mapping(value)
+        return {"session_id", "tool", "arguments"} <= record.keys() and "event" not in record
+
+    def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
+        responses: dict[str, int | None] = {}
+        for number, value in values:
+            record = mapping(value)
+            tool, session_id = text(record.get("tool")), text(record.get("session_id"))
+            if tool is None or session_id is None or "arguments" not in record:
+                report.broke(file, number)
+                continue
+            call = RecordedCall(text(record.get("source")) or "", session_id, 0, tool, record["arguments"])
+            call.id, call.model = text(record.get("id")), text(record.get("model"))
+            call.ts_ms, call.duration_ms = time_ms(record.get("ts")), count(record.get("duration_ms"))
+            call.tokens_in, call.tokens_out = count(record.get("tokens_in")), count(record.get("tokens_out"))
+            call.cost_usd, index = amount(record.get("cost_usd")), count(record.get("call_index"))
+            _settle(call, record)
+            # A response tells its tokens on its first call; a session that does not begin with them has no turns.
+            response = responses.get(session_id, 0)
+            if response is not None and (call.tokens_in is not None or call.tokens_out is not None):
+                response += 1
+            responses[session_id] = response = response or None
+            yield Made(call, response=response, again=True, at=index)
+
+
+def _settle(call: RecordedCall, record: Any) -> None:
+    failed, result, kind = record.get("is_error"), record.get("result"), record.get("error_type")
+    call.is_error = failed if type(failed) is bool else None
+    call.has_result = call.is_error is not None
+    if result is not None and (call.has_result or "is_error" not in record):
+        settle(call, result, failed=call.is_error)
+    if call.is_error and (type(kind) is str or call.error_type is None):
+        call.error_type, call.http_status = _RENAMED.get(text(kind) or "", "other"), None
+    call.plain_hash, call.masked_hash = _hash(record.get("result_sha1")), _hash(record.get("result_norm_sha1"))
+
+
+def _hash(digits: Any) -> int | None:
+    try:
+        return int(digits[:HASH_DIGITS], 16) if type(digits) is str else None
+    except ValueError:
+        return None

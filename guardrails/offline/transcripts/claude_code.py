@@ -1,0 +1,78 @@
+"""
+Claude Code sessions: JSON lines as the program keeps them, or as `--output-format stream-json` prints them.
+
+The calls of a sub-agent are a session of their own, `session/agent`: by `agentId`, by `parent_tool_use_id`, or by the
+first line of a sidechain. The `progress` of a sub-agent in a parent's file is not read: the sub-agent has its own file.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from guardrails.hooks.tools import CLAUDE
+
+from .calls import RecordedCall, Report
+from .events import Came, Event, Made, Used, Values
+from .fields import arguments_of, count, mapping, objects, text, time_ms, total
+
+
+_IDS: Final = frozenset({"uuid", "parentUuid", "leafUuid", "sessionId", "isSidechain"})
+_STREAM: Final = frozenset({"uuid", "parent_tool_use_id", "subtype"})
+_SNAPSHOT: Final = "file-history-snapshot"
+
+
+class ClaudeCode:
+    """
+    Sessions of Claude Code.
+    """
+
+    name = "claude code session"
+
+    def fits(self, value: Any) -> bool:
+        line = mapping(value)
+        if type(line.get("type")) is not str:
+            return False
+        by_stream = "session_id" in line and not _STREAM.isdisjoint(line)
+        return by_stream or not _IDS.isdisjoint(line) or line["type"] == _SNAPSHOT
+
+    def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
+        roots: dict[str, str] = {}
+        for _, value in values:
+            line = mapping(value)
+            message = mapping(line.get("message"))
+            if not message or line.get("type") not in ("assistant", "user"):
+                continue
+            session = _session_id(line, file, roots)
+            if line["type"] == "assistant":
+                yield from _made(line, message, session)
+                continue
+            took = mapping(line.get("toolUseResult"))
+            ms = count(took.get("durationMs", took.get("totalDurationMs")))
+            for block in objects(message.get("content")):
+                if block.get("type") == "tool_result":
+                    failed, at_ms = block.get("is_error") is True, time_ms(line.get("timestamp"))
+                    yield Came(session, text(block.get("tool_use_id")), block.get("content"), failed, at_ms, ms)
+
+
+def _session_id(line: Mapping[str, Any], file: str, roots: dict[str, str]) -> str:
+    session_id = text(line.get("sessionId")) or text(line.get("session_id")) or file
+    agent = text(line.get("agentId")) or text(line.get("parent_tool_use_id"))
+    uuid = text(line.get("uuid"))
+    if agent is None and line.get("isSidechain") is True and uuid is not None:
+        agent = roots[uuid] = roots.get(text(line.get("parentUuid")) or "", uuid)
+    return session_id if agent is None else f"{session_id}/{agent}"
+
+
+def _made(line: Mapping[str, Any], message: Mapping[str, Any], session: str) -> Iterator[Event]:
+    """
+    One response is spread over several lines, each of which tells how much it has written so far.
+    """
+    response = text(message.get("id")) or text(line.get("requestId")) or text(line.get("uuid")) or ""
+    usage = mapping(message.get("usage"))
+    read = total(*(usage.get(f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_")))
+    yield Used(session, response, read, count(usage.get("output_tokens")))
+    for block in objects(message.get("content")):
+        tool = text(block.get("name"))
+        if block.get("type") == "tool_use" and tool is not None:
+            call = RecordedCall("", session, 0, tool, arguments_of(block.get("input")), id=text(block.get("id")))
+            call.model, call.ts_ms = text(message.get("model")), time_ms(line.get("timestamp"))
+            yield Made(call.declared(CLAUDE.get(tool)), call.id, response)

@@ -1,0 +1,269 @@
+"""
+Open transcripts: plain, gzip'd or zstd-compressed files and standard input, read whole.
+
+The only module of this room that touches files.
+"""
+
+import importlib
+import sys
+import zlib
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import orjson
+
+from guardrails.core.values.errors import install
+from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
+from guardrails.offline.figures import plural
+from guardrails.sinks.rotate import opened_with_rotated, rotated
+
+from .calls import RecordedCall, Report
+from .events import Format, joined
+from .formats import FORMATS, ReaderError, added_formats
+from .json_text import parse, values_of
+from .own_records import OwnRecords
+
+
+STDIN: Final = "-"
+MAX_BYTES: Final = 4 << 30
+"""Of a file, unpacked: what is packed in few bytes may be without end."""
+SAMPLE: Final = 200
+"""Values at the beginning of a file that tell its format."""
+_PIECE: Final = 1 << 16
+"""Packed bytes that are unpacked at a time."""
+_HEAD: Final = 512
+"""Bytes that tell whether a file is text: archives, pictures and UTF-16 have zeros there."""
+_GZIP: Final = b"\x1f\x8b"
+_GZIP_BITS: Final = 31
+"""What zlib calls a gzip header and the largest window."""
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_BOM: Final = b"\xef\xbb\xbf"
+_SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
+_SHOWN: Final = 60
+"""Characters of a line of another form that a notice shows."""
+
+
+def open_calls(
+    path: str | Path, report: Report, *, source: str | None = None, rotated: bool = False
+) -> list[RecordedCall]:
+    """
+    Returns the calls of one file; `-` is standard input. Remarks on the way go into *report*.
+
+    The content tells the format, and so it does for gzip or zstd. A file in no known format, or without calls, is noted
+    in the report and gives none. The name *source* replaces the file's name as the calls' source (or the name in a data
+    set). The files that a *rotated* one was before are read first, as one with it. Raises OSError if the file cannot be
+    read, and ReaderError for zstd without a package for it, or a format of another package that is broken.
+    """
+    file = str(path)
+    calls = calls_in(_content(file, report, rotated=rotated), file, report)
+    for call in calls:
+        call.source = source or call.source
+    return calls
+
+
+def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
+    """
+    Returns the calls in the content of a *file*. The rest is as `open_calls` has it.
+    """
+    values = values_of(b"" if _is_binary(data) else data, report, file)
+    sample = list(islice(values, SAMPLE))
+    form = format_of([value for _, value in sample])
+    if form is None:
+        looks = report.without.get(file) or _looks(data, [value for _, value in sample])
+        report.note(
+            file, "skipped: empty" if looks == "empty" else f"skipped: it holds no calls that can be read ({looks})"
+        )
+        report.gave_none(file, looks)
+        return []
+    others: list[tuple[int, Any]] = []
+    calls = list(joined(form.events(_fitting(form, chain(sample, values), others), file, report), _name(file)))
+    if others:
+        line, value = others[0]
+        shown = orjson.dumps(value, default=str).decode("utf-8", "replace")[:_SHOWN]
+        report.note(file, f"{plural(len(others), 'line')} of another form left out, the first line {line}: {shown}")
+    _remark(calls, report, file, form.name)
+    for call in calls:
+        if len(call.tool) > MAX_CHARS:
+            call.tool = bounded_name(call.tool)
+    report.calls += len(calls)
+    return calls
+
+
+def open_lines(path: str | Path, report: Report, *, rotated: bool = False) -> Iterator[bytes]:
+    """
+    Returns the lines of one file, unpacked if it is packed. The path `-` is standard input. The rest is as `open_calls`
+    has it.
+    """
+    return iter(_content(str(path), report, rotated=rotated).splitlines())
+
+
+def format_of(values: list[Any]) -> Format | None:
+    """
+    Returns the format of a file that begins with *values*: the first that fits most of them, and of which one has a sure sign.
+
+    Formats of other packages are asked last. Raises ReaderError for one that is broken.
+    """
+    return _claiming(FORMATS, values) or _claiming(added_formats(), values)
+
+
+def _claiming(formats: tuple[Format, ...], values: list[Any]) -> Format | None:
+    for form in formats:
+        fits = [form.fits(value) for value in values]
+        if True in fits and 2 * fits.count(False) <= len(fits):
+            return form
+    return None
+
+
+def was_rotated(path: Path) -> bool:
+    """
+    Returns whether *path* holds records, and other files hold those before them.
+    """
+    earlier = rotated(path)
+    return bool(earlier) and all(map(_holds_records, [*earlier[:1], *([path] if path.exists() else ())]))
+
+
+def is_record(line: bytes) -> bool:
+    """
+    Returns whether a *line* is a record of this library.
+    """
+    try:
+        return OwnRecords().fits(parse(line))
+    except ValueError:
+        return False
+
+
+def _holds_records(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return is_record(file.readline(_PIECE))
+    except OSError:
+        return False
+
+
+def _fitting(
+    form: Format, values: Iterable[tuple[int, Any]], others: list[tuple[int, Any]]
+) -> Iterator[tuple[int, Any]]:
+    for number, value in values:
+        if form.fits(value) is False:
+            others.append((number, value))
+        yield number, value
+
+
+def _remark(calls: list[RecordedCall], report: Report, file: str, name: str) -> None:
+    if not calls:
+        if file in report.without:
+            report.note(file, f"no calls that can be read in this {name}")
+        else:
+            report.note(file, f"no tool calls in this {name}")
+            broken = f", broken lines: {report.broken_count:,}" if report.broken_count else ""
+            report.gave_none(file, f"{name} without tool calls{broken}")
+        return
+    report.read_as[file] = name
+    report.without.pop(file, None)
+    # One that was refused never ran.
+    without = sum(not call.has_result and call.decision != "deny" for call in calls)
+    if without:
+        report.note(file, f"{without:,} of {plural(len(calls), 'call')} {'has' if without == 1 else 'have'} no result")
+
+
+def _name(file: str) -> str:
+    """
+    The file's name without its folder and the endings that say how it is kept.
+    """
+    name = shorter = "stdin" if file == STDIN else Path(file).name
+    while True:
+        for suffix in _SUFFIXES:
+            shorter = shorter.removesuffix(suffix)
+        if shorter in {name, ""}:
+            return name
+        name = shorter
+
+
+def _looks(data: bytes, values: list[Any]) -> str:
+    """
+    What a file without calls looks like, for a person.
+    """
+    if not data.strip():
+        return "empty"
+    if _is_binary(data):
+        return f"no UTF-8 text, {plural(len(data), 'byte')}"
+    found = [each for value in values for each in (value[:SAMPLE] if type(value) is list else [value])]
+    keys = list(dict.fromkeys(key for value in found if type(value) is dict for key in value))[:5]
+    kind = f"JSON of another form, keys {', '.join(f'`{key[:24]}`' for key in keys)}" if keys else "no JSON objects"
+    return f"{kind}, {plural(len(data.splitlines()), 'line')}, {plural(len(data), 'byte')}"
+
+
+def _is_binary(data: bytes) -> bool:
+    """
+    Whether *data* is no text in UTF-8. A line of zeros further down is what a crash leaves in a log.
+    """
+    return b"\0" in data[:_HEAD] or 20 * data[:_HEAD].decode("utf-8", "replace").count("\ufffd") > len(data[:_HEAD])
+
+
+def _content(file: str, report: Report, *, rotated: bool) -> bytes:
+    """
+    Returns the content of *file*, unpacked; before it that of the files that a *rotated* one was.
+    """
+    if file == STDIN:
+        return _unpacked(sys.stdin.buffer, file, report)
+    if not rotated:
+        with Path(file).open("rb") as raw:
+            return _unpacked(raw, file, report)
+    parts = []
+    for opened in opened_with_rotated(Path(file)):
+        with opened as raw:
+            parts.append(_unpacked(raw, file, report))
+    return b"\n".join(part.removesuffix(b"\n") for part in parts)
+
+
+def _unpacked(raw: BinaryIO, file: str, report: Report) -> bytes:
+    """
+    Returns what *raw* holds, up to a damage of which *report* tells. Zeros between its parts fill it up.
+    """
+    left = raw.read(_PIECE)
+    begin: Callable[[], Any] = partial(zlib.decompressobj, _GZIP_BITS)
+    if left.startswith(_ZSTD):
+        begin = _zstd()
+    elif not left.startswith(_GZIP):
+        return (left + raw.read()).removeprefix(_BOM)
+    parts, size, part = [], 0, None
+    while size < MAX_BYTES and (left := left or raw.read(_PIECE)):
+        if part is None and not (left := left.lstrip(b"\0")):
+            continue
+        part = part or begin()
+        try:
+            parts.append(part.decompress(left))
+        except Exception as error:  # noqa: BLE001  each way of packing has errors of its own
+            report.note(file, f"the packed data is cut off or damaged ({error}); what stands before is read")
+            report.gave_none(file, "the packed data is cut off or damaged")
+            break
+        size += len(parts[-1])
+        left = part.unused_data if part.eof else b""
+        part = None if part.eof else part
+    else:
+        if size >= MAX_BYTES:
+            report.note(file, f"more than {MAX_BYTES >> 30} GB are not read: split the file")
+        elif part is not None:
+            report.note(file, "the packed data is cut off or damaged (it has no end); what stands before is read")
+            report.gave_none(file, "the packed data is cut off or damaged")
+    return b"".join(parts).removeprefix(_BOM)
+
+
+def _zstd() -> Callable[[], Any]:
+    """
+    Returns the unpacker of a frame: Python's own from 3.14 on, or one of the packages that do the same.
+    """
+    for name in ("compression.zstd", "backports.zstd"):
+        with suppress(ImportError):
+            made: Callable[[], Any] = importlib.import_module(name).ZstdDecompressor
+            return made
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ImportError:
+        raise ReaderError(f"a file packed with zstd needs a package that reads it: {install('zstd')}") from None
+    return zstandard.ZstdDecompressor().decompressobj  # type: ignore[no-any-return]

@@ -1,0 +1,64 @@
+"""
+Claude Code sessions.
+"""
+
+import json
+
+from typing import Any
+
+
+def test_a_session_gives_its_calls_with_usage_once_a_response(read: Any) -> None:
+    calls, _ = read("claude_code.jsonl")
+    main = [c for c in calls if c.session_id == "s-1"]
+    assert [(c.call_index, c.tool, c.turn, c.is_error, c.error_type) for c in main] == [
+        (0, "Read", 1, True, "not_found"),
+        (1, "Task", 1, False, None),
+        (2, "Bash", 2, True, "cancelled"),
+        (3, "Bash", 3, None, None),
+    ]
+    assert [(c.tokens_in, c.tokens_out) for c in main] == [(1110, 40), (None, None), (1110, 9), (1110, 3)], (
+        "cache reads and writes count, and the last line of a response knows how much it wrote"
+    )
+    assert (main[0].ts_ms, main[0].duration_ms, main[0].model) == (1_769_111_843_000, 474, "claude-opus-4-6")
+    assert main[1].duration_ms == 6900, "what the tool says of its duration comes first"
+
+
+def test_the_calls_of_sub_agents_are_sessions_of_their_own(read: Any) -> None:
+    calls, _ = read("claude_code.jsonl")
+    agents = {c.session_id: (c.call_index, c.tool, c.result) for c in calls if "/" in c.session_id}
+    assert agents == {"s-1/sc0": (0, "Grep", "a.go:1\nb.go:2"), "s-1/a7f": (0, "Grep", "none")}
+
+
+def test_what_a_stream_prints_is_read_as_well(read: Any) -> None:
+    calls, report = read("claude_stream.jsonl")
+    assert [(c.session_id, c.tool, c.result) for c in calls] == [("st-1", "Bash", "a"), ("st-1/t1", "Read", "r")]
+    assert report.notices == []
+
+
+def test_a_line_that_is_written_again_is_one_call(read: Any, files: Any) -> None:
+    text = (files / "claude_code.jsonl").read_text()
+    once, _ = read(text)
+    twice, _ = read(text + text)
+    assert len(twice) == len(once)
+
+
+def test_a_session_that_is_cut_in_mid_line_keeps_what_came_before(read: Any, files: Any) -> None:
+    lines = (files / "claude_code.jsonl").read_text().splitlines()
+    calls, report = read("\n".join(lines[:6]) + "\n" + lines[6][:100])
+    assert [(c.tool, c.has_result) for c in calls] == [("Read", False), ("Task", False)]
+    assert report.broken == [("given", 7)]
+
+
+def test_images_in_results_stay_different_from_each_other(read: Any) -> None:
+    def line(n: int, shown: str) -> str:
+        use = {"type": "tool_use", "id": f"t{n}", "name": "Shot", "input": {}}
+        image = {"type": "image", "source": {"type": "base64", "data": shown * 5000}}
+        said = {"type": "assistant", "sessionId": "s", "uuid": f"a{n}", "message": {"id": f"m{n}", "content": [use]}}
+        result = {"type": "tool_result", "tool_use_id": f"t{n}", "content": [{"type": "text", "text": "ok"}, image]}
+        told = {"type": "user", "sessionId": "s", "uuid": f"u{n}", "message": {"role": "user", "content": [result]}}
+        return json.dumps(said) + "\n" + json.dumps(told)
+
+    calls, _ = read("\n".join(map(line, (1, 2, 3), "aba")))
+    first, second, third = (c.result for c in calls)
+    assert first == third != second
+    assert len(first) < 100

@@ -1,0 +1,131 @@
+"""
+Readers that other packages add, from a distribution that is installed.
+"""
+
+import importlib
+import json
+import subprocess
+import sys
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+from guardrails.offline.transcripts import RecordedCall, Report, open_calls
+from guardrails.offline.transcripts.formats import added_formats
+from tests.tables import table
+
+
+PAGE = Path(__file__).parents[3] / "docs" / "transcripts.md"
+CODE = PAGE.read_text().partition("```python\n")[2].partition("```")[0]
+"""The example of the page."""
+FILE = Path(__file__).parent / "copilot_cli.jsonl"
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """
+    Puts one module and its entry point where an installer would.
+    """
+
+    def put(code: str, value: str = "their_copilot:Copilot") -> Path:
+        site = tmp_path / "site"
+        info = site / "their_copilot-1.0.dist-info"
+        info.mkdir(parents=True, exist_ok=True)
+        (site / "their_copilot.py").write_text(code)
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-copilot\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[guardrails.readers]\ncopilot = {value}\n")
+        monkeypatch.syspath_prepend(site)
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        sys.modules.pop("their_copilot", None)
+        importlib.invalidate_caches()
+        added_formats.cache_clear()
+        return site
+
+    yield put
+    sys.modules.pop("their_copilot", None)
+    added_formats.cache_clear()
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner(env={"COLUMNS": "1000"}).invoke(app, [*map(str, arguments)])
+
+
+def test_the_example_reads_the_calls_of_a_session_and_of_its_agents(install: Install) -> None:
+    install(CODE)
+    report = Report()
+    calls = list(open_calls(FILE, report))
+    assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error, c.duration_ms, c.tokens_out) for c in calls] == [
+        ("cop-1", 0, "view", 1, True, 200, 401),
+        ("cop-1", 1, "task", 1, False, 1900, None),
+        ("cop-1/t2", 0, "grep", 1, False, 300, 7),
+        ("cop-1", 2, "bash", 2, None, None, 8),
+    ]
+    assert (calls[0].error_type, calls[0].result) == ("not_found", "Path does not exist")
+    assert calls[1].arguments == {"prompt": "look"}
+    assert report.notices == [f"`{FILE}`: 1 of 4 calls has no result"]
+
+
+def test_an_installed_reader_is_used_by_every_tool(install: Install, tmp_path: Path) -> None:
+    install(CODE)
+    found = json.loads(run("report", FILE, "--json").stdout)
+    assert found["calls"] == 4
+    assert sorted(tool["tool"] for tool in found["tools"]) == ["bash", "grep", "task", "view"]
+    assert json.loads(run("replay", "default", FILE, "--json").stdout)["total"]["calls"] == 4
+    assert "no failed call was ever repeated" in run("train", FILE, "-o", tmp_path / "m.json", "--dry-run").output
+
+
+@table(
+    "code, value, told",
+    [
+        ("import nothing_of_that_name", "their_copilot:Copilot", "cannot be loaded: ModuleNotFoundError"),
+        ("Copilot = None", "their_copilot:Pilot", "cannot be loaded: AttributeError"),
+        ("class Copilot:\n    name = 'x'", "their_copilot:Copilot", "cannot be loaded: AttributeError"),
+        *(
+            (CODE.replace(part, other), "their_copilot:Copilot", told)
+            for part, other, told in (
+                ('"parentId" in event', "event.parent", "failed in `fits`: AttributeError"),
+                ('data["toolName"]', 'data["why"]', "failed in `events` on"),
+                ("yield Made(call,", "yield (call,", "it gave a tuple for an event"),
+                ('data["toolName"]', "None", "a call whose `tool` or `session_id` is no text"),
+            )
+        ),
+    ],
+)
+def test_a_broken_reader_is_told_with_its_package_and_what_to_do(
+    install: Install, code: str, value: str, told: str
+) -> None:
+    install(code, value)
+    done = run("report", FILE)
+    assert done.exit_code == 2
+    assert told in done.output
+    assert "of the package `their-copilot`" in done.output
+    assert done.output.rstrip().endswith("correct it or uninstall the package")
+
+
+def test_a_broken_reader_does_no_harm_to_files_of_known_formats(install: Install, files: Path) -> None:
+    install("raise RuntimeError('x')")
+    assert run("report", files / "openai_chat.json").exit_code == 0
+
+
+@pytest.mark.system
+def test_no_reader_of_others_is_loaded_by_the_library_itself(install: Install) -> None:
+    code = f"import sys; sys.path.insert(0, {str(install('raise RuntimeError'))!r}); import guardrails"
+    code += "; print('their_copilot' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.skipif(not (Path(__file__).parents[4] / "shared" / "data").is_dir(), reason="`../shared/data` is not here")
+def test_the_example_reads_recorded_sessions(install: Install) -> None:
+    install(CODE)
+    folder = Path(__file__).parents[4] / "shared" / "data" / "raw" / "copilot_cli"
+    calls: list[RecordedCall] = []
+    for path in sorted(folder.iterdir()):
+        calls += open_calls(path, Report())
+    assert (len(calls), sum(call.has_result for call in calls)) == (184, 184)

@@ -1,0 +1,173 @@
+"""
+The text of a recorded result, and what it says of its own failure.
+"""
+
+import json
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Tool
+from guardrails.offline.judge.evidence import outcome_of_call
+from guardrails.offline.transcripts.calls import RecordedCall
+from guardrails.offline.transcripts.fields import text_of
+from guardrails.offline.transcripts.results import says_failure, settle
+from tests.tables import table
+
+
+FAILURES = [
+    "Error: no such file",
+    "error",
+    "ERROR executing tool: x",
+    "Input validation error: 'path' is a required property",
+    "Unknown tool: excel_read",
+    "Failed to fetch https://example.com",
+    "Could not find [x]",
+    "ValueError: bad",
+    "httpx.ReadTimeout: timed out",
+    "Tool call timed out.",
+    "An error occurred while running the tool. Please try again.",
+    "An error occurred while parsing tool arguments. Please try again with valid JSON. Error: x",
+    "Exit code: 2\nno",
+    "exitcode: 1 (execution failed)",
+    "Process exited with code 127",
+    "HTTP 503 Service Unavailable",
+    "404 Not Found",
+    "-----------------------------------\nKeyError                 Traceback (most recent call last)",
+    "Traceback (most recent call last):\n  File",
+    "Cell In[3], line 6\n    a = = 1\n        ^\nSyntaxError: invalid syntax",
+    '{"error": "not found"}',
+    '{"error": {"message": "x"}}',
+    '{"data": null, "error": "x"}',
+    '{"success": false}',
+    '{"status": 503}',
+    '{"status": "validation_error", "errors": []}',
+    '{"status": "denied"}',
+    '\n {"error": "x"}',
+    '[{"type": "image", "data": "x"}, {"type": "text", "text": "Error: no page"}]',
+    json.dumps([{"type": "image", "data": "x" * 5000}, {"type": "text", "text": "Error: no page"}]),
+    "Error - no page",
+    "Error code 17",
+    "Error, no such page",
+    "[ERROR] no such page",
+    "Error: 404",
+    "error: 1.2.3 is not a version",
+    "fatal: not a git repository",
+    "Fatal Python error: init failed",
+    "fatal",
+    "Exception in thread main",
+]
+RESULTS = [
+    "",
+    "ok",
+    "0 errors, 3 warnings",
+    "errors.py\nerror_text.py",
+    "Exit code: 0\nfine",
+    "terror in the night",
+    "No errors found",
+    "An error occurred in 1906 and shook the city",
+    '{"error": null, "data": 1}',
+    '{"error":  ""}',
+    '{"error": [], "n": 1}',
+    '{"status": "success"}',
+    '{"status": 200}',
+    '{"success": true}',
+    "404",
+    "500 results found for x",
+    "The function raises ValueError: see below",
+    "Error handling in Go: a guide",
+    "Error log (last 10 lines):\nnone",
+    "error.log\nok.log",
+    "Error-correcting codes",
+    "Error codes: 404 is for a page that is not there",
+    "Exception handling in Python",
+    "Exception.java",
+    "Fatal accidents decreased by a third",
+    "mean squared error: 0.02",
+    "training error: 1e-9\ntest error: 3e-4",
+    "Relative error: 3 %",
+    "Failed to load: 0 files",
+    "Players timed out: 3",
+    "error,count\n404,3",
+    "error\ttotal\n404\t3",
+    "ERROR 2026-01-01 the database is down\nINFO 2026-01-02 it is up",
+    "[ERROR] 2026-01-01 the database is down",
+]
+
+
+@table("told", FAILURES)
+def test_a_failure_is_seen_in_its_text(told: str) -> None:
+    assert says_failure(told)
+
+
+@table("told", RESULTS)
+def test_a_result_that_speaks_of_errors_is_none(told: str) -> None:
+    assert not says_failure(told)
+
+
+@table(
+    "content, text",
+    [
+        ("x", "x"),
+        (None, ""),
+        ([], ""),
+        ([{"type": "text", "text": "a"}, "b", {"type": "input_text", "text": "c"}], "a\nb\nc"),
+        ({"a": 1}, '{"a":1}'),
+        (7, "7"),
+        ([{"type": "refusal", "text": "no"}], '{"type":"refusal","text":"no"}'),
+        ([{"type": ["text"], "text": "x"}], '{"type":["text"],"text":"x"}'),
+        ({"a": 2**70}, "{'a': 1180591620717411303424}"),
+        ({"a": "\ud800"}, "{'a': '\\ud800'}"),
+    ],
+)
+def test_any_content_has_a_text(content: Any, text: str) -> None:
+    assert text_of(content) == text
+
+
+def test_a_long_block_without_text_is_a_hash_of_itself() -> None:
+    one, two = ({"type": "image", "data": letter * 2000} for letter in "ab")
+    assert text_of([one]) != text_of([two])
+    assert text_of([one]).startswith("[image, 20")
+
+
+def call() -> RecordedCall:
+    return RecordedCall("source", "s", 0, "t", {}, has_result=False)
+
+
+@table(
+    "content, failed, is_error, error_type, status",
+    [
+        ("fine", None, False, None, None),
+        ("Error: HTTP 429 Too Many Requests", None, True, "rate_limit", 429),
+        ("Error: HTTP 429 Too Many Requests", False, False, None, None),
+        ("fine", True, True, "other", None),
+        ('{"status": "error", "error_type": "conflict"}', None, True, "conflict", None),
+        ('{"status": "error", "error_type": ["conflict"]}', None, True, "other", None),
+        ('{"content": [{"type": "text", "text": "no such file"}], "isError": true}', None, True, "not_found", None),
+        ('{"content": [{"type": "text", "text": "Error: no such file"}]}', None, True, "not_found", None),
+    ],
+)
+def test_a_result_settles_its_call(
+    content: str, failed: bool | None, is_error: bool, error_type: str | None, status: int | None
+) -> None:
+    one = call()
+    settle(one, content, failed=failed)
+    assert (one.has_result, one.is_error, one.error_type, one.http_status) == (True, is_error, error_type, status)
+
+
+def test_a_flag_of_mcp_is_kept_where_the_format_has_none() -> None:
+    one = call()
+    settle(one, '{"content": [{"type": "text", "text": "no"}], "isError": true}', failed=False)
+    assert outcome_of_call(one, Tool(name="t")).error_type == "other"
+
+
+@given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))
+def test_no_text_takes_long_or_raises(told: str) -> None:
+    settle(call(), told)
+
+
+def test_patterns_do_not_run_away() -> None:
+    for told in ("{" + " " * 100_000, "a " * 50_000, "{" + ',"a":1' * 20_000, "." * 100_000, "-" * 100_000):
+        says_failure(told)

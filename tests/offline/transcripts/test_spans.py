@@ -1,0 +1,55 @@
+"""
+OpenTelemetry GenAI spans as OTLP JSON.
+"""
+
+import json
+
+from typing import Any
+
+from tests.tables import table
+
+
+def tool(start: int, name: str = "t", conversation: str = "c", end: int | None = None, **more: Any) -> dict[str, Any]:
+    said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name, "gen_ai.conversation.id": conversation}
+    attributes = [{"key": key, "value": {"stringValue": value}} for key, value in (said | more).items()]
+    return {"startTimeUnixNano": str(start), "endTimeUnixNano": str(end or start), "attributes": attributes}
+
+
+def export(*spans: dict[str, Any]) -> str:
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+
+
+def test_spans_are_calls_in_the_order_of_their_start(read: Any) -> None:
+    calls, report = read("otlp.jsonl")
+    assert [
+        (c.session_id[:6], c.call_index, c.tool, c.turn, c.is_error, c.error_type, c.duration_ms) for c in calls
+    ] == [
+        ("conv-1", 0, "slow", 1, False, None, 800),
+        ("conv-1", 1, "fast", 1, False, None, 100),
+        ("conv-1", 2, "slow", 2, True, "timeout", 100),
+        ("conv-1", 3, "gone", 2, True, "not_found", 100),
+        ("ffffff", 0, "other", None, True, "unavailable", 200),
+    ]
+    assert [c.arguments for c in calls] == [{"n": 1, "deep": [True, 0.5]}, {"n": 2}, {"n": 1}, {}, "not JSON"]
+    assert [(c.tokens_in, c.tokens_out) for c in calls][:4] == [(100, 10), (None, None), (200, 20), (None, None)]
+    assert calls[0].ts_ms == 1_800_000_001_100
+    assert calls[0].id == "a"
+    assert report.broken == [], "other signals are no fault"
+
+
+def test_a_result_that_was_not_captured_is_unknown_and_not_empty(read: Any) -> None:
+    calls, _ = read(export(tool(1)))
+    assert [(c.has_result, c.is_error, c.result) for c in calls] == [(True, False, None)]
+
+
+def test_spans_come_in_the_order_of_their_end_over_many_exports(read: Any) -> None:
+    starts = [5, 3, 9, 1, 7]
+    calls, _ = read("\n".join(export(tool(start * 10**9, f"t{start}")) for start in starts))
+    assert [c.tool for c in calls] == ["t1", "t3", "t5", "t7", "t9"]
+
+
+@table("time", ["", "x", None, -1, "-5", "9" * 30, 1.5, True, {}])
+def test_a_time_that_is_none_is_unknown(read: Any, time: Any) -> None:
+    span = tool(1) | {"startTimeUnixNano": time}
+    calls, _ = read(export(span))
+    assert [(c.ts_ms, c.duration_ms) for c in calls] == [(None, None)]
