@@ -85,6 +85,12 @@ def served(kind: str, held: ExitStack) -> str:
         redis = Server()
         held.callback(redis.remove)
         return redis.url
+    if kind == "postgres":
+        from tests.stores.postgres_server import Postgres
+
+        postgres = Postgres()
+        held.callback(postgres.remove)
+        return postgres.url
     return kind
 
 

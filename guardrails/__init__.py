@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session as Session
     from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
     from guardrails.stores.memory import MemoryStore as MemoryStore
+    from guardrails.stores.postgres import PostgresStore as PostgresStore
     from guardrails.stores.redis.store import RedisStore as RedisStore
     from guardrails.stores.sqlite import SqliteStore as SqliteStore
 
@@ -119,6 +120,7 @@ _NAMES = {
     "session.turns.final_answer": "FinalAnswer",
     "sinks": "JsonLines MemorySink OnRecord by_session read",
     "stores.memory": "MemoryStore",
+    "stores.postgres": "PostgresStore",
     "stores.redis.store": "RedisStore",
     "stores.sqlite": "SqliteStore",
 }

@@ -52,12 +52,10 @@ class Package(NamedTuple):
 def doctor(
     stores: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="STORE", help="Files of a SqliteStore and URLs of a RedisStore, to try whether they open."
-        ),
+        typer.Argument(metavar="STORE", help="Files of a SqliteStore and URLs of servers, to try whether they open."),
     ] = None,
     *,
-    namespace: Annotated[str, typer.Option(metavar="NAME", help="The namespace of a RedisStore.")] = "guardrails",
+    namespace: Annotated[str, typer.Option(metavar="NAME", help="The namespace of a server.")] = "guardrails",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """
@@ -314,7 +312,7 @@ def look(place: str, namespace: str) -> dict[str, Any]:
         why = "is a folder" if Path(place).is_dir() else "is not there"
         return found | {
             "problem": f"`{place}` {why}",
-            "next": "name the file of a SqliteStore, or the URL of a RedisStore",
+            "next": "name the file of a SqliteStore, or the URL of a server",
         }
     try:
         store = store_at(place, namespace=namespace)

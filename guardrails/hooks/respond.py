@@ -37,8 +37,7 @@ from .transcripts import tail
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
-    from guardrails.stores.redis.store import RedisStore
-    from guardrails.stores.sqlite import SqliteStore
+    from guardrails.stores.base import Kept
 
 NOTHING: Final = b"{}"
 _EVENT: Final = re.compile(rb'"hook_event_name"\s*:\s*"(\w{1,40})"')
@@ -47,7 +46,7 @@ FLUSH_S: Final = 0.5
 REASON_CHARS: Final = 500
 KEPT: Final = "30d"
 """How long the state of a session stays that nothing is told of."""
-_stores: "dict[str, SqliteStore | RedisStore]" = {}
+_stores: "dict[str, Kept]" = {}
 _sinks: dict[str, JsonLines] = {}
 
 
@@ -187,7 +186,7 @@ def _scopes(policy: Policy, options: Options) -> dict[str, str]:
     return {name: own for name, own in said.items() if own and name in policy.scopes}
 
 
-def _store(place: str) -> "SqliteStore | RedisStore":
+def _store(place: str) -> "Kept":
     found = _stores.get(place)
     if found is None:
         if not is_url(place):

@@ -3,7 +3,7 @@ The interface of a store.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 from guardrails.core.state import SessionState
 
@@ -79,3 +79,32 @@ class Listed(Store, Protocol):
         reached.
         """
         ...
+
+
+class Kept(Listed, Protocol):
+    """
+    A store that outlives its processes.
+    """
+
+    def prune(
+        self,
+        idle: float | str,
+        *,
+        scopes: bool = False,
+        prefix: str = "",
+        progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """
+        See `SqliteStore.prune`.
+        """
+        ...
+
+    def close(self) -> None:
+        """
+        Let go of the file, or of the connections.
+        """
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...

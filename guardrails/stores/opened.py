@@ -8,20 +8,24 @@ from .places import is_url
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from .redis.store import RedisStore
-    from .sqlite import SqliteStore
+    from .base import Kept
 
 
-def store_at(place: str, *, namespace: str = "guardrails") -> "SqliteStore | RedisStore":
+def store_at(place: str, *, namespace: str = "guardrails", timeout: float = 5.0) -> "Kept":
     """
-    Returns the store at *place*, a server's under *namespace*; a file is made if it is not there, for its owner only.
+    Returns the store at *place*, a server's under *namespace* (of PostgreSQL in the table `NAMESPACE_states`); a file is
+    made if it is not there, for its owner only.
 
-    Raises StoreError if it cannot be used, MissingExtra for a URL without the package `redis`.
+    Raises StoreError if it cannot be used, MissingExtra for a URL without the package it needs.
     """
+    if place.startswith(("postgresql://", "postgres://")):
+        from .postgres import PostgresStore
+
+        return PostgresStore(place, table=f"{namespace}_states", timeout=timeout)
     if is_url(place):
         from .redis.store import RedisStore
 
-        return RedisStore(place, namespace=namespace)
+        return RedisStore(place, namespace=namespace, timeout=timeout)
     from .sqlite import SqliteStore
 
-    return SqliteStore(place)
+    return SqliteStore(place, timeout=timeout)

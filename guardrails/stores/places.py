@@ -1,5 +1,5 @@
 """
-Names of stores on a command line: a file of SQLite, or the URL of a server of Redis.
+Names of stores on a command line: a file of SQLite, or the URL of a server of Redis or PostgreSQL.
 """
 
 import os
@@ -7,7 +7,7 @@ import os
 
 def is_url(place: str) -> bool:
     """
-    Returns whether *place* is a URL (`redis://`, `rediss://`, `unix://`), else the path of a file.
+    Returns whether *place* is a URL (`redis://`, `rediss://`, `unix://`, `postgresql://`), else the path of a file.
     """
     return "://" in place
 

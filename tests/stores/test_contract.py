@@ -28,9 +28,12 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.stores.base import Listed
 from guardrails.stores.memory import MemoryStore
+from guardrails.stores.postgres import PostgresStore
 from guardrails.stores.redis.scripts import HEAD_BYTES, MARK_BYTES
 from guardrails.stores.redis.store import RedisStore
 from guardrails.stores.sqlite import SqliteStore
+from tests.stores.postgres_server import in_postgres
+from tests.stores.postgres_server import shared as shared_postgres
 from tests.stores.redis_server import in_redis, shared
 
 
@@ -50,6 +53,8 @@ STORES: dict[str, Callable[[], Listed]] = {
     "sqlite, none live": lambda: in_a_file(live=0),
     "redis": in_redis,
     "redis, none live": lambda: in_redis(live=0),
+    "postgres": in_postgres,
+    "postgres, none live": lambda: in_postgres(live=0),
 }
 
 made = pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
@@ -264,6 +269,9 @@ def put(store: Listed, key: str, packed: bytes) -> None:
             name = f"{{{store.namespace}}}:s:{key}"
             with shared().client() as client:
                 client.set(name, os.urandom(MARK_BYTES) + client.get(name)[MARK_BYTES:HEAD_BYTES] + packed)
+        case PostgresStore():
+            store.update([key], spend(1))
+            shared_postgres().ask(f"UPDATE {store._table} SET state = %s WHERE key = %s", packed, key.encode())
         case _:
             pytest.fail("how to write into this store is not known")
 

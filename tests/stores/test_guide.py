@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from guardrails import Policy
+from tests.stores.postgres_server import PROGRAMS
+from tests.stores.postgres_server import shared as shared_postgres
 from tests.stores.redis_server import PROGRAM, shared
 
 
@@ -23,9 +25,12 @@ def blocks(language: str) -> list[str]:
 def test_the_code_runs_and_the_file_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    code = "\n".join(block for block in blocks("python") if PROGRAM or "RedisStore" not in block)
+    absent = [name for name, there in (("RedisStore", PROGRAM), ("PostgresStore", PROGRAMS)) if not there]
+    code = "\n".join(block for block in blocks("python") if not any(name in block for name in absent))
     if PROGRAM:
         code = code.replace("redis://127.0.0.1:6379/0", shared().url)
+    if PROGRAMS:
+        code = code.replace("postgresql://agent:PASSWORD@127.0.0.1/app", shared_postgres().url)
     exec(code, names)
     try:
         [text] = blocks("yaml")

@@ -43,7 +43,7 @@ def test_a_place_is_shown_without_what_is_secret(place: str, shown: str) -> None
 
 
 @needed
-@table("place", ["http://h:1/0", "postgres://h/0", "redis://h/name"])
+@table("place", ["http://h:1/0", "mysql://h/0", "redis://h/name"])
 def test_another_url_is_refused(place: str) -> None:
     with pytest.raises(StoreError, match="no URL of a server"):
         store_at(place)

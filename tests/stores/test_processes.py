@@ -1,5 +1,5 @@
 """
-Many processes, one file: a budget that they share holds, whatever becomes of them.
+Many processes, one store: a budget that they share holds, whatever becomes of them.
 """
 
 import json
@@ -15,15 +15,20 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SqliteStore, Tool, by_session, read
+from guardrails.stores.base import Kept
+from guardrails.stores.opened import store_at
+from tests.stores.postgres_server import shared as shared_postgres
+from tests.stores.redis_server import shared as shared_redis
 
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")]
 
 TOGETHER = """
 import json, os, sys
-from guardrails import Budget, Policy, SqliteStore
+from guardrails import Budget, Policy
+from guardrails.stores.opened import store_at
 
-path, processes, records = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+place, namespace, processes, records = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 policy = Policy([Budget(max_calls=100)], scopes={"user": [Budget(max_calls=10)]})
 policy.session("warm", scopes={"user": "nobody"}).call("t", {}, lambda *_: "ok")
 start, go = os.pipe()
@@ -35,7 +40,7 @@ for number in range(processes):
         os.close(go)
         os.read(start, 1)
         try:
-            store = SqliteStore(path, timeout=60)
+            store = store_at(place, namespace=namespace, timeout=60)
             with policy.session(f"s{number}", scopes={"user": "u1"}, store=store, records=records or None) as session:
                 envelope = session.call("t", {"n": number}, lambda *_: "ran")
             os.write(said, json.dumps([envelope.ok, envelope.code]).encode())
@@ -54,12 +59,13 @@ for child in children:
 
 SPENDING = """
 import os, random, sys, time
-from guardrails import Budget, Policy, SqliteStore, Success, Tool
+from guardrails import Budget, Policy, Success, Tool
+from guardrails.stores.opened import store_at
 
-path, number, log = sys.argv[1], sys.argv[2], os.open(sys.argv[3], os.O_WRONLY | os.O_APPEND)
+place, namespace, number, log = *sys.argv[1:4], os.open(sys.argv[4], os.O_WRONLY | os.O_APPEND)
 tools = [Tool(name="pay", cost_usd=0.01)]
 policy = Policy([Budget(max_calls=100_000)], scopes={"user": [Budget(max_calls=400, max_cost_usd=3.0)]}, tools=tools)
-store = SqliteStore(path, timeout=60)
+store = store_at(place, namespace=namespace, timeout=60)
 session = policy.session("s" + number, scopes={"user": "u1"}, store=store)
 
 def pay(tool, arguments):
@@ -76,20 +82,42 @@ while True:
 """
 
 
-def together(path: Path, processes: int, records: str = "") -> list[Any]:
-    command = [sys.executable, "-c", TOGETHER, str(path), str(processes), records]
+Place = tuple[str, str]
+"""A store and its namespace."""
+
+
+@pytest.fixture(params=["sqlite", "redis", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """
+    An empty store that processes share: a test is skipped without its server.
+    """
+    own = f"t{os.urandom(6).hex()}"
+    match request.param:
+        case "redis":
+            return shared_redis().url, own
+        case "postgres":
+            return shared_postgres().url, own
+    return str(tmp_path / "state.db"), own
+
+
+def opened(place: Place) -> Kept:
+    return store_at(place[0], namespace=place[1], timeout=60)
+
+
+def together(place: Place, processes: int, records: str = "") -> list[Any]:
+    command = [sys.executable, "-c", TOGETHER, *place, str(processes), records]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     answers: list[Any] = json.loads(done.stdout)
     return answers
 
 
-def test_40_processes_at_once_get_exactly_the_10_calls_of_their_user(tmp_path: Path) -> None:
+def test_40_processes_at_once_get_exactly_the_10_calls_of_their_user(place: Place) -> None:
     """
     None of them has made the file before, and each is a session of its own.
     """
-    answers = together(tmp_path / "state.db", 40)
+    answers = together(place, 40)
     assert sorted(answers, key=str) == [[False, "user.budget.max_calls"]] * 30 + [[True, None]] * 10
-    with SqliteStore(tmp_path / "state.db") as store:
+    with opened(place) as store:
         assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].held_cost)) == (10, 0)
         # Each session took part in the decision, and only those were charged whose call ran.
         used = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(40)]
@@ -97,16 +125,16 @@ def test_40_processes_at_once_get_exactly_the_10_calls_of_their_user(tmp_path: P
 
 
 @pytest.mark.system
-def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(tmp_path: Path) -> None:
+def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place: Place, tmp_path: Path) -> None:
     """
     400 calls of $0.01 and $3.00: what ran is never more than was charged, and never more than is allowed.
     """
-    path, log = tmp_path / "state.db", tmp_path / "ran"
+    log = tmp_path / "ran"
     log.touch()
-    SqliteStore(path).close()
+    opened(place).close()
 
     def start(number: int) -> "subprocess.Popen[str]":
-        command = [sys.executable, "-c", SPENDING, str(path), str(number), str(log)]
+        command = [sys.executable, "-c", SPENDING, *place, str(number), str(log)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
     processes = [start(number) for number in range(4)]
@@ -129,7 +157,7 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(tmp_pa
         assert process.stdout is not None
         process.stdout.close()
     ran = log.stat().st_size
-    with SqliteStore(path) as store:
+    with opened(place) as store:
         calls, cost, held = store.update(
             ["/user/u1"], lambda states: (states[0].calls, states[0].cost, states[0].held_cost)
         )
@@ -140,11 +168,11 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(tmp_pa
     assert calls == 300
 
 
-def test_what_many_processes_did_at_once_is_in_their_records(tmp_path: Path) -> None:
+def test_what_many_processes_did_at_once_is_in_their_records(place: Place, tmp_path: Path) -> None:
     """
     Each line says where its event stands among those of all sessions of its user, without a gap.
     """
-    together(tmp_path / "state.db", 8, str(tmp_path / "calls.jsonl"))
+    together(place, 8, str(tmp_path / "calls.jsonl"))
     sessions = by_session(read(tmp_path / "calls.jsonl"))
     assert len(sessions) == 8
     numbers = [record["scopes"]["user"][2] for records in sessions.values() for record in records]
@@ -160,12 +188,12 @@ def test_a_budget_of_a_session_holds_over_processes_one_after_the_other(tmp_path
     assert codes == [None] * 3 + ["budget.max_calls"] * 2
 
 
-def test_an_interpreter_that_is_stopped_in_a_call_leaves_it_charged(tmp_path: Path) -> None:
+def test_an_interpreter_that_is_stopped_in_a_call_leaves_it_charged(place: Place, tmp_path: Path) -> None:
     code = SPENDING.replace('return Success("paid", cost_usd=0.01)', "os.kill(os.getpid(), 9)")
     log = tmp_path / "ran"
     log.touch()
-    command = [sys.executable, "-c", code, str(tmp_path / "state.db"), "0", str(log)]
+    command = [sys.executable, "-c", code, *place, "0", str(log)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
-    with SqliteStore(tmp_path / "state.db") as store:
+    with opened(place) as store:
         held = store.update(["s0", "/user/u1"], lambda states: [(state.calls, state.held_cost) for state in states])
     assert held == [(1, 10_000), (1, 10_000)]

@@ -15,9 +15,7 @@ from guardrails.cli.text.printing import FOUND, INTERRUPTED, fail, print_json, p
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from guardrails.stores.base import Stored
-
-    from .opened import Kept
+    from guardrails.stores.base import Kept, Stored
 
 
 SHOWN: Final = 100
@@ -36,8 +34,8 @@ def _about() -> None:
     """
 
 
-Place = Annotated[str, typer.Argument(metavar="STORE", help="The file of a SqliteStore, or the URL of a RedisStore.")]
-Namespace = Annotated[str, typer.Option(metavar="NAME", help="The namespace of a RedisStore.")]
+Place = Annotated[str, typer.Argument(metavar="STORE", help="The file of a SqliteStore, or the URL of a server.")]
+Namespace = Annotated[str, typer.Option(metavar="NAME", help="The namespace of a server.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")]
 Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Only keys that begin with it; scopes begin with `/`.")]

@@ -1,14 +1,14 @@
 """
-The store that a command names: the file of a `SqliteStore`, or the URL of a `RedisStore`.
+The store that a command names: the file of a `SqliteStore`, or the URL of a server.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from guardrails.cli.text.printing import fail, failures_told
-from guardrails.stores.base import Listed
+from guardrails.stores.base import Kept
 from guardrails.stores.opened import store_at
 from guardrails.stores.places import is_url
 
@@ -16,31 +16,6 @@ from guardrails.stores.places import is_url
 _MESSAGES: Final = """
 SELECT c.name, count(m.id) FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id
 """
-
-
-class Kept(Listed, Protocol):
-    """
-    A store that outlives its processes.
-    """
-
-    def prune(
-        self,
-        idle: float | str,
-        *,
-        scopes: bool = False,
-        prefix: str = "",
-        progress: Callable[[int], None] | None = None,
-    ) -> int:
-        """
-        See `SqliteStore.prune`.
-        """
-        ...
-
-    def close(self) -> None:
-        """
-        Let go of the file, or of the connection.
-        """
-        ...
 
 
 @contextmanager
@@ -60,7 +35,7 @@ def _at(place: str, namespace: str) -> Kept:
     # It would be made.
     if not is_url(place) and not Path(place).is_file():
         what = "is a folder" if Path(place).is_dir() else "is not there"
-        fail(f"`{place}` {what}: name the file of a SqliteStore, such as state.db, or the URL of a RedisStore")
+        fail(f"`{place}` {what}: name the file of a SqliteStore, such as state.db, or the URL of a server")
     return store_at(place, namespace=namespace)
 
 

@@ -24,7 +24,7 @@ from typing import Final
 
 EXTRAS: Final = frozenset(
     (
-        *("mcp", "notebook", "openai", "otel", "prices", "redis", "shell", "spark", "train", "zstd"),
+        *("mcp", "notebook", "openai", "otel", "postgres", "prices", "redis", "shell", "spark", "train", "zstd"),
         *("agent-framework", "claude-agent-sdk", "crewai", "fastmcp", "google-adk"),
         *("langchain", "openai-agents", "pydantic-ai", "strands"),
     )
