@@ -10,7 +10,7 @@ machine a round of milliseconds is seldom left alone, as a yardstick of microsec
 import itertools
 import time
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from guardrails.session.session import Session
@@ -33,25 +33,40 @@ PARAMETERS: Final = {"type": "object", "properties": {"city": {"type": "string"}
 Execute = Callable[[str, Any], Any]
 Arguments = Callable[[int], dict[str, Any]]
 
+WORDS: Final = "line of text {}: the quick brown fox jumps over a list of results, and there is no more to return"
+"""Words of all days, such as a reader of prose would stumble over."""
+KILOBYTE: Final = ["\n".join(WORDS.format(f"{k}.{n}") for n in range(11)) for k in range(97)]
+SIXTEEN: Final = ["\n".join(WORDS.format(f"{k}.{n}") for n in range(165)) for k in range(23)]
+ROWS: Final = [
+    {
+        "results": [
+            {"id": f"h_{n}", "name": f"Hotel {k}-{n}", "price": 100 + n, "stars": 4, "free": True} for n in range(920)
+        ]
+    }
+    for k in range(23)
+]
 _PROGRESS: Final = [{"job": "j_17", "status": "running", "percent": n} for n in range(97)]
 _FAILURES: Final = [f"The supplier API did not respond within {n + 1} seconds." for n in range(300)]
 """More than `family_hash` remembers: each says something new."""
 
 _pages = itertools.count()
+_made = 0
 
 
 class Expected(NamedTuple):
     """
-    What each call of a case comes to.
+    What each call of a case comes to, and the characters that its text for the model has at least.
     """
 
     status: str
     code: str | None = None
     nudged: bool | None = False
+    text: int = 0
 
 
-ALLOWED: Final = Expected("success")
+ALLOWED: Final = Expected("success", text=400)
 NUDGED: Final = Expected("success", nudged=True)
+STATE: Final = Expected("success", text=40)
 REPEATED: Final = Expected("duplicate_call_blocked", "duplicates.evidence")
 INVALID: Final = Expected("validation_error", "validation.arguments")
 FAILED: Final = Expected("error", nudged=None)
@@ -68,11 +83,11 @@ def clock(step: float = 0.5) -> Callable[[], float]:
 # A tool for each session: what another session was given is no result that came before in this one.
 
 
-def searching() -> Execute:
-    results = itertools.cycle(RESULTS)
+def searching(results: Sequence[Any] = RESULTS) -> Execute:
+    given = itertools.cycle(results)
 
     def search(tool: str, arguments: Any) -> Any:
-        return next(results)
+        return next(given)
 
     return search
 
@@ -91,12 +106,7 @@ def same(tool: str, arguments: Any) -> Any:
 
 
 def polling() -> Execute:
-    answers = itertools.cycle(_PROGRESS)
-
-    def poll(tool: str, arguments: Any) -> Any:
-        return next(answers)
-
-    return poll
+    return searching(_PROGRESS)
 
 
 def failing() -> Execute:
@@ -106,6 +116,15 @@ def failing() -> Execute:
         raise TimeoutError(next(messages))
 
     return fail
+
+
+def stumbling() -> Execute:
+    search, fail, turn = searching(), failing(), itertools.count(1)
+
+    def stumble(tool: str, arguments: Any) -> Any:
+        return (search if next(turn) % 10 else fail)(tool, arguments)
+
+    return stumble
 
 
 def new(page: int) -> dict[str, Any]:
@@ -120,30 +139,47 @@ def unfit(page: int) -> dict[str, Any]:
     return {"city": "Shibuya", "page": f"page {page}"}
 
 
+def made() -> int:
+    """
+    Returns how many calls have been timed so far in this process.
+    """
+    return _made
+
+
 def calls(
-    session: Session,
+    sessions: Session | Sequence[Session],
     execute: Execute | None = None,
     arguments: Arguments = new,
-    expected: Expected = ALLOWED,
+    expected: Expected | Sequence[Expected] = ALLOWED,
+    tools: Sequence[str] = (TOOL,),
 ) -> Callable[[], float]:
     """
     Makes `CALLS` calls with *arguments* of *execute*, a search of its own unless said, each with its text for the model; the
-    seconds of processor time that they took.
+    seconds of processor time that they took. *sessions* and *tools*
+    take turns, and each call comes to what is *expected* of it in turn.
 
-    Raises AssertionError if one of them came to anything but what is *expected*.
+    Raises AssertionError if one of them came to anything else.
     """
-    call, tool, (status, code, nudged) = session.call, execute or searching(), expected
+    tool, names = execute or searching(), itertools.cycle(tools)
+    each_session = itertools.cycle([sessions] if isinstance(sessions, Session) else sessions)
+    told = itertools.cycle([expected] if isinstance(expected, Expected) else expected)
 
     def run() -> float:
-        waiting, met = _arguments(arguments), 0
+        waiting = list(zip(_arguments(arguments), (one.call for one in each_session), names, told, strict=False))
+        met = 0
         start = time.thread_time()
-        for each in waiting:
-            envelope = call(TOOL, each, tool)
-            envelope.to_json()
+        for each, call, name, (status, code, nudged, least) in waiting:
+            envelope = call(name, each, tool)
+            text = envelope.to_json()
             # Counted here, and not kept until later: to let go of an envelope is a part of what it costs.
-            met += envelope.status == status and envelope.code == code and nudged in (None, envelope.nudged)
+            met += (
+                envelope.status == status
+                and envelope.code == code
+                and nudged in (None, envelope.nudged)
+                and len(text) >= least
+            )
         took = time.thread_time() - start
-        assert met == CALLS, f"{CALLS - met} of {CALLS} calls are not {expected}, the last is {envelope.to_json()}"
+        assert met == CALLS, f"{CALLS - met} of {CALLS} calls are not {expected}, the last is {text[:2000]}"
         return took
 
     return run
@@ -161,10 +197,15 @@ def awaited(session: Session) -> Callable[[], Any]:
         start = time.thread_time()
         for each in waiting:
             envelope = await session.acall(TOOL, each, tool)
-            envelope.to_json()
-            met += envelope.status == "success" and envelope.code is None and envelope.nudged is False
+            text = envelope.to_json()
+            met += (
+                envelope.status == "success"
+                and envelope.code is None
+                and envelope.nudged is False
+                and len(text) >= ALLOWED.text
+            )
         took = time.thread_time() - start
-        assert met == CALLS, f"{CALLS - met} of {CALLS} calls are not {ALLOWED}, the last is {envelope.to_json()}"
+        assert met == CALLS, f"{CALLS - met} of {CALLS} calls are not {ALLOWED}, the last is {text[:2000]}"
         return took
 
     return run
@@ -198,4 +239,6 @@ def repeatable(session: Session) -> Session:
 
 def _arguments(make: Arguments) -> list[dict[str, Any]]:
     # Made beforehand: they come from a model.
+    global _made  # noqa: PLW0603  one count for all cases
+    _made += CALLS
     return [make(page) for page in itertools.islice(_pages, CALLS)]

@@ -176,6 +176,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
             file = case.fullname.partition("::")[0]
             terminalreporter.write_line(f"{file}\n{head}")
         terminalreporter.write_line(row(case))
+    rows = [case.extra_info for case in session.benchmarks if "row" in case.extra_info]
+    if rows:
+        terminalreporter.section("for docs/performance.md")
+        terminalreporter.write_line("| case | R | aim |\n|---|---|---|")
+        for said in rows:
+            terminalreporter.write_line(f"| {said['row']} | {said['figure']} | {said['aim']} |")
 
 
 def row(case: Any) -> str:
@@ -184,5 +190,5 @@ def row(case: Any) -> str:
     found = info.get("x_bare"), info.get("x_R", info.get("ratio_to_R")), info.get("x_tenacity")
     bare, r, tenacity = ("" if ratio is None else f"{ratio:.2f}" for ratio in found)
     name = case.name.removeprefix("test_").replace("_", " ")
-    note = info.get("note") or ""
+    note = info.get("note") or info.get("figure") or ""
     return f"{name:58.57s}{us:12.2f}{bare:>9s}{r:>9s}{tenacity:>12s}  {note}".rstrip()
