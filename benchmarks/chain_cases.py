@@ -10,7 +10,7 @@ machine a round of milliseconds is seldom left alone, as a yardstick of microsec
 import itertools
 import time
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, NamedTuple
 
 from guardrails.session.session import Session
@@ -185,7 +185,7 @@ def calls(
     return run
 
 
-def awaited(session: Session) -> Callable[[], Any]:
+def awaited(session: Session) -> Callable[[], Coroutine[Any, Any, float]]:
     """
     The same for fresh calls of an asynchronous tool, within a loop that runs.
     """
