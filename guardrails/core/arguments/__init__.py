@@ -1,11 +1,21 @@
 """
 The arguments of a tool: one definition gives the schema the model sees and the check right before the tool runs.
+
+* A definition is a pydantic model, a function or a JSON Schema. The first two coerce before the call is signed, a JSON
+  Schema only checks.
+* A mistake is told with its path, in words for a model, never with its value. All are told at once, at most twenty; of
+  arguments above 64 KiB against a JSON Schema only the first.
+* JSON text in the place of an array or object is read once, where the schema says so.
+* A check never raises. A definition that cannot be read raises PolicyError when it is made (`arguments_of`), or, of a third
+  party's tool, is one warning and an unchecked tool (`foreign_arguments`).
 """
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.logs import log
 from guardrails.core.values.types import Problem
 
 from .problems import advice, only_user
@@ -14,12 +24,11 @@ from .problems import advice, only_user
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from .function import FunctionArguments
     from .json_schema import SchemaArguments
-    from .typed import ModelArguments
+    from .typed import FunctionArguments, ModelArguments
 
 
-__all__ = ["Arguments", "advice", "arguments_of", "only_user"]
+__all__ = ["Arguments", "advice", "arguments_of", "foreign_arguments", "only_user"]
 
 
 class Arguments(Protocol):
@@ -39,7 +48,7 @@ class Arguments(Protocol):
         Returns the arguments for the tool and no problems, or *arguments* as they came and their problems; never
         raises.
 
-        None counts as {}; text, lists and the rest are a problem of the field "".
+        None counts as {}; text of no JSON object, lists and the rest are a problem of the field "".
         """
         ...
 
@@ -58,7 +67,6 @@ def arguments_of(
         from .json_schema import SchemaArguments
 
         return SchemaArguments(definition)
-
     if (
         isinstance(definition, type)
         and hasattr(definition, "__pydantic_validator__")
@@ -67,12 +75,28 @@ def arguments_of(
         from .typed import ModelArguments
 
         return ModelArguments(definition)
-
     if callable(definition):
-        from .function import FunctionArguments
+        from .typed import FunctionArguments
 
         return FunctionArguments(definition, hidden)
+    wanted = "arguments are defined by a pydantic model, a function or a JSON Schema"
+    raise PolicyError([f"{wanted}, not by `{definition!r:.80}`"])
 
-    raise PolicyError(
-        [f"arguments are defined by a pydantic model, a function or a JSON Schema, not by `{definition!r:.80}`"]
-    )
+
+def foreign_arguments(tool: str, definition: Any) -> Arguments | None:
+    """
+    Returns the arguments of a third party's *tool*. One whose *definition* is not valid is told once in the log and
+    runs unchecked: the model sees the names of its properties alone, or what the host says (None).
+    """
+    try:
+        return arguments_of(definition)
+    except Exception as error:  # noqa: BLE001  # the definition is the code of others
+        _warn(tool, str(error))
+    fields = definition.get("properties") if isinstance(definition, Mapping) else None
+    names = {name: {} for name in fields} if isinstance(fields, dict) else None
+    return None if names is None else arguments_of({"type": "object", "properties": names})
+
+
+@lru_cache(1024)
+def _warn(tool: str, reason: str) -> None:
+    log.warning("the arguments of `%s` are not checked: %s", tool, reason)

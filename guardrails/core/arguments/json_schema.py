@@ -1,5 +1,9 @@
 """
-Check arguments against a JSON Schema (the tools of an MCP server): nothing is coerced, no default is written.
+JSON Schemas as strangers write them: what a model provider takes of one, and the check of arguments against one (the tools
+of an MCP server). No value is coerced, no default is written.
+
+Three habits of older dialects, which draft 2020-12 refuses or overlooks, are read: OpenAPI's `nullable`, tuples as a list of
+`items` (where no older draft is named), `required: true` within a property.
 """
 
 import copy
@@ -11,52 +15,23 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
-from .problems import Kind, Path, as_object, capped, clean, dotted, missing, of_union, quoted, type_name, unknown
-from .schema import for_model, names_at
-from .visits import Visits, head
+from .problems import Checked, as_object, capped, clean, dotted, mended, of_union, quoted, type_name, unknown
 
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError
 
 
-_WORDING: Final[Mapping[str, tuple[str, Kind]]] = {
-    "Minimum": ("must be at least {limit}", "value"),
-    "Maximum": ("must be at most {limit}", "value"),
-    "ExclusiveMinimum": ("must be greater than {limit}", "value"),
-    "ExclusiveMaximum": ("must be less than {limit}", "value"),
-    "MultipleOf": ("must be a multiple of {multiple_of}", "value"),
-    "MinLength": ("must have at least {limit} characters", "value"),
-    "MaxLength": ("must have at most {limit} characters", "value"),
-    "Pattern": ("must match the pattern `{pattern}`", "value"),
-    "Format": ("must be a valid `{format}`", "type"),
-    "MinItems": ("must have at least {limit} items", "value"),
-    "MaxItems": ("must have at most {limit} items", "value"),
-    "UniqueItems": ("must not repeat an item", "value"),
-    "Contains": ("lacks an item that it must contain", "value"),
-    "MinProperties": ("must have at least {limit} fields", "value"),
-    "MaxProperties": ("must have at most {limit} fields", "value"),
-    "AdditionalItems": ("has more items than allowed", "value"),
-    "UnevaluatedItems": ("has more items than allowed", "value"),
-    "PropertyNames": ("has a field of a name that is not allowed", "unknown"),
-    "OneOfMultipleValid": ("fits more than one of the allowed forms", "value"),
-    "FalseSchema": ("is not allowed", "unknown"),
-}
-
-_TYPES: Final[Mapping[str, str]] = {
-    "array": "an array",
-    "boolean": "a boolean",
-    "integer": "an integer",
-    "number": "a number",
-    "object": "an object",
-    "string": "a string",
-}
-
-
-_MAX_VISITS: Final = 30_000
-"""Of schemas to values, up to which errors are built: each visit may be one, and one takes 1.5 kB and more."""
-_WIDTHS: Final = (None, 64, 8, 2)
-_OF_SIZE: Final = frozenset({"Contains", "MinItems", "MinProperties", "Required"})
+_UNIONS: Final = ("anyOf", "oneOf", "allOf")
+_NOT_AT_ROOT: Final = {*_UNIONS, "not", "enum", "const", "$ref", "$schema"}
+_ORDER: Final = ("type", "description", "properties", "required", "additionalProperties")
+_BY_NAME: Final = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+_DATA: Final = {"default", "enum", "const", "example", "examples", "required"}
+_ARTICLES: Final = {"array": "an array", "integer": "an integer", "object": "an object", "null": "null"}
+_LARGE: Final = 10_000
+"""Values in arguments of which only the first mistake is told: the validator builds all errors before it gives one."""
+_DEEP: Final = 16
+"""Levels of arguments beyond which the same goes: at each level all alternatives of the one above are tried again."""
 
 
 class SchemaArguments:
@@ -67,138 +42,170 @@ class SchemaArguments:
     is no valid schema, is not of an object, or refers to another document. Other documents are never fetched.
     """
 
-    __slots__ = ("_definition", "_is_valid", "_iter_errors", "_validate", "_visits")
+    __slots__ = ("_definition", "_is_valid", "_validator")
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         import jsonschema_rs
 
+        options: dict[str, Any] = {"validate_formats": True, "formats": {"regex": lambda text: True}, "mask": "\0"}
         try:
-            validator = jsonschema_rs.validator_for(
-                dict(definition),
-                retriever=refuse,
-                validate_formats=True,
-                formats={"regex": _any_text},
-            )
-            self._definition = copy.deepcopy(dict(definition))
+            tuples = "2020-12" in definition.get("$schema", "2020-12")
+            self._definition: dict[str, Any] = _modern(copy.deepcopy(dict(definition)), tuples=tuples)
+            self._validator = jsonschema_rs.validator_for(self._definition, retriever=refuse, **options)
         except Exception as error:  # noqa: BLE001  # a schema that is no JSON fails in many ways
             raise PolicyError([f"the schema of the arguments is not valid{_where(error)}"]) from None
-
-        kinds = definition.get("type", "object")
-
+        kinds = self._definition.get("type", "object")
         if kinds != "object" and "object" not in kinds:
             raise PolicyError([f"the schema of the arguments must be of an object, not of {quoted([kinds])}"])
-
-        self._is_valid = validator.is_valid
-        self._iter_errors = validator.iter_errors
-        self._validate = validator.validate
-        self._visits: Visits | None = None
+        self._is_valid = self._validator.is_valid
 
     def schema(self) -> dict[str, Any]:
         """
-        Returns the definition in the form providers take (see `schema.for_model`), a fresh copy.
+        Returns the definition in the form providers take (see `for_model`), a fresh copy.
         """
         return copy.deepcopy(for_model(self._definition))
 
-    def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
+    def check(self, arguments: object) -> Checked:
         """
-        Returns *arguments* themselves, not a copy, and their problems; never raises.
+        Returns *arguments*, themselves unless JSON text in them is read, and their problems; never raises.
         """
         if type(arguments) is not dict:
             arguments, problems = as_object(arguments)
-
             if problems:
                 return arguments, problems
-
         try:
             if self._is_valid(arguments):
                 return arguments, ()
-
-            return arguments, self._problems(arguments)
+            return mended(self.check, arguments, self._problems(arguments))
         except Exception as error:  # noqa: BLE001  # data that is not JSON: deeper than 255, a non-string key, a Python object
-            return arguments, (Problem("", clean(f"the arguments cannot be checked: {_reason(error)}"), "type"),)
+            # The texts of plain ValueErrors are the validator's own and name types only.
+            reason = str(error) if type(error) is ValueError else f"`{type(error).__name__}`"
+            return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)
 
-    def _problems(self, arguments: object) -> tuple[Problem, ...]:
-        """
-        Returns the problems of *arguments*. The validator builds all errors before it gives one. So only the first
-        parts of arrays and objects are looked at if arguments may have very many.
-        """
-        if self._visits is None:
-            self._visits = Visits(self._definition)
-
-        for width in _WIDTHS:
-            given = arguments if width is None else head(arguments, width)
-
-            if not self._too_many(self._visits, given):
-                told = capped(
-                    problem
-                    for error in self._iter_errors(given)
-                    if given is arguments or not _of_the_cut(error, given, arguments)
-                    for problem in self._told(error, given)
-                )
-
-                if told:
-                    return told
-
-        return self._first(arguments) or (Problem("", "the arguments do not fit the schema", "value"),)
-
-    def _too_many(self, visits: Visits, given: object) -> bool:
-        counted = visits.of(given, _MAX_VISITS)
-
-        return counted is None or counted[0] > _MAX_VISITS
-
-    def _first(self, arguments: object) -> tuple[Problem, ...]:
-        """
-        Returns the first error alone, if it cannot contain those of alternatives.
-        """
-        import jsonschema_rs
-
-        if self._visits is not None and not self._visits.has_unions:
+    def _problems(self, arguments: Any) -> tuple[Problem, ...]:
+        errors: Iterable[ValidationError] = ()
+        if _size(arguments, _DEEP) <= _LARGE:
+            errors = self._validator.iter_errors(arguments)
+        elif 'Of":' not in json.dumps(self._definition):
             try:
-                self._validate(arguments)
-            except jsonschema_rs.ValidationError as error:
-                return capped(self._told(error, arguments))
+                self._validator.validate(arguments)
+            except ValueError as error:
+                errors = [error]  # type: ignore[list-item]
+        found = capped(problem for error in errors for problem in self._told(error))
+        return found or (Problem("", "the arguments do not fit the schema", "value"),)
 
-        return ()
-
-    def _told(self, error: "ValidationError", arguments: object) -> Iterator[Problem]:
+    def _told(self, error: "ValidationError") -> Iterator[Problem]:
         """
-        Returns *error* in our words. Its own message is not used: it repeats the value, which may be a secret.
+        Returns *error* in our words, which do not repeat the value: it may be a secret.
         """
-        path = _keys(error.instance_path, arguments)
+        path, kind, name = tuple(error.instance_path), error.kind.as_dict(), type(error.kind).__name__
         field = dotted(path)
-        name = type(error.kind).__name__
-        kind: Any = error.kind
-
         if name == "Required":
-            yield missing((*path, kind.property))
-        elif name in {"AdditionalProperties", "UnevaluatedProperties"}:
-            yield from (unknown((*path, each), names_at(self._definition, path)) for each in kind.unexpected)
+            yield Problem(dotted((*path, kind["property"])), "is required", "missing")
+        elif name in ("AdditionalProperties", "UnevaluatedProperties"):
+            yield from (unknown((*path, each), names_at(self._definition, path)) for each in kind["unexpected"])
         elif name == "FalseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
             # `additionalProperties: false` without `properties` is reported once and without names.
-            yield from (unknown((*path, each), ()) for each in at(arguments, path))
+            yield from (unknown((*path, each), ()) for each in error.instance)
         elif name == "Type":
-            yield Problem(field, f"must be {_or(kind.types)}, not {type_name(at(arguments, path))}", "type")
-        elif name in {"Enum", "Constant"}:
-            options = kind.options if name == "Enum" else [kind.expected_value]
+            wanted = " or ".join(_ARTICLES.get(each, f"a {each}") for each in kind["types"])
+            yield Problem(field, f"must be {wanted}, not {type_name(error.instance)}", "type")
+        elif name in ("Enum", "Constant"):
+            options = kind.get("options", [kind.get("expected_value")])
             yield Problem(field, f"must be {'one of ' * (len(options) > 1)}{quoted(map(json.dumps, options))}", "type")
-        elif name in {"AnyOf", "OneOfNotValid"}:
-            branches = [[each for e in branch for each in self._told(e, arguments)] for branch in kind.context]
-            yield from of_union(field, branches)
+        elif name in ("AnyOf", "OneOfNotValid"):
+            yield from of_union(field, [[p for each in branch for p in self._told(each)] for branch in kind["context"]])
         else:
-            wording, of_kind = _WORDING.get(name, ("does not fit `{name}`", "value"))
-            yield Problem(field, wording.format(**{"name": kind.name, **kind.as_dict()}), of_kind)
+            words = "is not allowed" if name == "FalseSchema" else error.message.removeprefix("\0 ")
+            yield Problem(field, words.replace("\0", "the value"), "type" if name == "Format" else "value")
 
 
-def _of_the_cut(error: "ValidationError", cut: object, arguments: object) -> bool:
+def _modern(node: Any, *, tuples: bool) -> Any:
     """
-    Returns whether *error* may be there only since *cut* has not all of *arguments*.
+    Returns *node* as draft 2020-12 says it.
     """
-    if type(error.kind).__name__ not in _OF_SIZE:
-        return False
+    if isinstance(node, list):
+        return [_modern(each, tuples=tuples) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made: dict[str, Any] = {}
+    for word, each in node.items():
+        if word in _BY_NAME and isinstance(each, dict):
+            made[word] = {name: _modern(part, tuples=tuples) for name, part in each.items()}
+            needed = [name for name, part in each.items() if isinstance(part, dict) and part.get("required") is True]
+            if word == "properties" and needed:
+                made["required"] = list(dict.fromkeys([*needed, *node.get("required", ())]))
+        elif not (word in ("required", "nullable") and isinstance(each, bool)):
+            made.setdefault(word, each if word in _DATA else _modern(each, tuples=tuples))
+    if tuples and isinstance(made.get("items"), list):
+        made["prefixItems"] = made.pop("items")
+        made |= {"items": made.pop("additionalItems")} if "additionalItems" in made else {}
+    return {"anyOf": [made, {"type": "null"}]} if node.get("nullable") is True else made
 
-    path = _keys(error.instance_path, cut)
 
-    return len(at(cut, path)) != len(at(arguments, path))
+def for_model(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Returns *schema* as a provider takes it for the `parameters` of a tool: an object without a union at the root.
+
+    OpenAI and Anthropic refuse `anyOf`, `oneOf`, `allOf`, `not`, `enum` and `$ref` at the top level. Their properties
+    are hoisted, so the model sees every name; which of them go together is left to the check. Properties that `allOf`
+    or `$ref` requires stay required. The result shares its parts with *schema*.
+    """
+    nodes = list(_alternatives(schema, schema))
+    whole = [node for node, always in nodes if always]
+    root = {word: each for node in reversed(whole) for word, each in node.items()} | {"type": "object"}
+    root["properties"] = {}
+    for node, _ in nodes:
+        root["properties"] |= {n: each for n, each in node.get("properties", {}).items() if n not in root["properties"]}
+    root["required"] = list(dict.fromkeys(name for node in whole for name in node.get("required", ())))
+    words = dict.fromkeys((*_ORDER, *(word for node in whole for word in node)))
+    return {word: root[word] for word in words if word in root and word not in _NOT_AT_ROOT and root[word] != []}
+
+
+def names_at(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
+    """
+    Returns the property names that *schema* knows at *path* of the instance, in its order.
+    """
+    nodes = [node for node, _ in _alternatives(schema, schema)]
+    for part in path:
+        nodes = [node for parent in nodes for node, _ in _alternatives(_child(parent, part), schema)]
+    return list(dict.fromkeys(name for node in nodes for name in node.get("properties", ())))
+
+
+def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
+    """
+    Returns *node*, what it refers to inside *root* and what it combines, each once, with whether it always applies.
+    """
+    seen: set[int] = set()
+    waiting = [(node, True)]
+    while waiting:
+        each, always = waiting.pop(0)
+        if not isinstance(each, dict) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each, always
+        target: Any = root if str(each.get("$ref", "")).startswith("#") else None
+        for part in str(each.get("$ref", "")).split("/")[1:]:
+            target = target.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(target, dict) else None
+        waiting.append((target, always))
+        waiting += [(branch, always and word == "allOf") for word in _UNIONS for branch in each.get(word, ())]
+
+
+def _child(node: Mapping[str, Any], part: str | int) -> Any:
+    if isinstance(part, int):
+        first = node.get("prefixItems", node.get("items", ()))
+        return first[part] if isinstance(first, list) and part < len(first) else node.get("items")
+    return node.get("properties", {}).get(part, node.get("additionalProperties"))
+
+
+def _size(value: Any, levels: int) -> int:
+    """
+    Returns how many values *value* holds; more than any limit if they nest deeper than *levels*.
+    """
+    parts = value.values() if isinstance(value, dict) else value
+    if levels == 0:
+        return _LARGE + 1
+    return len(parts) + sum(_size(each, levels - 1) for each in parts if isinstance(each, dict | list))
 
 
 def refuse(uri: str) -> Any:
@@ -212,55 +219,7 @@ def _where(error: Exception) -> str:
     """
     Returns the place in the schema that *error* is about, and what it says.
     """
-    place = dotted(tuple(getattr(error, "instance_path", ())))
-    reason = (getattr(error, "message", None) or str(error)).rpartition("ValueError: ")[2]
-
+    place = dotted(getattr(error, "instance_path", ()))
+    said = getattr(error, "message", None) or str(error)
+    reason = said.replace("\0", repr(getattr(error, "instance", ""))).rpartition("ValueError: ")[2]
     return f"{f' at `{place}`' if place else ''}: {clean(reason[:1].lower() + reason[1:])}"
-
-
-def _any_text(text: str) -> bool:
-    return True
-
-
-def _reason(error: Exception) -> str:
-    text = str(error)
-
-    # The texts of plain ValueErrors are the validator's own and name types only.
-    return text[:1].lower() + text[1:] if type(error) is ValueError else f"`{type(error).__name__}`"
-
-
-def at(value: Any, path: Iterable[str | int]) -> Any:
-    """
-    Returns the value at *path* in *value*.
-    """
-    for part in _keys(path, value):
-        value = value[part]
-
-    return value
-
-
-def _keys(path: Iterable[str | int], value: Any) -> Path:
-    """
-    Returns *path* by the names that objects in *value* have: the validator gives those of digits (`7`, `+7`, `007`) as
-    numbers.
-    """
-    keys: list[str | int] = []
-
-    for part in path:
-        key = part
-
-        if isinstance(part, int) and isinstance(value, dict):
-            key = (
-                str(part)
-                if str(part) in value
-                else next(name for name in value if name.lstrip("+0") == str(part or ""))
-            )
-
-        keys.append(key)
-        value = value[key]
-
-    return tuple(keys)
-
-
-def _or(kinds: Iterable[str]) -> str:
-    return " or ".join(_TYPES.get(kind, kind) for kind in kinds)

@@ -5,11 +5,10 @@ Problems with the arguments of a call, in words that a model can act on, and the
 import json
 import re
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import NextAction, Problem
 
 
@@ -17,16 +16,15 @@ MAX_PROBLEMS: Final = 20
 """Problems of one call that are told; beyond, the last one says that there are more."""
 MAX_MESSAGE: Final = 200
 """Characters of one message."""
-NOT_A_FLAG: Final = "must be a number, not a boolean"
 _MAX_NAME: Final = 64
 _MAX_NAMED: Final = 10
 _MAX_COMPARED: Final = 50
-_MAX_TEXT: Final = 1_000_000
 
 Kind = Literal["json", "missing", "unknown", "type", "value"]
 Path = tuple[str | int, ...]
+Checked = tuple[object, tuple[Problem, ...]]
 
-_TYPE_NAMES: Final[Mapping[type, str]] = {
+_TYPE_NAMES: Final = {
     dict: "an object",
     list: "an array",
     tuple: "an array",
@@ -36,45 +34,70 @@ _TYPE_NAMES: Final[Mapping[type, str]] = {
     float: "a number",
     type(None): "null",
 }
-_SUGGESTION = pattern(r"did you mean `([^`]+)`")
 
 
-def as_object(arguments: object) -> tuple[object, tuple[Problem, ...]]:
+def as_object(arguments: object) -> Checked:
     """
-    Returns *arguments* as a dict, or as they came with the problem; None, as models send for tools without parameters,
-    is {}.
+    Returns *arguments*, a mapping or a pydantic model, as a dict, or as they came with the problem. None, as models send
+    for tools without parameters, is {}; JSON text of an object is read.
     """
-    if arguments is None:
-        return {}, ()
-
     # What raises while it is looked at is one more thing that is no object.
     with suppress(Exception):
-        if isinstance(arguments, Mapping):
-            return dict(arguments), ()
-
+        if arguments is None or isinstance(arguments, Mapping) or hasattr(type(arguments), "model_fields"):
+            return dict(arguments or {}), ()  # type: ignore[call-overload]
         if isinstance(arguments, (str, bytes, bytearray)):
-            return arguments, (Problem("", _unreadable(arguments), "json"),)
+            made = json.loads(arguments)
+            if isinstance(made, dict):
+                return made, ()
+    text = issubclass(type(arguments), (str, bytes, bytearray))
+    wrong = "a JSON object, not text" if text else f"an object, not {type_name(arguments)}"
+    return arguments, (Problem("", f"the arguments must be {wrong}", "json" if text else "type"),)
 
-    return arguments, (Problem("", f"the arguments must be an object, not {type_name(arguments)}", "type"),)
+
+def mended(check: Callable[[object], Checked], given: Any, problems: tuple[Problem, ...]) -> Checked:
+    """
+    Returns *given* and its *problems*, or what *check* says of it once JSON text is read in each place where *problems*
+    say that an array or object belongs, and no text.
+    """
+    made = given
+    for field, message, _ in problems:
+        wanted = message.partition(", not ")[0]
+        if re.search("an (array|object)", wanted) and "string" not in wanted:
+            with suppress(LookupError, TypeError, ValueError, AttributeError, RecursionError):
+                made = _read(made, field.split("."), wanted)
+    if made is given:
+        return given, problems
+    result, left = check(made)
+    return (given, left) if left else (result, ())
+
+
+def _read(value: Any, path: Sequence[str], wanted: str) -> Any:
+    """
+    Returns *value* with the JSON text at *path* read, if it is of a *wanted* type. Raises ValueError if it is not.
+    """
+    if path:
+        copy = dict(value) if isinstance(value, dict) else dict(enumerate(value))
+        key: Any = path[0] if isinstance(value, dict) else int(path[0])
+        copy[key] = _read(copy[key], path[1:], wanted)
+        return copy if isinstance(value, dict) else list(copy.values())
+    made = json.loads(value) if value.strip()[:1] in ("[", "{") else None
+    if made is None or type_name(made) not in wanted:
+        raise ValueError
+    return made
 
 
 def type_name(value: object) -> str:
     """
     Returns the JSON type of *value* with its article, or the name of its Python class.
     """
-    kind = type(value)
-
     # Past what a metaclass may do to the name.
-    return _TYPE_NAMES.get(kind) or f"`{clean(type.__dict__['__name__'].__get__(kind), _MAX_NAME)}`"
+    return _TYPE_NAMES.get(type(value)) or f"`{clean(type.__dict__['__name__'].__get__(type(value)), _MAX_NAME)}`"
 
 
-def dotted(path: Path) -> str:
+def dotted(path: Iterable[object]) -> str:
     """
     Returns *path* as the field of a problem, "" for the arguments as a whole.
     """
-    if len(path) == 1:
-        return clean(str(path[0]), _MAX_NAME)
-
     return clean(".".join(clean(str(part), _MAX_NAME) for part in path))
 
 
@@ -82,11 +105,7 @@ def clean(text: str, limit: int = MAX_MESSAGE) -> str:
     """
     Returns *text* on one line, at most *limit* characters, without control characters and lone surrogates.
     """
-    if len(text) <= limit and text.isprintable():
-        return text
-
     text = "".join(c if c.isprintable() else "?" for c in " ".join(text[: 4 * limit].split()))
-
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
@@ -96,19 +115,12 @@ def capped(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
     Reads no further than it tells, so that a call with a million mistakes costs no more than one with twenty.
     """
-    told: dict[Problem, None] = {}
-
+    made: dict[Problem, None] = {}
     for field, message, kind in problems:
-        if len(told) == MAX_PROBLEMS:
-            return (*list(told)[:-1], Problem("", "there are more problems, not shown here", kind))
-
-        told[Problem(field, clean(message), kind)] = None
-
-    return tuple(told)
-
-
-def missing(path: Path) -> Problem:
-    return Problem(dotted(path), "is required", "missing")
+        if len(made) == MAX_PROBLEMS:
+            return (*list(made)[:-1], Problem("", "there are more problems, not shown here", kind))
+        made[Problem(field, clean(message), kind)] = None
+    return tuple(made)
 
 
 def unknown(path: Path, known: Sequence[str]) -> Problem:
@@ -119,15 +131,8 @@ def unknown(path: Path, known: Sequence[str]) -> Problem:
     import difflib
 
     close = difflib.get_close_matches(str(path[-1])[:_MAX_NAME], known[:_MAX_COMPARED], n=1)
-
-    if close:
-        message = f"is unknown; did you mean `{close[0]}`?"
-    elif known:
-        message = f"is unknown; known: {quoted(known)}"
-    else:
-        message = "is unknown; nothing is expected here"
-
-    return Problem(dotted(path), message, "unknown")
+    others = f"known: {quoted(known)}" if known else "nothing is expected here"
+    return Problem(dotted(path), f"is unknown; {f'did you mean `{close[0]}`?' if close else others}", "unknown")
 
 
 def quoted(names: Iterable[object]) -> str:
@@ -136,7 +141,6 @@ def quoted(names: Iterable[object]) -> str:
     """
     shown = [f"`{clean(str(name), _MAX_NAME)}`" for name in names]
     rest = len(shown) - _MAX_NAMED
-
     return ", ".join(shown[:_MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
@@ -146,50 +150,34 @@ def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
 
     An alternative that *field* resembles (it is of its type) speaks alone; else one problem names all alternatives.
     """
-    if len(branches) == 1:
-        return branches[0]
-
     alike = [branch for branch in branches if not any(p.field == field and p.kind == "type" for p in branch)]
-
-    if alike:
-        return min(alike, key=lambda branch: (sum(p.kind == "type" for p in branch), len(branch)))
-
-    messages = [
-        p.message.removeprefix("must be ").partition(", not ")
-        for branch in branches
-        for p in branch
-        if p.field == field
-    ]
-    wanted = " or ".join(dict.fromkeys(message[0] for message in messages))
-
-    return [Problem(field, f"must be {wanted}{messages[0][1]}{messages[0][2]}", "type")]
+    if alike or len(branches) == 1:
+        return min(alike or branches, key=lambda branch: (sum(p.kind == "type" for p in branch), len(branch)))
+    wrong = [p.message.removeprefix("must be ").partition(", not ") for b in branches for p in b if p.field == field]
+    return [Problem(field, f"must be {' or '.join(dict.fromkeys(w[0] for w in wrong))}{''.join(wrong[0][1:])}", "type")]
 
 
 def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) -> tuple[NextAction, str]:
     """
     Returns whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
 
-    Missing values are taken from the conversation, else the user is asked, unless another argument is a misspelling of the missing one. The user is also
-    asked for refused values of the fields in *ask_user*, which only the user can know. These are names or dotted paths,
-    with list positions left out. The rest (JSON, names, types, formats, choices) follows from the schema alone and is
-    `fix_arguments`.
+    Missing values are taken from the conversation, else the user is asked, unless another argument is a misspelling of the
+    missing one. The user is also asked for refused values of the fields in *ask_user*, which only the user can know. These
+    are names or dotted paths, with list positions left out. The rest (JSON, names, types, formats, choices) follows from
+    the schema alone and is `fix_arguments`.
     """
     misspelt = {_meant(p) for p in problems if p.kind == "unknown"}
     absent = [p.field for p in problems if p.kind == "missing" and p.field not in misspelt]
-    doubtful = [_subject(p, ask_user) for p in problems if p.kind == "value" and _subject(p, ask_user)]
-    settled = {*absent, *doubtful}
-    wrong = [p.field for p in problems if p.field not in settled and not (p.kind == "value" and _subject(p, ask_user))]
+    subjects = {p: _subject(p, ask_user) for p in problems if p.kind == "value"}
+    doubtful = [subject for subject in subjects.values() if subject]
+    wrong = [p.field for p in problems if p.field not in {*absent, *doubtful} and not subjects.get(p)]
     ask = [f"Confirm {_listed(doubtful)} with the user before retrying."] if doubtful else []
-
     if absent:
         ask.append(f"Take {_listed(absent)} from the conversation; if it is not there, ask the user. Do not guess.")
-
     if ask:
         return "ask_user", " ".join([*ask, *([f"Also correct {_listed(wrong)}."] if wrong else [])])
-
     if any(p.kind == "json" for p in problems):
         return "fix_arguments", "Send the arguments as one valid JSON object; the user need not be asked."
-
     return "fix_arguments", f"Correct {_listed(wrong)} and call again; the user need not be asked."
 
 
@@ -204,9 +192,8 @@ def _meant(problem: Problem) -> str:
     """
     Returns the field that the unknown one of *problem* was meant to be, or "".
     """
-    match = _SUGGESTION.search(problem.message)
+    match = re.search(r"did you mean `([^`]+)`", problem.message)
     parent, dot, _ = problem.field.rpartition(".")
-
     return f"{parent}{dot}{match[1]}" if match else ""
 
 
@@ -216,31 +203,12 @@ def _subject(problem: Problem, ask_user: frozenset[str]) -> str:
     """
     if not problem.field:
         return next((name for name in re.findall(r"\w+(?:\.\w+)*", problem.message) if name in ask_user), "")
-
     names = [part for part in problem.field.split(".") if not part.isdigit()]
-    found = problem.field in ask_user or ".".join(names) in ask_user or not ask_user.isdisjoint(names)
-
-    return problem.field if found else ""
+    return "" if ask_user.isdisjoint((problem.field, ".".join(names), *names)) else problem.field
 
 
 def _listed(fields: Iterable[str]) -> str:
     names = [f"`{field}`" if field else "the arguments" for field in dict.fromkeys(fields)]
-
     if len(names) > _MAX_NAMED:
         return "the arguments"
-
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _unreadable(text: str | bytes | bytearray) -> str:
-    if len(text) > _MAX_TEXT:
-        return "the arguments are not a JSON object"
-
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return f"the arguments are not valid JSON: {error.msg[:1].lower()}{error.msg[1:]} at line {error.lineno} column {error.colno}"
-    except (ValueError, RecursionError):
-        return "the arguments are not valid JSON"
-
-    return "the arguments must be a JSON object, not text"

@@ -1,37 +1,51 @@
 """
-Check arguments with pydantic: values are coerced, defaults filled in, booleans refused as numbers.
+Arguments by pydantic: of a model, or of a function's signature, annotations and docstring. Values are coerced, defaults
+filled in, booleans refused as numbers.
+
+The errors of pydantic are put in words for a model: paths without union tags, no links, no values.
 """
 
 import copy
 import functools
+import inspect
 import operator
+import re
+import typing
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from types import GenericAlias, SimpleNamespace, UnionType
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import to_jsonable_python
+from typing_extensions import TypedDict
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
-from .fail_fast import fail_fast
-from .flags import counted_flags, item, key_of
-from .plain_model import dict_validator
-from .problems import NOT_A_FLAG, as_object, capped, clean, dotted, unknown
-from .schema import for_model, is_scalar, names_at, never_number
-from .typed_errors import problems_of
-from .visits import LARGE, Visits, is_large
+from .json_schema import for_model, names_at
+from .problems import Checked, Path, as_object, capped, clean, dotted, mended, of_union, type_name, unknown
 
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+_NOT_A_FLAG: Final = "must be a number, not a boolean"
+_READ_ERRORS: Final = 60
+"""Errors of one call that are looked at."""
+_MAX_ERRORS: Final = 10_000
+"""Errors of one call beyond which none is looked at: pydantic gives all or none, at 1 us each."""
+_ARRAYS: Final = re.compile("(frozen_set|iterable|list|set|tuple)_type")
+_OBJECTS: Final = re.compile("(dataclass|dict|mapping|model|model_attributes)_type")
+_OF_TYPE: Final = re.compile(
+    ".*_(type|parsing|size|error|key|instance_of|required|loop|unicode|from_float|inexact|number)|enum|.*_tag_.*"
+)
+_FIRST_WORD: Final = re.compile(r"`?([^\W\d][\w.]*)`?(?=\s|$)")
 
-
-_FLAGS_IN: Final = frozenset({bool, dict, list})
-"""Types of values that are or may contain booleans."""
-_MAX_VISITS: Final = 300_000
-"""Of schemas to values that pydantic is let make: a fifth of a second."""
-_EACH: Final = 5
-"""More of them for each pair of a schema and a value, so that many honest values are not too many."""
+_HEADER: Final = re.compile(r"(?i)(?:other |keyword )?(?:args|arguments|params|parameters)(:?)$")
+_GOOGLE: Final = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:\s*(.*)$")
+_NUMPY: Final = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?:|:.*)()$")
+_REST: Final = re.compile(r":(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*\s)?\\?\*{0,2}(\w+)\s*:\s*(.*)$")
 
 
 class TypedArguments:
@@ -42,144 +56,56 @@ class TypedArguments:
     number, it is a problem of kind `type`. A `bool` field, or a union with `bool`, takes it as it is.
     """
 
-    __slots__ = (
-        "_core_schema",
-        "_data",
-        "_error",
-        "_fail_fast",
-        "_names",
-        "_roomy",
-        "_schema",
-        "_suspects",
-        "_validate",
-        "_visits",
-    )
+    __slots__ = ("_data", "_names", "_schema", "_validate")
 
-    def __init__(
-        self,
-        schema: dict[str, Any],
-        names: Mapping[str, str],
-        validate: Callable[..., Any],
-        data: Callable[[Any], dict[str, Any]] = dict,
-        *,
-        core_schema: Any = None,
-    ) -> None:
+    def __init__(self, name: str, adapter: Any, described: Mapping[str, str]) -> None:
         """
-        *names* maps the name in *schema* (the alias) to the name in the coerced arguments. *data*: makes the coerced
-        arguments of a value of *validate* that is no dict. *core_schema*: pydantic's, of what *validate* checks.
+        *adapter* is pydantic's, of a model or a dict. Raises PolicyError if a type has no schema.
         """
-        from pydantic import ValidationError
-
-        self._error: type[ValidationError] = ValidationError
-        self._schema = for_model(schema)
-        self._names = {alias: name for alias, name in names.items() if alias != name}
+        self._schema = _schema(name, adapter, by_alias=True)
+        own = _schema(name, adapter, by_alias=False)["properties"]
+        self._names = dict(zip(self._schema["properties"], own, strict=True))
+        for parameter, each in zip(own, self._schema["properties"].values(), strict=True):
+            each |= {"description": described[parameter], **each} if parameter in described else {}
         # By name too, so that coerced arguments pass the check again.
-        self._validate = functools.partial(validate, by_name=True) if self._names else validate
-        self._data = data
-        self._suspects: tuple[str, ...] | None = None
-        visits = Visits(self._schema, tagged=True)
-        self._visits = visits if visits.recursive else None
-        self._core_schema = core_schema
-        self._fail_fast: Callable[..., Any] | None = None
-        self._roomy = not all(map(is_scalar, self._schema["properties"].values()))
-
-        if never_number(self._schema.get("additionalProperties", False)):
-            self._suspects = tuple(
-                key
-                for alias, name in names.items()
-                for key in dict.fromkeys((alias, name))
-                if not never_number(self._schema["properties"].get(alias))
-            )
+        validate = adapter.validator.validate_python
+        self._validate = validate if [*own] == [*self._names] else functools.partial(validate, by_name=True)
+        nested = "$defs" in self._schema or self._schema.get("additionalProperties")
+        dump = functools.partial(adapter.serializer.to_python, warnings=False)
+        self._data: Callable[[Any], Any] = dump if nested else operator.attrgetter("__dict__")
 
     def schema(self) -> dict[str, Any]:
         """
-        Returns the JSON Schema of the arguments in the form providers take (see `schema.for_model`), a fresh copy.
+        Returns the JSON Schema of the arguments in the form providers take (see `for_model`), a fresh copy.
         """
         return copy.deepcopy(self._schema)
 
-    def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
+    def check(self, arguments: object) -> Checked:
         """
         Returns the coerced arguments, a new dict by name with defaults filled in, or *arguments* and their problems;
         never raises.
         """
         given: Any = arguments
-
         try:
             if type(arguments) is not dict:
-                given, problems = self._object(arguments)
-
+                given, problems = as_object(arguments)
                 if problems:
                     return arguments, problems
-
-            if (self._roomy or len(given) > LARGE) and (self._visits or len(given) > LARGE or is_large(given.values())):
-                if problems := self._unbounded(given):
-                    return given, problems
-
-                result = self._briefly(given)
-            else:
-                result = self._validate(given)
-
-            for key in given if self._suspects is None else self._suspects:
-                if type(given.get(key)) in _FLAGS_IN:
-                    if flags := self._flags(given, result):
-                        return given, flags
-
-                    break
-
-            return result if type(result) is dict else self._data(result), ()
-        except self._error as error:
-            return given, self._problems(error, given)
+            result = self._validate(given)
+            result = result if type(result) is dict else self._data(result)
+            for key, value in given.items():
+                got = result.get(self._names.get(key, key)) if type(value) is bool else None
+                if isinstance(got, (int, float)) and type(got) is not bool:
+                    return given, (Problem(dotted((key,)), _NOT_A_FLAG, "type"),)
+            return result, ()
         except Exception as error:  # noqa: BLE001  # a validator of the tool's author may raise anything
-            return given, (_unchecked(error),)
+            return mended(self.check, given, self._problems(error, given))
 
-    def _object(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
-        return as_object(arguments)
-
-    def _unbounded(self, given: dict[str, Any]) -> tuple[Problem, ...]:
-        """
-        Returns why pydantic is not asked about *given*: it would take time, and build errors, out of all proportion.
-        """
-        if self._visits is not None:
-            counted = self._visits.of(given)
-
-            if counted and counted[0] > _MAX_VISITS + _EACH * counted[1]:
-                return (Problem("", "is nested too deep in alternatives that contain each other", "value"),)
-
-        if len(given) > LARGE and self._schema.get("additionalProperties") is False:
-            known = self._schema["properties"].keys() | self._names.values()
-
-            return capped(unknown((name,), names_at(self._schema, ())) for name in given if name not in known)
-
-        return ()
-
-    def _briefly(self, given: dict[str, Any]) -> Any:
-        """
-        Returns the arguments that *given* are. If they are many, each array and object in them has one error at most:
-        pydantic builds all errors before it gives one.
-        """
-        if self._core_schema is None or not is_large((given,)):
-            return self._validate(given)
-
-        if self._fail_fast is None:
-            validate = fail_fast(self._core_schema) or self._validate
-            self._fail_fast = functools.partial(validate, by_name=True) if self._names else validate
-
-        return self._fail_fast(given)
-
-    def _flags(self, given: dict[str, Any], result: Any) -> tuple[Problem, ...]:
-        paths = (
-            path
-            for key, value in given.items()
-            for path in counted_flags(value, item(given, result, self._names.get(key, key)), (key,))
-        )
-
-        return capped(Problem(dotted(path), NOT_A_FLAG, "type") for path in paths)
-
-    def _problems(self, error: "ValidationError", given: dict[str, Any]) -> tuple[Problem, ...]:
-        try:
-            return problems_of(error, given, self._schema)
-        except Exception as other:  # noqa: BLE001  # the texts of the author's exceptions are code too
-            return (_unchecked(other),)
+    def _problems(self, error: Exception, given: dict[str, Any]) -> tuple[Problem, ...]:
+        with suppress(Exception):  # the texts of the author's exceptions are code too
+            if isinstance(error, ValidationError):
+                return problems_of(error, given, self._schema)
+        return (Problem("", f"the arguments cannot be checked (`{type(error).__name__}`)", "value"),)
 
 
 class ModelArguments(TypedArguments):
@@ -190,101 +116,256 @@ class ModelArguments(TypedArguments):
     Raises PolicyError if *definition* has no JSON Schema, or is a `RootModel`.
     """
 
-    __slots__ = ("_model",)
+    __slots__ = ()
 
-    def __init__(self, definition: "type[BaseModel]") -> None:
+    def __init__(self, definition: type[BaseModel]) -> None:
         if getattr(definition, "__pydantic_root_model__", False):
             raise PolicyError([f"`{definition.__name__}` is a `RootModel`; arguments need names"])
-
-        schema = json_schema(definition.__name__, definition.model_json_schema)
-        names = {key_of(field, name): name for name, field in definition.model_fields.items()}
-        nested = "$defs" in schema
-        validate = None if nested else dict_validator(definition)
-        build = definition.__pydantic_validator__.validate_python
-        data = _plain_fields if nested else _fields_of(definition)
-        super().__init__(schema, names, validate or build, data, core_schema=definition.__pydantic_core_schema__)
-        self._model = definition
-
-    def _object(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
-        return as_object(_fields(arguments) if isinstance(arguments, self._model) else arguments)
+        super().__init__(definition.__name__, TypeAdapter(definition), {})
 
 
-def json_schema(name: str, make: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+class FunctionArguments(TypedArguments):
     """
-    Returns the schema that pydantic's *make* gives, without the titles it derives from names: the model pays for each
-    token.
+    Arguments defined by the signature of *function* (or any callable). The coerced arguments map every parameter to the
+    value that its annotation asks for. Defaults are filled in, so `{}` and `{"n": 10}` with `n=10` are one call.
 
-    Raises PolicyError if a type has no schema.
+    * Three kinds of names are no arguments: `self` and `cls` of an unbound method, keywords that a `functools.partial`
+      has set, and the names in *hidden*. The host passes these itself. The schema leaves all three out, and the check
+      refuses them as unknown.
+    * `*tags: str` is an array `tags`; `**more: int` lets any further name in. `bind` turns both back into a call.
+    * A parameter without an annotation takes anything. `= None` lets null in. A default that is no JSON-like value (a
+      sentinel) is left to the function.
+    * A description in the annotation, `Annotated[..., Field(description=...)]`, goes before the docstring's.
+
+    Raises PolicyError if an annotation cannot be resolved or has no JSON Schema.
     """
-    from pydantic.json_schema import GenerateJsonSchema
 
-    class Untitled(GenerateJsonSchema):
-        ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # as declared there
+    __slots__ = ("signature",)
 
-        def field_title_should_be_set(self, schema: Any) -> bool:
-            return False
+    def __init__(self, function: Callable[..., Any], hidden: Collection[str] = ()) -> None:
+        name = getattr(function, "__name__", type(function).__name__)
+        try:
+            self.signature = inspect.Signature(_parameters(function, hidden))
+            adapter = _adapter(name, self.signature.parameters.values())
+        except Exception as error:  # noqa: BLE001  # resolving annotations runs their code
+            reason = f"{clean(str(error).partition('. ')[0])}; a parameter that the host passes goes into `hidden`"
+            raise PolicyError([f"the arguments of `{name}` cannot be read: {reason}"]) from None
+        described = descriptions((function if inspect.isclass(function) else annotated(function)).__doc__)
+        super().__init__(name, adapter, described)
 
+    def bind(self, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """
+        Returns coerced *arguments* as the positional and the keyword arguments to call the function with.
+        """
+        rest = dict(arguments)
+        bound = inspect.BoundArguments(self.signature, {})  # type: ignore[arg-type]
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                bound.arguments[name] = rest
+            elif name in rest:
+                value = rest.pop(name)
+                bound.arguments[name] = tuple(value) if parameter.kind is parameter.VAR_POSITIONAL else value
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """
+        Returns the arguments of a call of the function from Python, by name, to be checked.
+
+        Raises TypeError, as the call would, for too many positional arguments and for one given twice.
+        """
+        given = self.signature.bind_partial(*args).arguments if args else {}
+        if twice := given.keys() & kwargs.keys():
+            raise TypeError(f"multiple values for argument `{min(twice)}`")
+        return {**given, **kwargs}
+
+
+class _Untitled(GenerateJsonSchema):
+    """
+    Schemas without the titles that pydantic derives from names: the model pays for each token.
+    """
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012  # as declared there
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _schema(name: str, adapter: Any, *, by_alias: bool) -> dict[str, Any]:
     try:
-        schema = make(schema_generator=Untitled)
+        schema = adapter.json_schema(by_alias=by_alias, schema_generator=_Untitled)
     except Exception as error:  # noqa: BLE001  # types bring code of their own for this
         raise PolicyError([f"the arguments of `{name}` have no JSON Schema: {clean(str(error))}"]) from None
-
     for title, node in ((name, schema), *schema.get("$defs", {}).items()):
         if node.get("title") == title:
             del node["title"]
+    return for_model(schema)
 
-    return schema
 
-
-def _fields_of(definition: "type[BaseModel]") -> Callable[[Any], dict[str, Any]]:
+def problems_of(error: ValidationError, given: dict[str, Any], schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     """
-    Returns how to get at the fields of a *definition*: `__dict__`, unless some are elsewhere, or other things there.
+    Returns the problems that *error* reports of the arguments *given*, whose JSON Schema is *schema*.
     """
-    members = {type(value) for kind in definition.__mro__ for value in vars(kind).values()}
-    only = definition.model_config.get("extra") != "allow" and functools.cached_property not in members
-
-    return operator.attrgetter("__dict__") if only else _fields
-
-
-def _fields(model: Any) -> dict[str, Any]:
-    declared = {name: model.__dict__[name] for name in type(model).model_fields if name in model.__dict__}
-
-    return declared | (model.__pydantic_extra__ or {})
-
-
-def _plain_fields(model: Any) -> dict[str, Any]:
-    fields = _fields(model)
-
-    # A value that contains itself, in a field that takes anything, stays as it is.
-    with suppress(RecursionError):
-        return {name: _plain(value) for name, value in fields.items()}
-
-    return fields
+    if error.error_count() > _MAX_ERRORS:
+        return (Problem("", f"{error.error_count()} values do not fit the schema", "type"),)
+    entries = []
+    for each in error.errors(include_url=False)[:_READ_ERRORS]:
+        full: Path = each["loc"]
+        # Positions that name no part: pydantic puts the alternative of a union there that it tried.
+        tags, part = [], given
+        for at, key in enumerate(full):
+            try:
+                part = part[key]  # type: ignore[index]
+            except (LookupError, TypeError):
+                if at and not (each["type"] == "missing" and at == len(full) - 1):
+                    tags.append(at)
+        path = tuple(key for at, key in enumerate(full) if at not in tags)
+        entries.append((full, tuple(tags), _problem(each, path, schema)))
+    return capped(_without_unions(entries))
 
 
-def _plain(value: Any) -> Any:
+def _without_unions(entries: list[tuple[Path, tuple[int, ...], Problem]]) -> list[Problem]:
     """
-    Returns *value* with models and dataclasses inside as dicts.
+    Returns the problems of *entries* (path, positions of tags in it, problem), each union reduced to the alternative worth
+    telling.
     """
-    kind = type(value)
-
-    if kind in (str, int, float, bool, type(None)):
-        return value
-
-    if kind is dict:
-        return {key: _plain(each) for key, each in value.items()}
-
-    if kind in (list, tuple):
-        return kind(_plain(each) for each in value)
-
-    if hasattr(kind, "model_fields"):
-        return _plain(value.root) if getattr(kind, "__pydantic_root_model__", False) else _plain(_fields(value))
-
-    if hasattr(kind, "__dataclass_fields__"):
-        return {name: _plain(getattr(value, name)) for name in kind.__dataclass_fields__}
-
-    return value
+    groups: dict[Any, Any] = {}
+    for place, (full, tags, problem) in enumerate(entries):
+        if tags:
+            branches = groups.setdefault(full[: tags[0]], {})
+            branches.setdefault(full[tags[0]], []).append((full, tags[1:], problem))
+        else:
+            groups[place] = problem
+    found: list[Problem] = []
+    for path, one in groups.items():
+        found += of_union(dotted(path), [*map(_without_unions, one.values())]) if type(one) is dict else [one]
+    return found
 
 
-def _unchecked(error: Exception) -> Problem:
-    return Problem("", f"the arguments cannot be checked (`{type(error).__name__}`)", "value")
+def _problem(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
+    kind, value = error["type"], error["input"]
+    if kind == "missing":
+        return Problem(dotted(path), "is required", "missing")
+    if kind == "extra_forbidden":
+        return unknown(path, names_at(schema, path[:-1]))
+    if kind in ("value_error", "assertion_error"):
+        # The words of the author's own validator; one of a whole model speaks of the field that its message starts with.
+        cause = error["ctx"]["error"]
+        message = str(cause) or f"is refused (`{type(cause).__name__}`)"
+        match = _FIRST_WORD.match(message)
+        more = (match[1],) if match and match[1] in names_at(schema, path) else ()
+        return Problem(dotted((*path, *more)), message, "value")
+    message = re.sub(r"^[A-Z][\w ]*? should ", "must ", error["msg"]).partition(", unable to parse")[0]
+    message = "must be an array" if _ARRAYS.fullmatch(kind) else message
+    message = "must be an object" if _OBJECTS.fullmatch(kind) else message
+    if kind == "union_tag_invalid":
+        message = f"must have a `{error['ctx']['discriminator'][1:-1]}` of {error['ctx']['expected_tags']}"
+    if kind.endswith("_type"):
+        message = f"{message}, not {type_name(value)}"
+    of_type = _OF_TYPE.fullmatch(kind) is not None
+    if type(value) is bool and not of_type:
+        return Problem(dotted(path), _NOT_A_FLAG, "type")
+    return Problem(dotted(path), message[:1].lower() + message[1:], "type" if of_type else "value")
+
+
+def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[inspect.Parameter]:
+    """
+    Returns the visible parameters, annotations resolved.
+    """
+    target, parameters = annotated(function), inspect.signature(function).parameters
+    # The hidden and the result may name what is only there for type checkers.
+    wanted = parameters.keys() - {*hidden, "return"}
+    named = {name: each for name, each in getattr(target, "__annotations__", {}).items() if name in wanted}
+    holder = SimpleNamespace(__annotations__=named)
+    hints = typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
+    passed = {*hidden, *(function.keywords if isinstance(function, functools.partial) else ())}
+    passed |= {"self", "cls"}.intersection([*parameters][:1]) - hints.keys()
+    return [each.replace(annotation=hints.get(name, Any)) for name, each in parameters.items() if name not in passed]
+
+
+def annotated(function: Callable[..., Any]) -> Any:
+    """
+    Returns the function that carries annotations and docstring.
+    """
+    if isinstance(function, functools.partial):
+        return annotated(function.func)
+    if inspect.isclass(function):
+        return function.__init__
+    if not inspect.isroutine(function):
+        return inspect.unwrap(type(function).__call__)
+    inner = inspect.unwrap(function)
+    return inner if inner is function else annotated(inner)
+
+
+def _adapter(name: str, parameters: Iterable[inspect.Parameter]) -> Any:
+    """
+    Returns a pydantic adapter of a dict with the parameters as keys: unlike a model's fields, these may have any name.
+    """
+    typed_dict: Any = TypedDict
+    more = [each.annotation for each in parameters if each.kind is each.VAR_KEYWORD]
+    fields = {each.name: _field(each) for each in parameters if each.kind is not each.VAR_KEYWORD}
+    shape = typed_dict(name, fields, extra_items=more[0]) if more else typed_dict(name, fields)
+    shape.__pydantic_config__ = ConfigDict() if more else ConfigDict(extra="forbid")
+    return TypeAdapter(shape)
+
+
+def _field(parameter: inspect.Parameter) -> Any:
+    annotation, default = _eager(parameter.annotation), parameter.default
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return Annotated[GenericAlias(list, annotation), Field(default=[])]
+    if default is parameter.empty:
+        return annotation
+    if isinstance(default, FieldInfo):
+        return Annotated[annotation, default]
+    if default is None and annotation is not Any:
+        annotation = _changed(annotation, lambda kind: typing.Optional[kind])  # noqa: UP045  # `|` needs a type
+    try:
+        to_jsonable_python(default)
+    except (ValueError, TypeError):
+        return typing.NotRequired[annotation]
+    return Annotated[annotation, Field(default=default)]
+
+
+def _eager(annotation: Any) -> Any:
+    """
+    Returns *annotation* with a list for an `Iterable`, whose items pydantic would check only while the tool runs.
+    """
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if Iterable in (origin, annotation):
+        return GenericAlias(list, parts or (Any,))
+    if origin in (typing.Union, UnionType):
+        return typing.Union[tuple(map(_eager, parts))]  # noqa: UP007  # built at run time
+    return _changed(annotation, _eager) if origin is Annotated else annotation
+
+
+def _changed(annotation: Any, change: Callable[[Any], Any]) -> Any:
+    """
+    Returns *annotation* with its type changed and its metadata kept.
+    """
+    kind, *marks = typing.get_args(annotation) if typing.get_origin(annotation) is Annotated else (annotation,)
+    made: Any = Annotated
+    return made[(change(kind), *marks)] if marks else change(kind)
+
+
+def descriptions(docstring: str | None) -> dict[str, str]:
+    """
+    Returns each parameter name with its description, one line each: Google, numpy and reST style, the first in the text
+    wins.
+    """
+    lines = inspect.cleandoc(docstring or "").splitlines()
+    depths = [len(line) - len(line.lstrip()) if line else 1_000 for line in lines]
+    found: dict[str, str] = {}
+    form, level = _REST, -1  # of the entries of a section, and how deep they stand
+    for at, (line, depth) in enumerate(zip(lines, depths, strict=True)):
+        text, header = line.strip(), _HEADER.match(line.strip())
+        if header and header[1]:
+            form, level = _GOOGLE, min(depths[at + 1 :][:1], default=-1)
+        elif re.fullmatch("-{3,}", "".join(lines[at + 1 : at + 2]).strip()):
+            form, level = _NUMPY, depth if header else -1
+        elif match := _REST.match(text) or (form.match(text) if depth == level else None):
+            end = next((n for n in range(at + 1, len(lines)) if depths[n] <= depth), len(lines))
+            said = " ".join(" ".join([match[2], *lines[at + 1 : end]]).split())
+            found = {**{name.strip(" *"): said for name in match[1].split(",") if said}, **found}
+        elif depth < level:
+            level = -1
+    return found

@@ -4,7 +4,7 @@ Arguments that pydantic-ai found wrong.
 
 from typing import Any
 
-from guardrails.core.arguments.typed_errors import problems_of
+from guardrails.core.arguments.typed import problems_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed, Problem
 

@@ -12,7 +12,7 @@ from functools import partial
 from types import GenericAlias, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from guardrails.core.arguments.function import FunctionArguments, annotated
+from guardrails.core.arguments.typed import FunctionArguments, annotated
 from guardrails.core.chain import Chain
 from guardrails.core.envelope.envelope import CallDenied, CallFailed, Envelope
 from guardrails.core.tools.tool import Tool, described, name_of

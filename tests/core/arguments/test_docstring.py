@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.arguments.docstring import parameter_descriptions
+from guardrails.core.arguments.typed import descriptions as parameter_descriptions
 from tests.tables import table
 
 

@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.arguments.function import FunctionArguments
+from guardrails.core.arguments.typed import FunctionArguments
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 from tests.tables import table

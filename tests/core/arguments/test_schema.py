@@ -4,7 +4,7 @@ Reading JSON Schemas.
 
 from typing import Any
 
-from guardrails.core.arguments.schema import for_model
+from guardrails.core.arguments.json_schema import for_model
 from tests.tables import table
 
 
