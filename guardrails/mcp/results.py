@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.result.content import block_of, read_mcp
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, needs
-from guardrails.core.values.logs import log
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 
 from . import outcomes
@@ -71,7 +71,7 @@ def tools_of(
     reasons why some are held are *held*, by the server's name.
 
     A model's name is `{server}__{tool}`, with `_` for characters that no API takes. A name that is too long or taken
-    ends in a hash of the server's own name. A tool whose schema is none is left out, which the log says.
+    ends in a hash of the server's own name. The arguments of a tool whose schema is none are not checked, which the log says.
     """
     found: dict[str, tuple[str, Tool]] = {}
     for one in offered:
@@ -79,21 +79,16 @@ def tools_of(
         if len(name) > MAX_NAME or (name in found and found[name][0] != one.name):
             digest = hashlib.sha256(one.name.encode(errors="surrogatepass")).hexdigest()[:8]
             name = f"{name[: MAX_NAME - 9]}_{digest}"
-        try:
-            found[name] = one.name, _tool(name, one, server, timeout, held.get(one.name, ""))
-        except PolicyError as error:
-            log.warning("tool `%s` of MCP server `%s` is left out: %s", one.name, server, error)
+        found[name] = one.name, _tool(name, one, server, timeout, held.get(one.name, ""))
     return found
 
 
 def _tool(name: str, one: McpTool, server: str, timeout: float, held: str) -> Tool:
-    tool = Tool(
+    return Tool(
         name=name,
         description=marked(server, inspect.cleandoc(one.description or one.title or "").strip()),
-        parameters=one.input_schema or None,
+        parameters=foreign_arguments(name, one.input_schema) if one.input_schema else None,
         timeout=timeout,
         held=held,
         **hints_of(one),
     )
-    tool.arguments()
-    return tool

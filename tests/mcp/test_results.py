@@ -59,7 +59,8 @@ def test_names_that_collide_or_are_too_long_end_in_a_hash_and_are_the_same_each_
     assert list(tools_of("srv", offered, 5.0)) == list(found)
 
 
-def test_a_tool_whose_schema_is_none_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a7_a_tool_whose_schema_is_none_is_not_checked(caplog: pytest.LogCaptureFixture) -> None:
     found = tools_of("srv", [tool("bad", properties={"a": {"type": "no such type"}}), tool("good")], 5.0)
-    assert list(found) == ["srv__good"]
-    assert "`bad` of MCP server `srv` is left out" in caplog.text
+    assert list(found) == ["srv__bad", "srv__good"]
+    assert found["srv__bad"][1].openai()["function"]["parameters"]["properties"] == {"a": {}}
+    assert caplog.text.count("the arguments of `srv__bad` are not checked") == 1

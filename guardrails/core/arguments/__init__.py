@@ -4,7 +4,7 @@ The arguments of a tool: one definition gives the schema the model sees and the 
 * A definition is a pydantic model, a function or a JSON Schema. The first two coerce before the call is signed, a JSON
   Schema only checks.
 * A mistake is told with its path, in words for a model, never with its value. All are told at once, at most twenty; of
-  arguments above 64 KiB against a JSON Schema only the first.
+  arguments of more than 30,000 values against a JSON Schema none is named.
 * JSON text in the place of an array or object is read once, where the schema says so.
 * A check never raises. A definition that cannot be read raises PolicyError when it is made (`arguments_of`), or, of a third
   party's tool, is one warning and an unchecked tool (`foreign_arguments`).
@@ -18,17 +18,12 @@ from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Problem
 
-from .problems import advice, only_user
-
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from .json_schema import SchemaArguments
     from .typed import FunctionArguments, ModelArguments
-
-
-__all__ = ["Arguments", "advice", "arguments_of", "foreign_arguments", "only_user"]
 
 
 class Arguments(Protocol):
@@ -67,11 +62,7 @@ def arguments_of(
         from .json_schema import SchemaArguments
 
         return SchemaArguments(definition)
-    if (
-        isinstance(definition, type)
-        and hasattr(definition, "__pydantic_validator__")
-        and hasattr(definition, "model_fields")
-    ):
+    if isinstance(definition, type) and hasattr(definition, "model_json_schema"):
         from .typed import ModelArguments
 
         return ModelArguments(definition)
@@ -88,12 +79,14 @@ def foreign_arguments(tool: str, definition: Any) -> Arguments | None:
     Returns the arguments of a third party's *tool*. One whose *definition* is not valid is told once in the log and
     runs unchecked: the model sees the names of its properties alone, or what the host says (None).
     """
+    if definition is None:
+        return None
     try:
         return arguments_of(definition)
     except Exception as error:  # noqa: BLE001  # the definition is the code of others
         _warn(tool, str(error))
     fields = definition.get("properties") if isinstance(definition, Mapping) else None
-    names = {name: {} for name in fields} if isinstance(fields, dict) else None
+    names: Any = {name: {} for name in fields} if isinstance(fields, dict) else None
     return None if names is None else arguments_of({"type": "object", "properties": names})
 
 

@@ -10,7 +10,7 @@ import copy
 import json
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
@@ -28,8 +28,8 @@ _ORDER: Final = ("type", "description", "properties", "required", "additionalPro
 _BY_NAME: Final = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 _DATA: Final = {"default", "enum", "const", "example", "examples", "required"}
 _ARTICLES: Final = {"array": "an array", "integer": "an integer", "object": "an object", "null": "null"}
-_LARGE: Final = 10_000
-"""Values in arguments of which only the first mistake is told: the validator builds all errors before it gives one."""
+_LARGE: Final = 30_000
+"""Values in arguments of which no mistake is named: the validator builds all errors before it gives one, at 1.5 KB each."""
 _DEEP: Final = 16
 """Levels of arguments beyond which the same goes: at each level all alternatives of the one above are tried again."""
 
@@ -83,14 +83,7 @@ class SchemaArguments:
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {reason}"), "type"),)
 
     def _problems(self, arguments: Any) -> tuple[Problem, ...]:
-        errors: Iterable[ValidationError] = ()
-        if _size(arguments, _DEEP) <= _LARGE:
-            errors = self._validator.iter_errors(arguments)
-        elif 'Of":' not in json.dumps(self._definition):
-            try:
-                self._validator.validate(arguments)
-            except ValueError as error:
-                errors = [error]  # type: ignore[list-item]
+        errors = self._validator.iter_errors(arguments) if _size(arguments, _DEEP) <= _LARGE else ()
         found = capped(problem for error in errors for problem in self._told(error))
         return found or (Problem("", "the arguments do not fit the schema", "value"),)
 
@@ -98,26 +91,27 @@ class SchemaArguments:
         """
         Returns *error* in our words, which do not repeat the value: it may be a secret.
         """
-        path, kind, name = tuple(error.instance_path), error.kind.as_dict(), type(error.kind).__name__
-        field = dotted(path)
+        path, name = tuple(error.instance_path), type(error.kind).__name__
+        field, kind, instance = dotted(path), error.kind.as_dict(), cast("Any", error.instance)
         if name == "Required":
             yield Problem(dotted((*path, kind["property"])), "is required", "missing")
         elif name in ("AdditionalProperties", "UnevaluatedProperties"):
             yield from (unknown((*path, each), names_at(self._definition, path)) for each in kind["unexpected"])
         elif name == "FalseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
             # `additionalProperties: false` without `properties` is reported once and without names.
-            yield from (unknown((*path, each), ()) for each in error.instance)
+            yield from (unknown((*path, each), ()) for each in instance)
         elif name == "Type":
             wanted = " or ".join(_ARTICLES.get(each, f"a {each}") for each in kind["types"])
-            yield Problem(field, f"must be {wanted}, not {type_name(error.instance)}", "type")
+            yield Problem(field, f"must be {wanted}, not {type_name(instance)}", "type")
         elif name in ("Enum", "Constant"):
             options = kind.get("options", [kind.get("expected_value")])
             yield Problem(field, f"must be {'one of ' * (len(options) > 1)}{quoted(map(json.dumps, options))}", "type")
         elif name in ("AnyOf", "OneOfNotValid"):
             yield from of_union(field, [[p for each in branch for p in self._told(each)] for branch in kind["context"]])
         else:
-            words = "is not allowed" if name == "FalseSchema" else error.message.removeprefix("\0 ")
-            yield Problem(field, words.replace("\0", "the value"), "type" if name == "Format" else "value")
+            known = {"FalseSchema": "is not allowed", "Format": f"must be a valid `{kind.get('format')}`"}
+            words = known.get(name, error.message.removeprefix("\0 ").replace("\0", "the value"))
+            yield Problem(field, words, "type" if name == "Format" else "value")
 
 
 def _modern(node: Any, *, tuples: bool) -> Any:
@@ -153,8 +147,8 @@ def for_model(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
     nodes = list(_alternatives(schema, schema))
     whole = [node for node, always in nodes if always]
-    root = {word: each for node in reversed(whole) for word, each in node.items()} | {"type": "object"}
-    root["properties"] = {}
+    root = {word: each for node in reversed(whole) for word, each in node.items()}
+    root |= {"type": "object", "properties": {}}
     for node, _ in nodes:
         root["properties"] |= {n: each for n, each in node.get("properties", {}).items() if n not in root["properties"]}
     root["required"] = list(dict.fromkeys(name for node in whole for name in node.get("required", ())))
@@ -166,10 +160,12 @@ def names_at(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
     """
     Returns the property names that *schema* knows at *path* of the instance, in its order.
     """
-    nodes = [node for node, _ in _alternatives(schema, schema)]
+    nodes: list[Any] = [schema]
     for part in path:
-        nodes = [node for parent in nodes for node, _ in _alternatives(_child(parent, part), schema)]
-    return list(dict.fromkeys(name for node in nodes for name in node.get("properties", ())))
+        inner = [node for parent in nodes for node, _ in _alternatives(parent, schema)]
+        nodes = [e.get("properties", {}).get(part) or e.get("items") or e.get("additionalProperties") for e in inner]
+    found = [name for node in nodes for each, _ in _alternatives(node, schema) for name in each.get("properties", ())]
+    return list(dict.fromkeys(found))
 
 
 def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], bool]]:
@@ -191,21 +187,12 @@ def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[
         waiting += [(branch, always and word == "allOf") for word in _UNIONS for branch in each.get(word, ())]
 
 
-def _child(node: Mapping[str, Any], part: str | int) -> Any:
-    if isinstance(part, int):
-        first = node.get("prefixItems", node.get("items", ()))
-        return first[part] if isinstance(first, list) and part < len(first) else node.get("items")
-    return node.get("properties", {}).get(part, node.get("additionalProperties"))
-
-
 def _size(value: Any, levels: int) -> int:
     """
     Returns how many values *value* holds; more than any limit if they nest deeper than *levels*.
     """
     parts = value.values() if isinstance(value, dict) else value
-    if levels == 0:
-        return _LARGE + 1
-    return len(parts) + sum(_size(each, levels - 1) for each in parts if isinstance(each, dict | list))
+    return len(parts) + sum(_size(e, levels - 1) for e in parts if isinstance(e, dict | list)) if levels else _LARGE + 1
 
 
 def refuse(uri: str) -> Any:
@@ -221,5 +208,5 @@ def _where(error: Exception) -> str:
     """
     place = dotted(getattr(error, "instance_path", ()))
     said = getattr(error, "message", None) or str(error)
-    reason = said.replace("\0", repr(getattr(error, "instance", ""))).rpartition("ValueError: ")[2]
+    reason = said.replace("\0", json.dumps(getattr(error, "instance", ""))).rpartition("ValueError: ")[2]
     return f"{f' at `{place}`' if place else ''}: {clean(reason[:1].lower() + reason[1:])}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, Literal
 
-from guardrails.core.values.types import NextAction, Problem
+from guardrails.core.values.types import Problem
 
 
 MAX_PROBLEMS: Final = 20
@@ -24,16 +24,9 @@ Kind = Literal["json", "missing", "unknown", "type", "value"]
 Path = tuple[str | int, ...]
 Checked = tuple[object, tuple[Problem, ...]]
 
-_TYPE_NAMES: Final = {
-    dict: "an object",
-    list: "an array",
-    tuple: "an array",
-    str: "a string",
-    bool: "a boolean",
-    int: "an integer",
-    float: "a number",
-    type(None): "null",
-}
+_TYPES: Final = (dict, list, tuple, str, bool, int, float, type(None))
+_NAMES: Final = ["an object", "an array", "an array", "a string", "a boolean", "an integer", "a number", "null"]
+_TYPE_NAMES: Final = dict(zip(_TYPES, _NAMES, strict=True))
 
 
 def as_object(arguments: object) -> Checked:
@@ -155,60 +148,3 @@ def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
         return min(alike or branches, key=lambda branch: (sum(p.kind == "type" for p in branch), len(branch)))
     wrong = [p.message.removeprefix("must be ").partition(", not ") for b in branches for p in b if p.field == field]
     return [Problem(field, f"must be {' or '.join(dict.fromkeys(w[0] for w in wrong))}{''.join(wrong[0][1:])}", "type")]
-
-
-def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) -> tuple[NextAction, str]:
-    """
-    Returns whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
-
-    Missing values are taken from the conversation, else the user is asked, unless another argument is a misspelling of the
-    missing one. The user is also asked for refused values of the fields in *ask_user*, which only the user can know. These
-    are names or dotted paths, with list positions left out. The rest (JSON, names, types, formats, choices) follows from
-    the schema alone and is `fix_arguments`.
-    """
-    misspelt = {_meant(p) for p in problems if p.kind == "unknown"}
-    absent = [p.field for p in problems if p.kind == "missing" and p.field not in misspelt]
-    subjects = {p: _subject(p, ask_user) for p in problems if p.kind == "value"}
-    doubtful = [subject for subject in subjects.values() if subject]
-    wrong = [p.field for p in problems if p.field not in {*absent, *doubtful} and not subjects.get(p)]
-    ask = [f"Confirm {_listed(doubtful)} with the user before retrying."] if doubtful else []
-    if absent:
-        ask.append(f"Take {_listed(absent)} from the conversation; if it is not there, ask the user. Do not guess.")
-    if ask:
-        return "ask_user", " ".join([*ask, *([f"Also correct {_listed(wrong)}."] if wrong else [])])
-    if any(p.kind == "json" for p in problems):
-        return "fix_arguments", "Send the arguments as one valid JSON object; the user need not be asked."
-    return "fix_arguments", f"Correct {_listed(wrong)} and call again; the user need not be asked."
-
-
-def only_user(problems: Sequence[Problem], ask_user: frozenset[str]) -> bool:
-    """
-    Returns whether one of *problems* is of a field in *ask_user*.
-    """
-    return any(_subject(problem, ask_user) for problem in problems)
-
-
-def _meant(problem: Problem) -> str:
-    """
-    Returns the field that the unknown one of *problem* was meant to be, or "".
-    """
-    match = re.search(r"did you mean `([^`]+)`", problem.message)
-    parent, dot, _ = problem.field.rpartition(".")
-    return f"{parent}{dot}{match[1]}" if match else ""
-
-
-def _subject(problem: Problem, ask_user: frozenset[str]) -> str:
-    """
-    Returns the field of *problem* that only the user can know, or "".
-    """
-    if not problem.field:
-        return next((name for name in re.findall(r"\w+(?:\.\w+)*", problem.message) if name in ask_user), "")
-    names = [part for part in problem.field.split(".") if not part.isdigit()]
-    return "" if ask_user.isdisjoint((problem.field, ".".join(names), *names)) else problem.field
-
-
-def _listed(fields: Iterable[str]) -> str:
-    names = [f"`{field}`" if field else "the arguments" for field in dict.fromkeys(fields)]
-    if len(names) > _MAX_NAMED:
-        return "the arguments"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -30,7 +30,6 @@ from .json_schema import for_model, names_at
 from .problems import Checked, Path, as_object, capped, clean, dotted, mended, of_union, type_name, unknown
 
 
-_NOT_A_FLAG: Final = "must be a number, not a boolean"
 _READ_ERRORS: Final = 60
 """Errors of one call that are looked at."""
 _MAX_ERRORS: Final = 10_000
@@ -38,7 +37,7 @@ _MAX_ERRORS: Final = 10_000
 _ARRAYS: Final = re.compile("(frozen_set|iterable|list|set|tuple)_type")
 _OBJECTS: Final = re.compile("(dataclass|dict|mapping|model|model_attributes)_type")
 _OF_TYPE: Final = re.compile(
-    ".*_(type|parsing|size|error|key|instance_of|required|loop|unicode|from_float|inexact|number)|enum|.*_tag_.*"
+    ".*_(type|parsing|size|error|key|instance_of|required|loop|float|number)$|enum|date_f|.*_tag_"
 )
 _FIRST_WORD: Final = re.compile(r"`?([^\W\d][\w.]*)`?(?=\s|$)")
 
@@ -56,8 +55,6 @@ class TypedArguments:
     number, it is a problem of kind `type`. A `bool` field, or a union with `bool`, takes it as it is.
     """
 
-    __slots__ = ("_data", "_names", "_schema", "_validate")
-
     def __init__(self, name: str, adapter: Any, described: Mapping[str, str]) -> None:
         """
         *adapter* is pydantic's, of a model or a dict. Raises PolicyError if a type has no schema.
@@ -66,7 +63,7 @@ class TypedArguments:
         own = _schema(name, adapter, by_alias=False)["properties"]
         self._names = dict(zip(self._schema["properties"], own, strict=True))
         for parameter, each in zip(own, self._schema["properties"].values(), strict=True):
-            each |= {"description": described[parameter], **each} if parameter in described else {}
+            each.update({"description": described[parameter], **each} if parameter in described else {})
         # By name too, so that coerced arguments pass the check again.
         validate = adapter.validator.validate_python
         self._validate = validate if [*own] == [*self._names] else functools.partial(validate, by_name=True)
@@ -96,7 +93,7 @@ class TypedArguments:
             for key, value in given.items():
                 got = result.get(self._names.get(key, key)) if type(value) is bool else None
                 if isinstance(got, (int, float)) and type(got) is not bool:
-                    return given, (Problem(dotted((key,)), _NOT_A_FLAG, "type"),)
+                    return given, (Problem(dotted((key,)), "must be a number, not a boolean", "type"),)
             return result, ()
         except Exception as error:  # noqa: BLE001  # a validator of the tool's author may raise anything
             return mended(self.check, given, self._problems(error, given))
@@ -115,8 +112,6 @@ class ModelArguments(TypedArguments):
 
     Raises PolicyError if *definition* has no JSON Schema, or is a `RootModel`.
     """
-
-    __slots__ = ()
 
     def __init__(self, definition: type[BaseModel]) -> None:
         if getattr(definition, "__pydantic_root_model__", False):
@@ -140,8 +135,6 @@ class FunctionArguments(TypedArguments):
     Raises PolicyError if an annotation cannot be resolved or has no JSON Schema.
     """
 
-    __slots__ = ("signature",)
-
     def __init__(self, function: Callable[..., Any], hidden: Collection[str] = ()) -> None:
         name = getattr(function, "__name__", type(function).__name__)
         try:
@@ -158,7 +151,7 @@ class FunctionArguments(TypedArguments):
         Returns coerced *arguments* as the positional and the keyword arguments to call the function with.
         """
         rest = dict(arguments)
-        bound = inspect.BoundArguments(self.signature, {})  # type: ignore[arg-type]
+        bound = inspect.BoundArguments(self.signature, {})
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 bound.arguments[name] = rest
@@ -257,14 +250,13 @@ def _problem(error: Any, path: Path, schema: Mapping[str, Any]) -> Problem:
         return Problem(dotted((*path, *more)), message, "value")
     message = re.sub(r"^[A-Z][\w ]*? should ", "must ", error["msg"]).partition(", unable to parse")[0]
     message = "must be an array" if _ARRAYS.fullmatch(kind) else message
+    message = "must be a date (YYYY-MM-DD)" if kind.startswith("date_from") else message
     message = "must be an object" if _OBJECTS.fullmatch(kind) else message
     if kind == "union_tag_invalid":
         message = f"must have a `{error['ctx']['discriminator'][1:-1]}` of {error['ctx']['expected_tags']}"
     if kind.endswith("_type"):
         message = f"{message}, not {type_name(value)}"
-    of_type = _OF_TYPE.fullmatch(kind) is not None
-    if type(value) is bool and not of_type:
-        return Problem(dotted(path), _NOT_A_FLAG, "type")
+    of_type = _OF_TYPE.match(kind) is not None
     return Problem(dotted(path), message[:1].lower() + message[1:], "type" if of_type else "value")
 
 

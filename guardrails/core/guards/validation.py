@@ -2,22 +2,25 @@
 Refuse a call whose arguments do not fit the tool.
 """
 
-from collections.abc import Mapping
+import re
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from guardrails.core.arguments import advice, only_user
 from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.labels import INVALID
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.shrinkage import ENOUGH, times
 from guardrails.core.state import SessionState
-from guardrails.core.values.types import Denial, NextAction, ToolCall
+from guardrails.core.values.types import Denial, NextAction, Problem, ToolCall
 
 from .base import Codes, Facts, Guard, Verdict, guard
 
 
 MOSTLY: Final = 0.5
 """Above it a call that misses something is more often corrected than not."""
+_MAX_NAMED: Final = 10
+"""Fields beyond which no hint names them."""
 
 
 @guard
@@ -63,6 +66,63 @@ class Validation(Guard):
         )
 
 
+def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) -> tuple[NextAction, str]:
+    """
+    Returns whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
+
+    Missing values are taken from the conversation, else the user is asked, unless another argument is a misspelling of the
+    missing one. The user is also asked for refused values of the fields in *ask_user*, which only the user can know. These
+    are names or dotted paths, with list positions left out. The rest (JSON, names, types, formats, choices) follows from
+    the schema alone and is `fix_arguments`.
+    """
+    misspelt = {_meant(p) for p in problems if p.kind == "unknown"}
+    absent = [p.field for p in problems if p.kind == "missing" and p.field not in misspelt]
+    subjects = {p: _subject(p, ask_user) for p in problems if p.kind == "value"}
+    doubtful = [subject for subject in subjects.values() if subject]
+    wrong = [p.field for p in problems if p.field not in {*absent, *doubtful} and not subjects.get(p)]
+    ask = [f"Confirm {_listed(doubtful)} with the user before retrying."] if doubtful else []
+    if absent:
+        ask.append(f"Take {_listed(absent)} from the conversation; if it is not there, ask the user. Do not guess.")
+    if ask:
+        return "ask_user", " ".join([*ask, *([f"Also correct {_listed(wrong)}."] if wrong else [])])
+    if any(p.kind == "json" for p in problems):
+        return "fix_arguments", "Send the arguments as one valid JSON object; the user need not be asked."
+    return "fix_arguments", f"Correct {_listed(wrong)} and call again; the user need not be asked."
+
+
+def _only_user(problems: Sequence[Problem], ask_user: frozenset[str]) -> bool:
+    """
+    Returns whether one of *problems* is of a field in *ask_user*.
+    """
+    return any(_subject(problem, ask_user) for problem in problems)
+
+
+def _meant(problem: Problem) -> str:
+    """
+    Returns the field that the unknown one of *problem* was meant to be, or "".
+    """
+    match = re.search(r"did you mean `([^`]+)`", problem.message)
+    parent, dot, _ = problem.field.rpartition(".")
+    return f"{parent}{dot}{match[1]}" if match else ""
+
+
+def _subject(problem: Problem, ask_user: frozenset[str]) -> str:
+    """
+    Returns the field of *problem* that only the user can know, or "".
+    """
+    if not problem.field:
+        return next((name for name in re.findall(r"\w+(?:\.\w+)*", problem.message) if name in ask_user), "")
+    names = [part for part in problem.field.split(".") if not part.isdigit()]
+    return "" if ask_user.isdisjoint((problem.field, ".".join(names), *names)) else problem.field
+
+
+def _listed(fields: Iterable[str]) -> str:
+    names = [f"`{field}`" if field else "the arguments" for field in dict.fromkeys(fields)]
+    if len(names) > _MAX_NAMED:
+        return "the arguments"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
 def _corrected(tool: str, models: Mapping[str, RetryModel]) -> float | None:
     """
     Returns how often refused calls of *tool* were corrected, by the model that has seen most of them. Returns None if
@@ -87,7 +147,7 @@ def _learned(
             "ask_user",
             f"Ask the user before the next try: refused calls of `{call.tool}` are corrected {times(share)}.",
         )
-    if action == "ask_user" and share > MOSTLY and not only_user(call.problems, asked):
+    if action == "ask_user" and share > MOSTLY and not _only_user(call.problems, asked):
         return "fix_arguments", (
             f"Take what is missing from the conversation and call again: refused calls of `{call.tool}` are corrected "
             f"{times(share)}. Ask the user only if it is not there; do not guess."

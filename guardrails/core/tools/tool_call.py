@@ -91,9 +91,6 @@ def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
 
 def _read_text(text: str, *, required: bool) -> tuple[Any, tuple[Problem, ...]]:
     value, problem = parse_arguments(text)
-    if required and problem is None and isinstance(value, str):
-        # The check would take it for argument text that nobody could read.
-        return value, (Problem("", "the arguments must be a JSON object, not a string", "json"),)
     if problem is None and (required or isinstance(value, dict)):
         return value, ()
     if required or text.lstrip().startswith("{"):

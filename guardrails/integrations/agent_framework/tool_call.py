@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, get_origin, get_type_hints
 
 from xxhash import xxh3_64_hexdigest
 
-from guardrails.core.arguments import arguments_of
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, needs
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import remark
 
@@ -127,13 +127,7 @@ def _check(tool: FunctionTool) -> Any:
     Returns the check that names a wrong argument of *tool*. None: nobody can read what it takes, and the host checks
     it.
     """
-    for told in (tool.input_model, tool.parameters()):
-        try:
-            if told is not None:
-                return arguments_of(told)
-        except (PolicyError, TypeError, ValueError):
-            continue
-    return None
+    return foreign_arguments(tool.name, tool.input_model or tool.parameters())
 
 
 def read(result: Any, tool: FunctionTool) -> Any:

@@ -8,10 +8,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from guardrails.core.arguments import arguments_of
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, needs
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import calling
 
@@ -152,11 +152,7 @@ def guard_tool(tool: Any) -> Any:
     if isinstance(tool, GuardedTool):
         return tool
     kept, name = tool.cache_function, sanitize_tool_name(tool.name)
-    try:
-        known = Tool(name=name, parameters=arguments_of(tool.args_schema))
-    except (PolicyError, TypeError, ValueError):
-        # What cannot be read, the host itself checks.
-        known = Tool(name=name)
+    known = Tool(name=name, parameters=foreign_arguments(name, tool.args_schema))
 
     def caches(arguments: Any = None, result: Any = None) -> bool:
         return not isinstance(result, (Told, ToolFailure)) and bool(kept(arguments, result))

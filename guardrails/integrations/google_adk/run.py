@@ -6,11 +6,11 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any, Final
 
-from guardrails.core.arguments import arguments_of
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, SessionError, StoreError, needs
+from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import share_of
 from guardrails.session.session import Session
@@ -180,9 +180,5 @@ def _tool(declaration: Any) -> Tool:
     schema = declaration.parameters_json_schema
     if schema is None and declaration.parameters is not None:
         schema = declaration.parameters.json_schema.model_dump(mode="json", exclude_none=True, by_alias=True)
-    try:
-        parameters = None if schema is None else arguments_of(schema)
-    except (PolicyError, TypeError, ValueError):
-        # What nobody can read, ADK itself checks.
-        parameters = None
+    parameters = None if schema is None else foreign_arguments(declaration.name, schema)
     return Tool(name=declaration.name, description=declaration.description or "", parameters=parameters)

@@ -5,13 +5,14 @@ One tool call of LangGraph: what the model may pass, what came back, and what go
 import json
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, get_origin
 
-from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.arguments import Arguments, foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, needs
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import lines, remark
 
@@ -121,8 +122,9 @@ def declared(tool: Any) -> Tool:
 
 
 def _arguments(tool: Any) -> Arguments | None:
-    try:
-        schema: Any = tool.tool_call_schema
+    schema: Any = None
+    with suppress(TypeError, ValueError, AttributeError):  # the definition is the code of others
+        schema = tool.tool_call_schema
         whole = tool.args_schema
         shown = getattr(schema, "model_fields", None)
         if shown is None and not isinstance(schema, dict):
@@ -130,10 +132,7 @@ def _arguments(tool: Any) -> Arguments | None:
         elif shown is not None and shown.keys() == getattr(whole, "model_fields", {}).keys():
             # The whole one has the validators that the other lost.
             schema = whole
-        return arguments_of(schema)
-    except (PolicyError, TypeError, ValueError, AttributeError):
-        # What nobody can read, LangChain itself checks.
-        return None
+    return foreign_arguments(tool.name, schema)
 
 
 def _value(text: str, tool: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.arguments import Arguments, foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.logs import log
@@ -98,7 +98,7 @@ class Tools:
             if self._execute is None:
                 raise TypeError(f"`execute` is needed to run `{name}`")
             parameters = said.get("parameters")
-            self._take(Tool(name=name), arguments_of(parameters) if parameters else None)
+            self._take(Tool(name=name), foreign_arguments(name, parameters) if parameters else None)
         self.listed.append(self._wire.tool(tool))
 
     def _declare(self, tool: Tool) -> None:

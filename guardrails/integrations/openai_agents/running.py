@@ -9,10 +9,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.arguments import Arguments, foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, needs
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking, user_asks
 from guardrails.session.calls.current import current_session
@@ -168,10 +168,7 @@ def declaration(tool: FunctionTool) -> Tool:
 
 def _arguments(tool: FunctionTool) -> Arguments | None:
     schema: Any = tool.params_json_schema
-    try:
-        return arguments_of(_as_written(schema) if tool.strict_json_schema else schema)
-    except PolicyError:
-        return None
+    return foreign_arguments(tool.qualified_name, _as_written(schema) if tool.strict_json_schema else schema)
 
 
 def _as_written(schema: Any) -> Any:

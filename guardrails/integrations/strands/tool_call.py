@@ -13,10 +13,10 @@ from typing import Any, Final, Union, get_args, get_origin
 
 from xxhash import xxh3_64_hexdigest
 
-from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, needs
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations import hosting
 from guardrails.integrations.hosting import remark
@@ -106,17 +106,10 @@ def declared(tool: Any) -> Tool:
     *tool* as a session knows it: what the model may pass, and the hints of an MCP server.
     """
     spec = tool.tool_spec
-    made = Tool(name=tool.tool_name, description=spec.get("description") or "", parameters=_arguments(spec))
-    return made.override({"annotations": spec["annotations"]}) if spec.get("annotations") else made
-
-
-def _arguments(spec: Any) -> Arguments | None:
     schema = spec["inputSchema"]
-    try:
-        return arguments_of(schema.get("json", schema))
-    except PolicyError:
-        # What nobody can read, the tool itself checks.
-        return None
+    parameters = foreign_arguments(tool.tool_name, schema.get("json", schema))
+    made = Tool(name=tool.tool_name, description=spec.get("description") or "", parameters=parameters)
+    return made.override({"annotations": spec["annotations"]}) if spec.get("annotations") else made
 
 
 def read(result: Any, tool: Any) -> Any:

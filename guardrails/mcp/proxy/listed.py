@@ -3,16 +3,16 @@ The tools that a server lists: their declarations, the check of their arguments,
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from guardrails.core.arguments.json_schema import SchemaArguments, at
-from guardrails.core.arguments.problems import capped
+from guardrails.core.arguments.json_schema import SchemaArguments
+from guardrails.core.arguments.problems import Checked
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
-from guardrails.core.values.types import Problem
 from guardrails.mcp.answers import BESIDE, UNKNOWN
 from guardrails.mcp.outcomes import hints_of
 
@@ -46,26 +46,23 @@ class ServerArguments(SchemaArguments):
 
     __slots__ = ()
 
-    def _problems(self, arguments: object) -> tuple[Problem, ...]:
-        found = capped(self._all_told(arguments))
-        if found and isinstance(arguments, dict) and None in arguments.values():
-            there = {name: value for name, value in arguments.items() if value is not None}
-            return found if any(True for _ in self._all_told(there)) else ()
-        return found
+    def check(self, arguments: object) -> Checked:
+        given, problems = super().check(arguments)
+        if problems and isinstance(given, dict):
+            there = {name: value for name, value in given.items() if value is not None}
+            with suppress(Exception):  # what no check can read has its problem already
+                return given, problems if self._wrong(self._validator.iter_errors(there)) else ()
+        return given, problems
 
-    def _all_told(self, arguments: object) -> Iterator[Problem]:
-        return (problem for error in self._iter_errors(arguments) for problem in self._told(error, arguments))
+    def _wrong(self, errors: Iterable["ValidationError"]) -> bool:
+        return any(map(self._is_wrong, errors))
 
-    def _told(self, error: "ValidationError", arguments: object) -> Iterator[Problem]:
+    def _is_wrong(self, error: "ValidationError") -> bool:
         kind: Any = error.kind
         name = type(kind).__name__
-        if name == "Format" or (name == "Type" and isinstance(at(arguments, error.instance_path), str)):
-            return
-        if name in ("AnyOf", "OneOfNotValid") and any(
-            not any(True for each in branch for _ in self._told(each, arguments)) for branch in kind.context
-        ):
-            return
-        yield from super()._told(error, arguments)
+        if name in ("AnyOf", "OneOfNotValid"):
+            return all(map(self._wrong, kind.context))
+        return name != "Format" and not (name == "Type" and isinstance(error.instance, str))
 
 
 class Tools:

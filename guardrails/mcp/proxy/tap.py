@@ -60,6 +60,8 @@ class Tap:
         self._greeting: str | None = None
         """The request `initialize`, until it is answered."""
         self._carrier: dict[str, str] = {}
+        self._read = False
+        """JSON text in the arguments of the message at hand was read."""
         self._lock = threading.Lock()
         self._run = run
         self._deadlines = Deadlines() if deadlines is None else deadlines
@@ -100,12 +102,13 @@ class Tap:
             said: Any = None if blank else read(line)
         except ValueError:
             said = None
-        self._carrier = {}
+        self._carrier, self._read = {}, False
         passed = [one for one in said if self._asked(one)] if isinstance(said, list) else said
         if passed is said and self._asked(said):
+            line = written(said) if self._read else line
             self._to_server(carrying(line, self._carrier) if self._carrier else line)
         elif passed is not said and (passed or not said):
-            self._to_server(line if len(passed) == len(said) else written(passed))
+            self._to_server(line if len(passed) == len(said) and not self._read else written(passed))
 
     def _asked(self, said: Any) -> bool:
         """
@@ -139,6 +142,9 @@ class Tap:
             return False
         if asked is not None:
             self._carrier = asked.carrier
+            if isinstance(asked.arguments, dict) and asked.decision.call.arguments is not asked.arguments:
+                # JSON text in them was read, as the server's schema says.
+                said["params"]["arguments"], self._read = asked.decision.call.arguments, True
             if key is None:
                 # Nobody will hear of it.
                 self.calls().end(asked, None)

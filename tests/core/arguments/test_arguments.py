@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from guardrails.core.arguments import advice, arguments_of
+from guardrails.core.arguments import arguments_of
+from guardrails.core.guards.validation import advice
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
@@ -361,7 +362,7 @@ def test_what_defines_no_arguments_is_refused_when_made(definition: Any) -> None
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     script = """
 import sys
-from guardrails.core.arguments import arguments_of, advice
+from guardrails.core.arguments import arguments_of
 assert not {"pydantic", "jsonschema_rs", "typing_extensions", "difflib"} & set(sys.modules)
 arguments_of({"type": "object"}).check({})
 assert "jsonschema_rs" in sys.modules and "pydantic" not in sys.modules

@@ -67,8 +67,8 @@ def test_a_member_of_a_string_enumeration_names_a_tool(clock: Any) -> None:
 @table(
     ("text", "message"),
     [
-        ('"x"', "the arguments must be a JSON object, not a string"),
-        ('"{\\"city\\": 1}"', "the arguments must be a JSON object, not a string"),
+        ('"x"', "the arguments must be a JSON object, not text"),
+        ('"[1]"', "the arguments must be a JSON object, not text"),
         ("[1]", "the arguments must be an object, not an array"),
         ("7", "the arguments must be an object, not an integer"),
     ],

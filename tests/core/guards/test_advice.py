@@ -2,7 +2,8 @@
 The words for what is wrong, and the advice that follows.
 """
 
-from guardrails.core.arguments.problems import advice, unknown
+from guardrails.core.arguments.problems import unknown
+from guardrails.core.guards.validation import advice
 from guardrails.core.values.types import NextAction, Problem
 from tests.tables import table
 
