@@ -766,7 +766,7 @@ def exhausted_by(
     """
     if state.exhausted is not None:
         return state.exhausted[:2]
-    facts = Facts(max(now_ms, state.now_ms), turn=state.turn, turn_over=True, least=chain.least, **more)
+    facts = Facts(max(now_ms, state.now_ms), turn=state.turn, turn_over=True, ahead=True, least=chain.least, **more)
     cause = first_cause(chain, chain.spenders, state, facts)
     for scope in scopes:
         if cause is None:

@@ -58,9 +58,7 @@ def mended(check: Callable[[object], Checked], given: Any, problems: tuple[Probl
         if re.search("an (array|object)", wanted) and "string" not in wanted:
             with suppress(LookupError, TypeError, ValueError, AttributeError, RecursionError):
                 made = _read(made, field.split("."), wanted)
-    if made is given:
-        return given, problems
-    result, left = check(made)
+    result, left = (given, problems) if made is given else check(made)
     return (given, left) if left else (result, ())
 
 
@@ -98,6 +96,8 @@ def clean(text: str, limit: int = MAX_MESSAGE) -> str:
     """
     Returns *text* on one line, at most *limit* characters, without control characters and lone surrogates.
     """
+    if len(text) <= limit and text.isprintable():
+        return text
     text = "".join(c if c.isprintable() else "?" for c in " ".join(text[: 4 * limit].split()))
     return text if len(text) <= limit else text[: limit - 3] + "..."
 

@@ -91,9 +91,10 @@ class TypedArguments:
             result = self._validate(given)
             result = result if type(result) is dict else self._data(result)
             for key, value in given.items():
-                got = result.get(self._names.get(key, key)) if type(value) is bool else None
-                if isinstance(got, (int, float)) and type(got) is not bool:
-                    return given, (Problem(dotted((key,)), "must be a number, not a boolean", "type"),)
+                if type(value) is bool:
+                    got = result.get(self._names.get(key, key))
+                    if isinstance(got, (int, float)) and type(got) is not bool:
+                        return given, (Problem(dotted((key,)), "must be a number, not a boolean", "type"),)
             return result, ()
         except Exception as error:  # noqa: BLE001  # a validator of the tool's author may raise anything
             return mended(self.check, given, self._problems(error, given))
@@ -358,6 +359,4 @@ def descriptions(docstring: str | None) -> dict[str, str]:
             end = next((n for n in range(at + 1, len(lines)) if depths[n] <= depth), len(lines))
             said = " ".join(" ".join([match[2], *lines[at + 1 : end]]).split())
             found = {**{name.strip(" *"): said for name in match[1].split(",") if said}, **found}
-        elif depth < level:
-            level = -1
     return found

@@ -53,6 +53,8 @@ class Facts:
     """The present turn is over: a limit of turns counts too."""
     request: bool = False
     """It is about a model request."""
+    ahead: bool = False
+    """What is next is a model request: money for a usual one counts too."""
     holder: str = ""
     """In a scope: the session that the call, or the request, is of."""
     least: int = 0

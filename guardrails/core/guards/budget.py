@@ -3,7 +3,7 @@ Cap calls, turns, money, tokens and time; and hold back what open calls, model r
 
 `Budget` is of a session. It remembers what undeclared tools and model responses used on average, what is held for open requests, and
 how many responses had no price. `Purse` is the part of it that a session shares with its children: the fuse of an unpriced response,
-the cheapest response, and how many children there were. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
+and how many children there were. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
 """
 
 from collections.abc import Mapping
@@ -241,9 +241,6 @@ class Purse(Guard):
         said, values = mine or {}, event.values
         if event.name == "charge":
             cost, untold = values["cost"], values.get("untold", False)
-            if cost is not None and facts.least:
-                # The cheapest tool has a price, so that money may be too little for any turn.
-                said = {**said, "turn": min(cost, said.get("turn", cost))}
             unpriced = cost is None and not values.get("unasked") and (values["tokens"] or untold)
             if unpriced and self.closes and "by" not in said:
                 said = {**said, "by": [(values.get("model") or "")[:NAME_SHOWN], untold]}
@@ -450,7 +447,7 @@ class Budget(Guard):
         if cause is None and facts.turn_over:
             cause = self._turns(state)
         if cause is None and limits.reserves:
-            cause = self._unpayable(state, most, facts)
+            cause = self._unpayable(state, most, mine, facts)
         # Time that stood still matters only near the limit.
         if cause is None and (lasts := most.get("max_elapsed")) is not None and now - state.started_ms >= lasts:
             cause = _ended(TIME, lasts, spent) if (spent := state.spent_ms(now)) >= lasts else None
@@ -480,9 +477,10 @@ class Budget(Guard):
 
     # Parts
 
-    def _unpayable(self, state: SessionState, most: Mapping[str, int], facts: Facts) -> Denial | None:
+    def _unpayable(self, state: SessionState, most: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
         """
-        Returns why no more can be paid: nothing is left, a response had no price, or no tool and no turn is so cheap.
+        Returns why no more can be paid: nothing is left, a response had no price, what is left pays no tool, or, if a model request is
+        next, no usual one.
         """
         cost, tokens = most.get(COST.name), most.get(TOKENS.name)
         if tokens is not None and state.tokens >= tokens:
@@ -495,11 +493,11 @@ class Budget(Guard):
         if "by" in shared and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
             return _end("unpriced", message, limit=limit, model=shared["by"][0])
-        # Only where every tool has a price is there a least one, and then a turn may be too dear as well.
-        if "turn" not in shared or not facts.least or left >= min(shared["turn"], facts.least):
+        # The cheapest tool costs nothing where one is free, or nobody lists them.
+        if left >= facts.least and left >= (_average(mine, RESPONSES, NOTHING)[0] if facts.ahead else 0):
             return None
         rest = f"{usd(left)} of the cost limit ({limit}) is left"
-        message = f"{rest}, less than any tool or model turn costs. Stopping tool loop."
+        message = f"{rest}, less than a tool or a usual model turn costs. Stopping tool loop."
         return _end(COST.setting, message, limit=limit, used=usd(state.cost), left=usd(left))
 
     def _turns(self, state: SessionState) -> Denial | None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Denials, MemorySink, Policy, Success, Tool
+from guardrails import Budget, MemorySink, Policy, Success, Tool
 from guardrails.core.records.replay import replay
 from tests.tables import table
 
@@ -39,13 +39,13 @@ def turns(session: Any, cost: float, tool: str = "dear", most: int = 21) -> int:
     return most
 
 
-def test_a_session_ends_once_neither_a_tool_nor_a_turn_fits(clock: Any) -> None:
+def test_a5_a_session_ends_once_no_tool_fits(clock: Any) -> None:
     session = make(clock, DEAR)
     session.charge(model="m", cost_usd=0.25, calls=1)
     assert session.call("dear", {}, ok).limit_message is None
     assert session.exhausted_by == CODE
     assert session.limit_message == (
-        "$0.15 of the cost limit ($1.00) is left, less than any tool or model turn costs. Stopping tool loop."
+        "$0.15 of the cost limit ($1.00) is left, less than a tool or a usual model turn costs. Stopping tool loop."
     )
     assert session.tool_choice("auto") == "none"
     session.begin_turn(1)
@@ -53,57 +53,65 @@ def test_a_session_ends_once_neither_a_tool_nor_a_turn_fits(clock: Any) -> None:
 
 
 @table(
-    ("tools", "turn", "spent"),
+    ("tools", "turn", "spent", "goes_on"),
     [
-        # What may still run: a cheaper tool, a free one, one that nobody listed, a model turn, one of unknown price.
-        ((DEAR, CHEAP), 0.25, 0.6),
-        ((DEAR, Tool(name="free")), 0.25, 0.6),
-        ((), 0.25, 0.6),
-        ((DEAR,), 0.05, 0.6),
-        ((DEAR,), 0.15, 0.6),
-        ((DEAR,), 0.0, 0.6),
-        ((DEAR,), None, 0.9),
-        ((DEAR,), 0.25, 0.15),
+        # A cheaper tool, a free one, one that nobody listed fits, and so does a turn.
+        ((DEAR, CHEAP), 0.25, 0.4, True),
+        ((DEAR, Tool(name="free")), 0.25, 0.5, True),
+        ((), 0.25, 0.5, True),
+        ((), None, 0.9, True),
+        # No tool fits, however cheap the turns are.
+        ((DEAR,), 0.05, 0.6, False),
+        ((DEAR,), 0.0, 0.6, False),
+        ((DEAR,), None, 0.9, False),
+        ((DEAR, CHEAP), 0.02, 0.9, False),
+        # No usual turn fits, even if a tool does.
+        ((DEAR, CHEAP), 0.25, 0.6, False),
+        ((DEAR, Tool(name="free")), 0.25, 0.6, False),
+        ((), 0.25, 0.6, False),
     ],
 )
-def test_a_session_goes_on_while_anything_fits(
-    tools: tuple[Tool, ...], turn: float | None, spent: float, clock: Any
+def test_a5_money_nearly_spent_ends_the_tools(
+    tools: tuple[Tool, ...], turn: float | None, spent: float, goes_on: bool, clock: Any
 ) -> None:
     session = make(clock, *tools)
     if turn is not None:
         session.charge(model="m", cost_usd=turn, calls=1)
     session.call("dear", {}, lambda *_: Success("ok", cost_usd=spent))
-    session.begin_turn(1)
-    assert not session.exhausted
+    assert session.exhausted is not goes_on
+    assert session.tool_choice("auto") == ("auto" if goes_on else "none")
 
 
-def test_the_cheapest_turn_so_far_is_what_the_next_is_taken_for(clock: Any) -> None:
-    session = make(clock, DEAR)
-    session.charge(model="m", cost_usd=0.05)
-    session.charge(model="m", cost_usd=0.5)
-    session.charge(model="m", cost_usd=0.4)
+def test_the_calls_of_a_response_run_although_no_other_response_fits(clock: Any) -> None:
+    session = make(clock, Tool(name="free"))
+    session.charge(model="m", cost_usd=0.6, calls=2)
+    assert session.exhausted
+    assert [session.call("free", {"n": n}, ok).ok for n in range(2)] == [True, True]
+    session.request()
+    assert session.exhausted_by == CODE
+
+
+def test_a_usual_turn_is_the_average_one(clock: Any) -> None:
+    session = make(clock)
+    for cost in (0.05, 0.4, 0.15):
+        session.charge(model="m", cost_usd=cost)
     assert not session.exhausted
-    session.charge(model="m", cost_usd=0.01)
-    assert not session.exhausted
-    session.charge(model="m", cost_usd=0.035)
+    session.charge(model="m", cost_usd=0.25)
     assert session.exhausted_by == CODE
 
 
 def test_what_is_held_back_for_the_final_answer_is_not_left(clock: Any) -> None:
     session, other = make(clock, DEAR, reserve=0.1), make(clock, DEAR)
     for each in (session, other):
-        each.charge(model="m", cost_usd=0.3)
-        each.call("dear", {}, lambda *_: Success("ok", cost_usd=0.35))
+        each.charge(model="m", cost_usd=0.05)
+        each.call("dear", {}, lambda *_: Success("ok", cost_usd=0.3))
     assert (session.exhausted_by, other.exhausted_by) == (CODE, None)
 
 
 def test_the_requests_after_the_money_is_as_good_as_spent_are_none(clock: Any) -> None:
     # 0.3 a turn: after 0.3 + 0.6 a tenth is left.
     assert turns(make(clock, DEAR), 0.3) == 1
-    # Turns are cheap and tools are not: refused calls are for `denials` to end.
-    assert turns(make(clock, DEAR), 0.01) == 21
-    ended = Policy([Budget(max_cost_usd=1.0), Denials()], tools=[DEAR]).session("d", clock=clock)
-    assert turns(ended, 0.01) < 21
+    assert turns(make(clock, DEAR), 0.01) == 1
 
 
 def test_a_hold_that_may_be_given_back_exhausts_nothing(clock: Any) -> None:
