@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from .bounds import Ge
 from .errors import SessionError
+from .types import micro_dollars
 
 
 _MOST: Final = 10**12
@@ -28,13 +29,18 @@ class Price:
     output_mtok: Annotated[float, Ge(0)] = 0.0
     cache_read_mtok: Annotated[float, Ge(0)] | None = None
     """Of input tokens read from a cache; None: as other input."""
+    cache_write_mtok: Annotated[float, Ge(0)] | None = None
+    """Of input tokens written to a cache; None: as other input."""
+    cache_write_1h_mtok: Annotated[float, Ge(0)] | None = None
+    """Of those that are kept for an hour; None: as other tokens written to a cache."""
 
     @property
     def free(self) -> bool:
         """
         Whether any response costs nothing, for any usage.
         """
-        return not (self.input_mtok or self.output_mtok or self.cache_read_mtok)
+        cache = self.cache_read_mtok or self.cache_write_mtok or self.cache_write_1h_mtok
+        return not (self.input_mtok or self.output_mtok or cache)
 
 
 class _Form(NamedTuple):
@@ -82,8 +88,7 @@ _FORMS: Final = (
         total="total_tokens",
         cached="input_tokens_details.cached_tokens input_token_details.cache_read input_token_details.cached_tokens"
         " cache_read_tokens",
-        cache_write="input_tokens_details.cache_write_tokens input_token_details.cache_creation cache_write_tokens"
-        " input_token_details.ephemeral_5m_input_tokens input_token_details.ephemeral_1h_input_tokens",
+        cache_write="input_tokens_details.cache_write_tokens input_token_details.cache_creation cache_write_tokens",
         reasoning="output_tokens_details.reasoning_tokens output_token_details.reasoning output_reasoning_tokens",
         input_audio="input_tokens_details.audio_tokens input_token_details.audio input_token_details.audio_tokens"
         " input_audio_tokens",
@@ -129,6 +134,14 @@ _FORMS: Final = (
         written_beside="cache_creation_input_token_count",
     ),
 )
+_KEPT_5M: Final = ("input_token_details.ephemeral_5m_input_tokens",)
+_KEPT_1H: Final = (
+    "cache_creation.ephemeral_1h_input_tokens",
+    "input_token_details.ephemeral_1h_input_tokens",
+    "prompt_tokens_details.cache_creation_token_details.ephemeral_1h_input_tokens",
+)
+_COSTS: Final = ("cost", "cost.total_cost", "total_cost")
+"""Where a response tells its own cost, in USD: OpenRouter, Perplexity, LiteLLM."""
 _ANSWERS: Final = ("usage", "usage_metadata", "usage_details")
 """Members that answers have, and no usage."""
 _REQUESTS: Final = ("requests", "successful_requests")
@@ -151,6 +164,10 @@ class Usage(NamedTuple):
     """Output tokens that nobody reads."""
     input_audio: int = 0
     output_audio: int = 0
+    cache_write_1h: int = 0
+    """Of the tokens written to a cache, those that are kept for an hour."""
+    cost: int | None = None
+    """Micro-dollars that the response itself tells."""
 
     @property
     def total(self) -> int:
@@ -189,23 +206,26 @@ def read_usage(usage: object) -> Usage:
         shown = type(usage).__name__
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
     form = _form_of(usage)
+    cost, hour = _cost(usage), _first(usage, _KEPT_1H)
     if form is None:
-        return Usage(0, 0)
+        return Usage(0, 0, cost=cost)
     asked, said, total = _sum(usage, form.input), _sum(usage, form.output), _count(usage, form.total) or 0
     read, written = _first(usage, form.read_beside), _first(usage, form.written_beside)
     beside = read + written
     if beside and not (total and total < (asked or 0) + (said or 0) + beside):
         asked = (asked or 0) + beside
-    # Of a sum that is all there is, what nobody tells apart counts as what costs more.
-    output = max(0, total - (asked or 0)) if said is None else said
+    # Of a sum, what nobody tells apart (reasoning that the completion leaves out) counts as what costs more.
+    output = said if said is not None and asked is None else max(said or 0, total - (asked or 0))
     return Usage(
         max(0, total - output) if asked is None else asked,
         output,
         read or _first(usage, form.cached),
-        written or _first(usage, form.cache_write),
+        written or _first(usage, form.cache_write) or _first(usage, _KEPT_5M) + hour,
         _first(usage, form.reasoning),
         input_audio=_first(usage, form.input_audio),
         output_audio=_first(usage, form.output_audio),
+        cache_write_1h=hour,
+        cost=cost,
     )
 
 
@@ -217,7 +237,7 @@ def tells(usage: object) -> bool:
         return True
     form = _form_of(usage)
     if form is None or _get(usage, "unmeasured_requests"):
-        return False
+        return _cost(usage) is not None
     said = [value for name in (*form.input, *form.output, form.total) if (value := _get(usage, name)) is not None]
     if not any(said) and any(_get(usage, name) == 0 for name in _REQUESTS):
         return False
@@ -233,12 +253,17 @@ def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None
     if price is None:
         return None
     cached = min(usage.cached, usage.input)
-    cache_read = price.input_mtok if price.cache_read_mtok is None else price.cache_read_mtok
-    exact = (
-        Decimal(str(price.input_mtok)) * (usage.input - cached)
-        + Decimal(str(cache_read)) * cached
-        + Decimal(str(price.output_mtok)) * usage.output
+    written = min(usage.cache_write, usage.input - cached)
+    hour = min(usage.cache_write_1h, written)
+    write = price.input_mtok if price.cache_write_mtok is None else price.cache_write_mtok
+    parts = (
+        (price.input_mtok, usage.input - cached - written),
+        (price.input_mtok if price.cache_read_mtok is None else price.cache_read_mtok, cached),
+        (write, written - hour),
+        (write if price.cache_write_1h_mtok is None else price.cache_write_1h_mtok, hour),
+        (price.output_mtok, usage.output),
     )
+    exact = sum((Decimal(str(each)) * tokens for each, tokens in parts), Decimal(0))
     return int(exact.to_integral_value(ROUND_HALF_EVEN))
 
 
@@ -284,10 +309,22 @@ def _first(usage: object, paths: tuple[str, ...]) -> int:
             of_kind = [one for one in source if _get(one, "modality") == inner]
             found = sum(_first(one, ("token_count", "tokenCount")) for one in of_kind)
         else:
-            found = _count(source, inner or name) or 0
+            found = _first(source, (inner,)) if dot else _count(source, name) or 0
         if found:
             return found
     return 0
+
+
+def _cost(usage: object) -> int | None:
+    """
+    Returns the micro-dollars that *usage* itself tells, if it does.
+    """
+    for path in _COSTS:
+        name, dot, inner = path.partition(".")
+        value = _get(_get(usage, name), inner) if dot else _get(usage, name)
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= _MOST // 10**6:
+            return micro_dollars(float(value))
+    return None
 
 
 def _count(source: object, name: str) -> int | None:

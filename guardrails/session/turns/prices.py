@@ -33,7 +33,7 @@ class Priced(NamedTuple):
     cost: int | None
     """Micro-dollars; None: nobody knows, which is never free."""
     by: str | None = None
-    """`policy`, `caller`, or the name and version of the list: `genai-prices 0.2.3`. None: unknown."""
+    """`policy`, `caller`, `response`, or the name and version of the list: `genai-prices 0.2.3`. None: unknown."""
     model: str | None = None
     """The entry of that list: `openai/gpt-5-mini`."""
     unknown: str = ""
@@ -129,6 +129,8 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
     if cost is not None:
         return Priced(cost, "policy")
     priced = _PRICES.price(usage, model, provider, at_ms)
+    if priced.cost is None and usage.cost is not None:
+        return Priced(usage.cost, "response")
     if priced.cost is None:
         warn_once(
             f"price {model}",
@@ -242,6 +244,7 @@ def _full(usage: Usage, listed: _Listed, at: datetime) -> Decimal:
         "output_tokens": usage.output,
         "cache_read_tokens": cached,
         "cache_write_tokens": min(usage.cache_write, usage.input - cached),
+        "cache_write_1h_tokens": min(usage.cache_write_1h, usage.cache_write, usage.input - cached),
         "output_reasoning_tokens": min(usage.reasoning, usage.output),
         "input_audio_tokens": min(usage.input_audio, usage.input),
         "output_audio_tokens": min(usage.output_audio, usage.output),
@@ -249,8 +252,9 @@ def _full(usage: Usage, listed: _Listed, at: datetime) -> Decimal:
     given = {name: count for name, count in counts.items() if count}
     for left_out in (
         (),
-        ("cache_read_tokens",),
-        ("cache_read_tokens", "cache_write_tokens", "output_reasoning_tokens"),
+        ("cache_write_1h_tokens",),
+        ("cache_write_1h_tokens", "cache_read_tokens"),
+        ("cache_write_1h_tokens", "cache_read_tokens", "cache_write_tokens", "output_reasoning_tokens"),
     ):
         kept = {name: count for name, count in given.items() if name not in left_out}
         try:

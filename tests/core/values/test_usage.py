@@ -62,7 +62,9 @@ def test_the_clients_own_usage_object_is_read() -> None:
         ({"total_tokens": 100}, Usage(0, 100)),
         ({"prompt_tokens": 30, "total_tokens": 100}, Usage(30, 70)),
         ({"output_tokens": 30, "total_tokens": 100}, Usage(70, 30)),
-        ({"prompt_tokens": 30, "completion_tokens": 0, "total_tokens": 100}, Usage(30, 0)),
+        ({"prompt_tokens": 30, "completion_tokens": 0, "total_tokens": 100}, Usage(30, 70)),
+        # Reasoning beside the completion.
+        ({"prompt_tokens": 100, "completion_tokens": 110, "total_tokens": 510}, Usage(100, 410)),
         ({"prompt_tokens": 30, "total_tokens": 0}, Usage(30, 0)),
         # Numbers of JSON that some servers write with a point or an exponent.
         ({"prompt_tokens": 1e8, "completion_tokens": 5.0}, Usage(100_000_000, 5)),
@@ -134,3 +136,53 @@ def test_a_response_with_a_cache_never_costs_more_and_never_less_than_nothing(i:
     assert cost is not None
     assert plain is not None
     assert 0 <= cost <= plain
+
+
+CACHES = {
+    "input_tokens": 10,
+    "output_tokens": 5,
+    "cache_read_input_tokens": 50,
+    "cache_creation_input_tokens": 300,
+    "cache_creation": {"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200},
+}
+KEPT = {"cache_read": 50, "ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 200}
+NESTED = {"cache_creation_tokens": 300, "cache_creation_token_details": {"ephemeral_1h_input_tokens": 200}}
+
+
+@table(
+    "usage",
+    [
+        CACHES,
+        {"input_tokens": 360, "output_tokens": 5, "input_token_details": KEPT},
+        {"prompt_tokens": 360, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 50, **NESTED}},
+    ],
+)
+def test_what_is_kept_in_a_cache_for_an_hour_has_its_own_price(usage: dict[str, Any]) -> None:
+    used = read_usage(usage)
+    assert used == Usage(360, 5, 50, cache_write=300, cache_write_1h=200)
+    price = Price(input_mtok=3, output_mtok=15, cache_read_mtok=0.3, cache_write_mtok=3.75, cache_write_1h_mtok=6)
+    assert cost_of(used, "m", {"m": price}) == 10 * 3 + 50 * 0.3 + 100 * 3.75 + 200 * 6 + 5 * 15
+    assert cost_of(used, "m", {"m": Price(input_mtok=3, cache_write_mtok=4)}) == 60 * 3 + 300 * 4
+    assert cost_of(used, "m", {"m": Price(input_mtok=3)}) == 360 * 3
+
+
+@table(
+    ("usage", "cost", "by"),
+    [
+        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.0123}, 12_300, "response"),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": {"total_cost": 0.02}}, 20_000, "response"),
+        ({"cost": 0}, 0, "response"),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": -1}, None, None),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": True}, None, None),
+        ({"prompt_tokens": 10, "completion_tokens": 5, "cost": "0.1"}, None, None),
+    ],
+)
+def test_a_response_that_tells_its_own_cost_is_believed_where_no_price_is_known(
+    usage: dict[str, Any], cost: int | None, by: str | None
+) -> None:
+    with Policy(prices={"known": {"input_mtok": 1, "output_mtok": 1}}).session("s") as session:
+        priced = session.charge(model="no-such-model", usage=usage)
+        assert (priced.cost, priced.by) == (cost, by)
+        assert session.unpriced == (cost is None)
+        if usage.get("prompt_tokens"):
+            assert session.charge(model="known", usage=usage).cost == 15
