@@ -1,7 +1,7 @@
 """
 The sameness of calls and of results: canonical arguments, and the hashes of calls and results.
 
-The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC and NaN as null. Values that JSON can express
+The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC (up to 64 KiB) and NaN as null. Values that JSON can express
 in full are written by orjson, as they are or from a normalised copy. The rest goes the slow path of `tagged`, which
 gives equal values the same bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
 """
@@ -26,8 +26,8 @@ RESULT_HEAD: Final = 1 << 16
 _DIGITS: Final = b"0123456789"
 _SIGN: Final = 1 << 63
 _LOW64: Final = struct.Struct(">8xq").unpack
-_LARGE: Final = 1 << 14
-"""Bytes of canonical form from where asking each str for ASCII, which it knows, is faster than scanning the bytes."""
+_LARGE: Final = 1 << 16
+"""Bytes of canonical form beyond which text is signed as it is, in any normal form."""
 _FEW: Final = 1024
 _UNCHANGED: Final = frozenset({int, bool, type(None)})
 _SEEDS: Final[dict[str, int]] = {}
@@ -66,7 +66,7 @@ def canonical(arguments: object) -> bytes | None:
     try:
         if _is_plain(arguments):
             encoded = dumps(arguments, None, OPT_SORT_KEYS)
-            if (encoded.isascii() if len(encoded) < _LARGE else _is_ascii(arguments)) or _is_nfc(encoded):
+            if len(encoded) > _LARGE or encoded.isascii() or _is_nfc(encoded):
                 return encoded
 
         return dumps(_normalised(arguments), None, OPT_SORT_KEYS)
@@ -86,8 +86,7 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
     if type(payload) is bytes:
         # `_head` and `_signed`, in place: every result comes this way.
         return (xxh3_64_intdigest(payload[:RESULT_HEAD], len(payload) if length is None else length) ^ _SIGN) - _SIGN
-    head, full = _head(payload)
-    return _signed(xxh3_64_intdigest(head, full if length is None else length))
+    return result_hashes(payload, length)[0]
 
 
 def masked_result_hash(payload: bytes | str) -> int:
@@ -96,8 +95,7 @@ def masked_result_hash(payload: bytes | str) -> int:
 
     The length is no part of it, for "line 9" and "line 10" are to be one.
     """
-    head, _ = _head(payload)
-    return _signed(xxh3_64_intdigest(head.translate(None, _DIGITS)))
+    return result_hashes(payload)[1]
 
 
 def result_hashes(payload: bytes | str, length: int | None = None) -> tuple[int, int]:
@@ -178,16 +176,6 @@ def _is_plain(arguments: Any) -> bool:
                 return False
 
     return True
-
-
-def _is_ascii(value: Any) -> bool:
-    kind = type(value)
-    if kind is str:
-        return bool(value.isascii())
-    if kind is dict:
-        return "".join(value).isascii() and all(map(_is_ascii, value.values()))
-
-    return kind is not list or all(map(_is_ascii, value))
 
 
 def _is_nfc(encoded: bytes) -> bool:

@@ -142,22 +142,6 @@ def _float(value: float) -> bytes:
     return _tag(b"float", b'"%b"' % str(value).encode()) if isinf(value) else orjson.dumps(value)
 
 
-def _enum(value: Enum, walk: _Walk) -> bytes:
-    return _named(value, walk.write(value.value))
-
-
-def _str_subclass(value: str, walk: _Walk) -> bytes:
-    return _named(value, _str(str.__str__(value)))
-
-
-def _int_subclass(value: int, walk: _Walk) -> bytes:
-    return _named(value, _int(int.__int__(value)))
-
-
-def _float_subclass(value: float, walk: _Walk) -> bytes:
-    return _named(value, _float(float.__float__(value)))
-
-
 def _mapping(value: Mapping[Any, Any], walk: _Walk) -> bytes:
     if issubclass(type(value), dict):
         pairs: Collection[tuple[Any, Any]] = dict.items(cast("dict[Any, Any]", value))
@@ -175,27 +159,19 @@ def _mapping(value: Mapping[Any, Any], walk: _Walk) -> bytes:
     return _tag(b"dict", b"[%b]" % b",".join(sorted(map(b"[%b,%b]".__mod__, zip(keys, items, strict=True)))))
 
 
-def _list(value: list[Any], walk: _Walk) -> bytes:
-    return b"[%b]" % b",".join(map(walk.write, list.__iter__(value)))
+def _listed(kind: Any) -> "Write":
+    return lambda value, walk: b"[%b]" % b",".join(map(walk.write, kind.__iter__(value)))
 
 
-def _tuple(value: tuple[Any, ...], walk: _Walk) -> bytes:
-    return b"[%b]" % b",".join(map(walk.write, tuple.__iter__(value)))
+def _unordered(kind: Any) -> "Write":
+    return lambda value, walk: _tag(b"set", b"[%b]" % b",".join(sorted(map(walk.write, kind.__iter__(value)))))
 
 
-def _set(value: set[Any], walk: _Walk) -> bytes:
-    return _tag(b"set", b"[%b]" % b",".join(sorted(map(walk.write, set.__iter__(value)))))
-
-
-def _frozenset(value: frozenset[Any], walk: _Walk) -> bytes:
-    return _tag(b"set", b"[%b]" % b",".join(sorted(map(walk.write, frozenset.__iter__(value)))))
-
-
-def _decimal(value: Decimal, walk: _Walk) -> bytes:
+def _decimal(value: Decimal, _: _Walk) -> bytes:
     return _named(value, _str(str(Decimal.normalize(value, _EXACT)) if value else "0"))
 
 
-def _bytes(value: bytes | bytearray, walk: _Walk) -> bytes:
+def _bytes(value: bytes | bytearray, _: _Walk) -> bytes:
     return _tag(b"bytes", b'"%b"' % memoryview(value).hex().encode())
 
 
@@ -244,16 +220,17 @@ _SCALARS: Final[dict[type, Callable[[Any], bytes]]] = {
     bool: orjson.dumps,
     type(None): orjson.dumps,
 }
-_COMPOUNDS: Final[tuple[tuple[type, Callable[[Any, _Walk], bytes]], ...]] = (
+Write = Callable[[Any, _Walk], bytes]
+_COMPOUNDS: Final[tuple[tuple[type, Write], ...]] = (
     (dict, _mapping),
-    (list, _list),
-    (tuple, _tuple),
-    (Enum, _enum),
-    (str, _str_subclass),
-    (int, _int_subclass),
-    (float, _float_subclass),
-    (set, _set),
-    (frozenset, _frozenset),
+    (list, _listed(list)),
+    (tuple, _listed(tuple)),
+    (Enum, lambda value, walk: _named(value, walk.write(value.value))),
+    (str, lambda value, _: _named(value, _str(str.__str__(value)))),
+    (int, lambda value, _: _named(value, _int(int.__int__(value)))),
+    (float, lambda value, _: _named(value, _float(float.__float__(value)))),
+    (set, _unordered(set)),
+    (frozenset, _unordered(frozenset)),
     (bytes, _bytes),
     (bytearray, _bytes),
     (Decimal, _decimal),

@@ -341,3 +341,11 @@ def test_argument_text_that_cannot_be_read_comes_back_with_its_problem(written: 
 def test_not_a_number_is_null_and_an_infinity_is_itself() -> None:
     assert sign("t", parse_arguments('{"n": NaN}')[0]) == sign("t", {"n": None})
     assert len({canonical(value) for value in (None, float("inf"), float("-inf"), 1e308, "inf", "Infinity")}) == 6
+
+
+def test_beyond_64_kib_text_is_signed_as_it_is() -> None:
+    composed, apart = "\u00e9", "e\u0301"
+    long = {"q": "x" * 65_536}
+    assert sign("t", {"q": composed}) == sign("t", {"q": apart})
+    assert sign("t", {**long, "n": composed}) != sign("t", {**long, "n": apart})
+    assert sign("t", {**long, "n": apart}) == sign("t", {"n": apart, **long})
