@@ -40,7 +40,10 @@ class Edits(BaseModel):
 
 
 def edits(
-    edits: list[Edit] = [], note: str = "", either: list[int] | str = "", maybe: dict[str, int] | None = None
+    edits: list[Edit] = [],  # noqa: B006
+    note: str = "",
+    either: list[int] | str = "",
+    maybe: dict[str, int] | None = None,
 ) -> None: ...
 
 
