@@ -351,6 +351,7 @@ def descriptions(docstring: str | None) -> dict[str, str]:
     form, level = _REST, -1  # of the entries of a section, and how deep they stand
     for at, (line, depth) in enumerate(zip(lines, depths, strict=True)):
         text, header = line.strip(), _HEADER.match(line.strip())
+        level = level if depth >= level else -1
         if header and header[1]:
             form, level = _GOOGLE, min(depths[at + 1 :][:1], default=-1)
         elif re.fullmatch("-{3,}", "".join(lines[at + 1 : at + 2]).strip()):
