@@ -74,15 +74,16 @@ def arguments_of(
     raise PolicyError([f"{wanted}, not by `{definition!r:.80}`"])
 
 
-def foreign_arguments(tool: str, definition: Any) -> Arguments | None:
+def foreign_arguments(tool: str, definition: Any, read: Callable[[Any], Arguments] = arguments_of) -> Arguments | None:
     """
-    Returns the arguments of a third party's *tool*. One whose *definition* is not valid is told once in the log and
-    runs unchecked: the model sees the names of its properties alone, or what the host says (None).
+    Returns the arguments of a third party's *tool*, which *read* makes of its *definition*. One that is not valid is
+    told once in the log, and its tool runs unchecked: the model sees the names of its properties alone, or what the
+    host says (None).
     """
     if definition is None:
         return None
     try:
-        return arguments_of(definition)
+        return read(definition)
     except Exception as error:  # noqa: BLE001  # the definition is the code of others
         _warn(tool, str(error))
     fields = definition.get("properties") if isinstance(definition, Mapping) else None

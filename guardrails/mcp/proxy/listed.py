@@ -8,11 +8,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.arguments.json_schema import SchemaArguments
 from guardrails.core.arguments.problems import Checked
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.logs import log
 from guardrails.mcp.answers import BESIDE, UNKNOWN
 from guardrails.mcp.outcomes import hints_of
 
@@ -170,11 +169,5 @@ def with_room(offered: list[Any]) -> list[Any] | None:
 
 
 def _checked(listed: Listed) -> Tool:
-    if listed.input_schema is None:
-        return listed.tool
-    try:
-        spec = ServerArguments(listed.input_schema)
-    except PolicyError as error:
-        log.warning("the arguments of `%s` are not checked: %s", listed.tool.name, error)
-        return listed.tool
-    return replace(listed.tool, parameters=spec)
+    tool = listed.tool
+    return replace(tool, parameters=foreign_arguments(tool.name, listed.input_schema, ServerArguments))
