@@ -11,11 +11,11 @@ import pytest
 
 from openai import APIStatusError, OpenAI
 
-from guardrails import Budget, Policy
+from guardrails import Budget, Policy, Tool
 from guardrails.core.guards.budget import held
 from guardrails.core.state import SessionState
 from guardrails.integrations.openai import run
-from guardrails.testing.scripted_openai import Calls, Fail, Reply, ScriptedOpenAI, Text, call, obeying
+from guardrails.testing.scripted_openai import Calls, Fail, Reply, ScriptedOpenAI, Text, Usage, call, obeying
 from tests.tables import table
 
 
@@ -77,6 +77,30 @@ def test_a_loop_is_raised_by_the_call_that_raises_every_limit_also_while_it_runs
         session.extend(max_tool_iterations=2)
         again = [*result.messages, {"role": "user", "content": "go on"}]
         assert loop(serve(obeying(stuck, "done")), session, again, max_tool_iterations=2).iterations == 5
+
+
+@table(
+    ("cost_usd", "price", "requests"),
+    [
+        # No tool fits after the first call; then no usual turn does: 0.3 for each.
+        (0.6, 1.0, 2),
+        (0.0, 30_000.0, 4),
+    ],
+)
+def test_a5_money_nearly_spent_ends_the_tools_in_the_loop(
+    serve: Serve, cost_usd: float, price: float, requests: int
+) -> None:
+    def one(_: Any, n: int) -> Reply:
+        return Calls(call("search", {"n": n}), usage=Usage(10, 0))
+
+    server = serve(obeying(one, "done"))
+    tools = [Tool(name="search", cost_usd=cost_usd)]
+    policy = Policy([Budget(max_cost_usd=1)], tools=tools, prices={"m": {"input_mtok": price}})
+    with policy.session("s") as session:
+        result = loop(server, session)
+        assert (result.ended, result.code) == ("forced", "budget.max_cost_usd")
+        assert session.exhausted
+    assert [body.get("tool_choice") for body in server.requests] == [None] * (requests - 1) + ["none"]
 
 
 @table(("go_on", "ran"), [({}, 0), ({"max_turns": 3}, 3)])
