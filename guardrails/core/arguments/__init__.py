@@ -11,11 +11,10 @@ The arguments of a tool: one definition gives the schema the model sees and the 
 """
 
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.logs import log
+from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import Problem
 
 
@@ -85,12 +84,7 @@ def foreign_arguments(tool: str, definition: Any, read: Callable[[Any], Argument
     try:
         return read(definition)
     except Exception as error:  # noqa: BLE001  # the definition is the code of others
-        _warn(tool, str(error))
+        warn_once(f"arguments {tool:.100}", "the arguments of `%s` are not checked: %s", tool, error)
     fields = definition.get("properties") if isinstance(definition, Mapping) else None
     names: Any = {name: {} for name in fields} if isinstance(fields, dict) else None
     return None if names is None else arguments_of({"type": "object", "properties": names})
-
-
-@lru_cache(1024)
-def _warn(tool: str, reason: str) -> None:
-    log.warning("the arguments of `%s` are not checked: %s", tool, reason)
