@@ -49,7 +49,7 @@ def main() -> None:
         result = run(client, session, model="gpt-5-mini", messages=messages, tools=[search_hotels])
         print(result.ended, result.code)
         print(result.answer)
-        print(session.progress)
+        print(session.ledger.progress)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def main() -> None:
     agent: Any = create_agent(Stuck(), [search], middleware=[guard])
     done = agent.invoke({"messages": [("user", "Find it.")]}, {"configurable": {"thread_id": "t1"}})
     print(done["messages"][-1].text)
-    print(f"the tool ran {len(runs)} times; {guard.session('t1').exhausted_by}")
+    print(f"the tool ran {len(runs)} times; {guard.session('t1').exhausted}")
 
 
 if __name__ == "__main__":

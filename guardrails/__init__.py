@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from guardrails.policy.tools import Registry as Registry
     from guardrails.session.approval import ParkedCall as ParkedCall
     from guardrails.session.calls.current import current_session as current_session
+    from guardrails.session.calls.scoped import scoped as scoped
     from guardrails.session.session import Session as Session
     from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
     from guardrails.stores.memory import MemoryStore as MemoryStore
@@ -116,6 +117,7 @@ _NAMES = {
     "policy.tools": "Registry",
     "session.approval": "ParkedCall",
     "session.calls.current": "current_session",
+    "session.calls.scoped": "scoped",
     "session.session": "Session",
     "session.turns.final_answer": "FinalAnswer",
     "sinks": "JsonLines MemorySink OnRecord by_session read",

@@ -30,6 +30,7 @@ from guardrails import (
     ToolFilter,
     Truncate,
     Validation,
+    scoped,
 )
 from guardrails.core.guards.base import Guard
 from guardrails.core.records.replay import replay, replay_together
@@ -156,8 +157,8 @@ def tell(session: Session, clock: Clock, story: list[Any], call: Callable[..., E
         elif event in ("release", "suspend", "complete"):
             for decision in decided[-1 - details[0] :][:1]:
                 more = ("done",) if event == "complete" else ()
-                getattr(session, event)(decision, *more)
-        elif caps_calls(session.policy):
+                getattr(session if more else session.calls, event)(decision, *more)
+        elif caps_calls(session.ledger.policy):
             session.extend(max_calls=details[0])
     return texts
 
@@ -167,7 +168,7 @@ def live(
 ) -> tuple[list[str], list[Any]]:
     clock, sink = Clock(), MemorySink()
     policy = Policy(guards, tools=TOOLS, **options)
-    session = policy.session("law", records=sink, clock=clock).scoped({}, passes=(Interrupt,))
+    session = scoped(policy.session("law", records=sink, clock=clock), {}, passes=(Interrupt,))
 
     def call(*args: Any, **kwargs: Any) -> Envelope:
         if not awaited:
@@ -202,7 +203,7 @@ def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child
     policy = Policy(guards)
     if not caps_calls(policy):
         held = {}
-    session = policy.session("law", tools=TOOLS, records=sink, clock=clock).scoped({}, passes=(Interrupt,))
+    session = scoped(policy.session("law", tools=TOOLS, records=sink, clock=clock), {}, passes=(Interrupt,))
     tell(session, clock, before, session.call)
     # An exhausted session has no children, and one with less left than is asked for neither.
     with suppress(SessionError), session.child("kid", again=False, **held) as child:
@@ -267,7 +268,7 @@ def test_a_denied_call_is_charged_nothing(guards: list[Guard], story: list[Any],
         entries = [(entry.seq, entry.sig) for entry in state.window]
         return (state.calls, state.seq, state.turns, money, state.own.get("streak"), state.own.get("growth"), entries)
 
-    before = session._read(totals)
+    before = session.ledger.read(totals)
     envelope = session.call(tool, {"n": 1}, lambda *_: {"ran": True}, id="fresh")
     if envelope.status not in ("success", "error"):
-        assert session._read(totals) == before
+        assert session.ledger.read(totals) == before

@@ -108,7 +108,7 @@ def _run(driver: Any, telling: Telling, *, guarded: bool, exact: bool = False) -
     took = clock() - begun
     told = telling.told(ran, took, None if session is None else session.digest())
     if session is not None:
-        session.forget()
+        session.ledger.forget()
     return told | {"seconds": took} if exact else told
 
 

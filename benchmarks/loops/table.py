@@ -67,7 +67,7 @@ def said(policy: Policy, name: str, story: Story) -> tuple[bool, bool]:
             pause = turn
             continue
         if isinstance(turn, str):
-            session.go_on()
+            session.ledger.go_on()
             continue
         session.begin_turn()
         now[0], pause = now[0] + pause, PAUSE

@@ -144,7 +144,7 @@ class Agent:
         Returns the used part of the budget, and the part that is left.
         """
         session = self.session
-        return status_line(session.progress, session.cost_usd, session.unpriced, self.view.denied)
+        return status_line(session.ledger.progress, session.ledger.cost_usd, session.ledger.unpriced, self.view.denied)
 
     def extend(self, amounts: Mapping[str, Any]) -> None:
         """
@@ -180,8 +180,8 @@ class Agent:
             self.view.say("it has its answer: to go on, give it another task, or raise a limit")
             return
         if task is not None:
-            self.session.go_on()
-        cause = self.session.exhausted_by
+            self.session.ledger.go_on()
+        cause = self.session.exhausted
         if cause is not None:
             raise AgentError(f"the session is exhausted ({cause}): go on with `{how_to_go_on(cause)}`")
         self.chat.append({"role": "user", "content": GO_ON if task is None else task})
@@ -230,7 +230,7 @@ class Agent:
         self.view.say(f"   message: {text}")
 
     def _kept_answer(self) -> LoopResult:
-        cause = self.session.exhausted_by
+        cause = self.session.exhausted
         return LoopResult(
             answer=said_in(self.chat[-1]),
             ended="answered" if cause is None else "forced",

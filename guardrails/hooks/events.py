@@ -124,11 +124,11 @@ def _is_over(own: "Session", decision: Decision, told: Told, client: Client, *, 
         known.unknown += 1
         return known.unknown >= MOST_UNKNOWN
     known.unknown = 0
-    code = own.exhausted_by
+    code = own.exhausted
     if code is None:
         known.told = None
         return False
-    refused = own.refused_turns
+    refused = own.ledger.refused_turns
     if known.told is None:
         known.told = min(refused - 1, _refused_by_then(own, code)) if alone else refused - 1
     return refused - known.told >= FORCED_ASKS and _was_read(code, told, client)
@@ -150,7 +150,7 @@ def _was_read(code: str, told: Told, client: Client) -> bool:
 def _refused_by_then(own: "Session", code: str) -> int:
     if not code.startswith("denials."):
         return 0
-    limits = (guard.max_turns_in_a_row for guard in own._chain.guards if isinstance(guard, Denials))  # noqa: SLF001
+    limits = (guard.max_turns_in_a_row for guard in own.ledger.chain.guards if isinstance(guard, Denials))
     return 1 + next((limit for limit in limits if limit is not None), 0)
 
 
@@ -191,11 +191,11 @@ def _id_of(family: tuple["Session", ...], told: Told) -> str | None:
     call of its tool, whose arguments other hooks have changed.
     """
     for one in family:
-        same = one.opened(told.tool, told.arguments)
+        same = one.calls.opened(told.tool, told.arguments)
         if same:
             return same[0].id
     for one in family:
-        found = one._read(lambda state, _: [each.id for each in state.pending.values() if each.tool == told.tool])  # noqa: SLF001
+        found = one.ledger.read(lambda state, _: [each.id for each in state.pending.values() if each.tool == told.tool])
         if len(found) == 1:
             return found[0]
     return None
@@ -212,7 +212,7 @@ def _released(session: "Session", told: Told) -> None:
     for one in (own,) if own is session else (own, session):
         with suppress(SessionError):
             KNOWN.setdefault(one, Known()).open.pop(told.call_id, None)
-            one.release(told.call_id)
+            one.calls.release(told.call_id)
             break
 
 
@@ -226,7 +226,7 @@ def _nothing(session: "Session", told: Told) -> None:
 
 
 def _prompted(session: "Session", told: Told) -> None:
-    if told.agent is None and not session.go_on() and _is_raised(session):
+    if told.agent is None and not session.ledger.go_on() and _is_raised(session):
         session.extend()
 
 
@@ -234,10 +234,10 @@ def _is_raised(session: "Session") -> bool:
     """
     Returns whether a limit has ended *session* that its policy has raised since, so that something is left of it.
     """
-    name = _RAISED.get(session.exhausted_by or "")
+    name = _RAISED.get(session.exhausted or "")
     if name is None:
         return False
-    left = session._read(lambda state, now: session._limits.left(state, name, now))  # noqa: SLF001
+    left = session.ledger.read(lambda state, now: session.ledger.limits.left(state, name, now))
     return left is None or left > 0
 
 
@@ -249,7 +249,7 @@ def _stopped(session: "Session", told: Told) -> Said | None:
     if not told.background:
         KNOWN[session].children.clear()
         # Those that nobody ended, of other processes too.
-        for child in session._read(lambda state, _: list(state.reserved)):  # noqa: SLF001
+        for child in session.ledger.read(lambda state, _: list(state.reserved)):
             name = child.removeprefix(f"{session.id}/")
             if name.startswith(AGENT):
                 session.child(name, again=True).close()

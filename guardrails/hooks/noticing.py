@@ -39,7 +39,7 @@ def hidden_agent(session: "Session", told: Told, client: Client) -> str | None:
     def look(state: SessionState, _: int) -> "list[Pending]":
         return [one for one in state.pending.values() if one.tool in client.HIDING and one.question is None]
 
-    found = session._read(look)  # noqa: SLF001
+    found = session.ledger.read(look)
     return found[-1].id if found else None
 
 
@@ -53,12 +53,12 @@ def close_lost(own: "Session", told: Told, client: Client) -> None:
         return [one for one in state.pending.values() if one.question is None]
 
     if told.kind in ENDS or (told.kind == "model" and client.HIDING):
-        own.lose(*own._read(look))  # noqa: SLF001
+        own.ledger.lose(*own.ledger.read(look))
     elif told.kind == "before":
-        running = [one for one in own._read(look) if one.id != told.call_id]  # noqa: SLF001
+        running = [one for one in own.ledger.read(look) if one.id != told.call_id]
         if running:
-            now, lines = own._time(), tail(told.transcript)  # noqa: SLF001
-            again = {one.id for one in own.opened(told.tool, told.arguments) if now - one.at_ms > TOGETHER_MS}
+            now, lines = own.ledger.time(), tail(told.transcript)
+            again = {one.id for one in own.calls.opened(told.tool, told.arguments) if now - one.at_ms > TOGETHER_MS}
             for one in running:
                 line = _ended(lines, one.id, client)
                 if line is not None:
@@ -67,7 +67,7 @@ def close_lost(own: "Session", told: Told, client: Client) -> None:
                     with suppress(SessionError):
                         own.complete(one.id, line.decode(errors="replace"))
                 elif one.id in again:
-                    own.lose(one)
+                    own.ledger.lose(one)
 
 
 def _ended(lines: list[bytes], call_id: str, client: Client) -> bytes | None:
@@ -90,12 +90,12 @@ def charge(own: "Session", told: Told, client: Client) -> None:
         return
 
     def look(state: SessionState, _: int) -> list[Used]:
-        since = state.started_ms - EARLIER_MS if state.started_ms >= 0 else own._time() - EARLIER_MS  # noqa: SLF001
+        since = state.started_ms - EARLIER_MS if state.started_ms >= 0 else own.ledger.time() - EARLIER_MS
         # A copy of another session's file has its responses too.
         fresh = [one for one in found[-LATEST:] if one.at_ms is None or one.at_ms >= since]
         return [one for one in fresh if not is_known(state, key_hash(one.key), charged=True)]
 
-    for one in own._read(look):  # noqa: SLF001
+    for one in own.ledger.read(look):
         usage = one.usage if _is_sane(one.usage) else None
         try:
             own.charge(model=one.model, usage=usage, key=one.key)

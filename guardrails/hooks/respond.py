@@ -153,7 +153,7 @@ def _end_hidden(session: "Session") -> None:
         names = [child.removeprefix(f"{session.id}/") for child in state.reserved]
         return [name for name in names if name.startswith(AGENT) and name.partition("~")[0] not in running]
 
-    for name in session._read(look):  # noqa: SLF001
+    for name in session.ledger.read(look):
         session.child(name, again=True).close()
 
 
@@ -170,10 +170,10 @@ def _quietly(session: "Session", work: Callable[[], Any]) -> Any:
 
 def _declare(session: "Session", told: Told, client: Client) -> None:
     tool = client.tool_of(told.tool) if told.tool else None
-    known = session._chain.known  # noqa: SLF001
+    known = session.ledger.chain.known
     # Where a policy lists the tools there are, a client makes none known.
     if tool is not None and (known is None or tool.name in known):
-        session.declare(tool)
+        session.calls.tools.declare(tool)
 
 
 def _scopes(policy: Policy, options: Options) -> dict[str, str]:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from guardrails.core.decision import Decision
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.session_id import session_name
-from guardrails.session.growing import SHARE
+from guardrails.session.children import SHARE
 
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 from guardrails.session.calls.current import current_session
-from guardrails.session.growing import SHARE
+from guardrails.session.calls.scoped import scoped
+from guardrails.session.children import SHARE
 from guardrails.session.turns.final_answer import NO_DIGEST, FinalAnswer, Meaning, digest_of
 
 from .openai.context import BROKEN_OFF
@@ -69,7 +70,7 @@ class Asking:
         try:
             if self._user and self.final.first and current_session() is None:
                 # Where a tool asks a model of its own, no user has sent a message.
-                self.session.go_on()
+                self.session.ledger.go_on()
             self._asked = self.session.request()
             self.final.force(self._asked.code)
             choice = self.final.tool_choice(requested)
@@ -155,9 +156,9 @@ def calling(session: "Session", tool: Tool, passes: Iterable[type[BaseException]
     Returns *session* for a call of *tool*, with the exceptions that it *passes*. Another agent of the session may have
     another tool of that name at the same time.
     """
-    session.declare(tool)
+    session.calls.tools.declare(tool)
     spec = tool.arguments()
-    return session.scoped({} if spec is None else {tool.name: spec}, passes=passes)
+    return scoped(session, {} if spec is None else {tool.name: spec}, passes=passes)
 
 
 def user_asks(session: "Session") -> None:
@@ -165,7 +166,7 @@ def user_asks(session: "Session") -> None:
     Say that the user has sent a further message. A store that fails loses no conversation: the next request says so.
     """
     try:
-        session.go_on()
+        session.ledger.go_on()
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("store failed: %s", error, extra={"session": session.id})
 
@@ -193,10 +194,10 @@ async def ashare_of(session: "Session", **amounts: Any) -> "Session | None":
     """
     made: list[Session | None] = []
     try:
-        await session.off_loop(lambda: made.append(share_of(session, **amounts)))
+        await session.ledger.off_loop(lambda: made.append(share_of(session, **amounts)))
     except BaseException:
         for child in filter(None, made):
-            await child.off_loop(give_back, child)
+            await child.ledger.off_loop(give_back, child)
         raise
     return made[0]
 
@@ -208,7 +209,7 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
     try:
         child.close()
         if forget:
-            child.forget()
+            child.ledger.forget()
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("store failed: %s", error, extra={"session": child.id})
 

@@ -16,6 +16,7 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions
+from guardrails.session.calls.scoped import scoped
 from guardrails.session.session import Session
 
 from .answers import UNKNOWN, answered, refused, says_nothing
@@ -118,12 +119,12 @@ class Guarding:
         if continuing or declared is None:
             # One that continues is no repeat, also if the session does not know what asked, since another process was asked.
             # The names of tools that no server lists are the client's: they are not kept.
-            scope = session.scoped(
-                {}, [replace(tool, repeats="allow" if continuing else tool.repeats)], passes=(_Asks,)
+            scope = scoped(
+                session, {}, [replace(tool, repeats="allow" if continuing else tool.repeats)], passes=(_Asks,)
             )
         else:
-            session.declare(tool)
-            scope = session.scoped({}, passes=(_Asks,))
+            session.calls.tools.declare(tool)
+            scope = scoped(session, {}, passes=(_Asks,))
         try:
             envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
         except _Asks as question:
@@ -213,5 +214,5 @@ def observes(session: Session) -> bool:
     """
     Returns whether the policy only watches, so that nothing is to change.
     """
-    chain = session.policy.chain
+    chain = session.ledger.policy.chain
     return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)

@@ -86,7 +86,7 @@ def is_stuck(session: Session) -> bool:
     Whether what its model did has ended *session*, and not what was used up: it repeated refused calls, or was too fast.
     """
     try:
-        return (session.exhausted_by or "").startswith(("denials.", "growth."))
+        return (session.exhausted or "").startswith(("denials.", "growth."))
     except Exception:  # noqa: BLE001  what a store raises, the call hears of
         return False
 

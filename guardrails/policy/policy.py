@@ -260,7 +260,6 @@ class Policy:
         return (Session if telemetry is None else telemetry.session)(
             self,
             name,
-            chain=self.chain,
             laid=(lambda chain: chain.with_tools(made),) if made else (),
             store=self._store if store is None else store,
             sink=self._sink(records),

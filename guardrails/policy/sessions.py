@@ -100,8 +100,8 @@ class Sessions:
         """
         Whether a guard that fails refuses its call, by the policy's `on_error`.
         """
-        policy: Any = getattr(self._guarded, "policy", self._guarded)
-        return bool(policy.chain.on_error == "deny")
+        own: Any = getattr(self._guarded, "ledger", self._guarded)
+        return bool(own.chain.on_error == "deny")
 
     def end(self, session: "Session") -> None:
         """
@@ -114,7 +114,7 @@ class Sessions:
             self._runs.discard(session.id)
         if made:
             _tried(session, session.close)
-            _tried(session, session.forget)
+            _tried(session, session.ledger.forget)
 
     def close(self) -> None:
         """
@@ -137,7 +137,7 @@ class Sessions:
         if name in self._runs:
             self._runs.remove(name)
             # Its copies, which adapters hold, share this.
-            self._loose[name] = weakref.ref(session._declaring)  # noqa: SLF001
+            self._loose[name] = weakref.ref(session.ledger.lock)
         del session
         over = [name for name, alive in self._loose.items() if alive() is None]
         for name in over:
@@ -151,10 +151,10 @@ def _forget(session: "Session") -> None:
     """
     from guardrails.session.off_loop import later
 
-    if session._blocks:  # noqa: SLF001
-        later(session._store, lambda: _tried(session, session.forget))  # noqa: SLF001
+    if session.ledger.blocks:
+        later(session.ledger.store, lambda: _tried(session, session.ledger.forget))
     else:
-        _tried(session, session.forget)
+        _tried(session, session.ledger.forget)
 
 
 def _tried(session: "Session", step: Callable[[], None]) -> None:

@@ -2,12 +2,12 @@
 The answers of a person about calls that wait for one: given in place, or later, by another process too.
 """
 
-import inspect
 import json
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from guardrails.core.decision import Decision
@@ -17,8 +17,8 @@ from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import warn_once
 
-from .calls.running import is_async
-from .ledger import Ledger
+from .calls.steps import Ask, Steps, Store
+from .ledger import Ledger, named
 
 
 REASON_CHARS: Final = 1_000
@@ -55,94 +55,63 @@ Approver = Callable[[ParkedCall], Any]
 """Says True (run it), False or a text (do not, for this reason), None (nobody knows yet); it may be asynchronous."""
 
 
-class Approvals(Ledger):
+class Approvals:
     """
     The calls of a session that wait for a person. A model never approves a call by its words.
     """
 
-    _approver: Approver | None
-    _over: set[str]
-    """Children of the family that are closed."""
-    _asked: dict[int, Decision]
-    """Numbers of the calls that somebody is asked about at this moment."""
+    __slots__ = ("_asked", "approver", "ledger")
 
-    def pending(self) -> list[ParkedCall]:
+    def __init__(self, ledger: Ledger, approver: Approver | None) -> None:
+        self.ledger = ledger
+        self.approver = approver
+        self._asked: dict[tuple[str, int], Decision] = {}
+        """The calls that somebody is asked about at this moment, by session and number."""
+
+    def of(self, ledger: Ledger) -> "Approvals":
         """
-        Returns the calls that wait for an answer, oldest first.
+        Returns the same of another *ledger* of the family.
+        """
+        own = Approvals(ledger, self.approver)
+        own._asked = self._asked
+        return own
+
+    def pending(self, *, refused: bool = False) -> list[ParkedCall]:
+        """
+        Returns the calls that wait for an answer, oldest first; with *refused* also those that a person has refused
+        since nobody knows how they ended.
         """
 
         def look(state: SessionState, now: int) -> list[ParkedCall]:
             waiting = [one for one in state.pending.values() if one.waits and one.expires_ms > now]
             asked = {one.sig for one in state.pending.values()}
-            unknown = [(sig, one) for sig, one in state.uncertain.items() if not one.reason and sig not in asked]
-            return [*map(self._shown, waiting), *(self._uncertain(sig, one) for sig, one in unknown)]
+            unknown = {sig: one for sig, one in state.uncertain.items() if not one.reason and sig not in asked}
+            if refused:
+                unknown |= {sig: one for sig, one in state.uncertain.items() if one.reason}
+            return [*map(self._shown, waiting), *(self._uncertain(sig, one) for sig, one in unknown.items())]
 
-        return self._read(look)
+        return self.ledger.read(look)
 
-    def approve(self, which: str | ParkedCall, *, by: str = "") -> None:
+    def answer(self, which: str | ParkedCall, *, approved: bool, by: str, reason: str = "") -> None:
         """
-        Let the call *which*, an id or an item of `pending()`, run once: the next time that it is made, with the very
-        same arguments. The name *by* is for the record.
-
-        Raises SessionError if no such call waits, its time is over, or several have the id.
+        Let the call *which* run once, or never. Raises as `Session.approve` does.
         """
-        self._answer(which, approved=True, by=by, reason="")
-
-    def refuse(self, which: str | ParkedCall, *, reason: str = "", by: str = "") -> None:
-        """
-        Never run the call *which*; the model is told the *reason* when it makes it again. The amounts that it held come
-        back.
-
-        Raises as `approve` does.
-        """
-        self._answer(which, approved=False, by=by, reason=" ".join(sanitise(str(reason)).split())[:REASON_CHARS])
-
-    def forget(self) -> None:
-        """
-        Drop the session's state: the same name starts afresh. The amounts held for calls that wait for a person come
-        back first. The states of its children that were closed in this process go too: no other call would ever drop
-        them.
-        """
-        if len(self._all_keys) > 1:
-            self._end_waiting()
-        while self._parent is None and self._over:
-            self._store.forget(self._over.pop())
-        self._store.forget(self.id)
-
-    def _end_waiting(self) -> None:
-        """
-        Give back what calls hold that wait, or were approved and not made: in the session, its scopes and its family.
-        """
-        for one in self._read(lambda state, _: [each for each in state.pending.values() if each.question is not None]):
-            with suppress(SessionError):  # it was made meanwhile
-                self._say(self._shown(one), approved=False, by="", reason="The session is over.")
-
-    def _answer(self, which: str | ParkedCall, *, approved: bool, by: str, reason: str) -> None:
+        answerable = self.pending(refused=True)
         if isinstance(which, ParkedCall):
-            if which.session != self.id:
-                raise SessionError(f"the call is of the session `{which.session}`, not of `{self.id}`")
-            found = [one for one in self._answerable() if one.n == which.n]
+            if which.session != self.ledger.id:
+                raise SessionError(f"the call is of the session `{which.session}`, not of `{self.ledger.id}`")
+            found = [one for one in answerable if one.n == which.n]
         else:
-            found = [one for one in self._answerable() if one.id == which]
+            found = [one for one in answerable if one.id == which]
         if not found:
             raise SessionError(f"no call `{getattr(which, 'id', which)}` waits for an answer")
         if len(found) > 1:
             raise SessionError(
                 f"{len(found)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
             )
-        self._say(found[0], approved=approved, by=by, reason=reason)
-
-    def _say(self, one: ParkedCall, *, approved: bool, by: str, reason: str) -> None:
-        said = {"call_n": one.n, "seq": one.seq, "id": one.id, "tool": one.tool, "sig": one.sig}
-        values = {**said, "approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": reason}
-        self._event("unpark", values, needed=True)
-
-    def _answerable(self) -> list[ParkedCall]:
-        """
-        Returns the calls that wait, and those that a person has refused since nobody knows how they ended.
-        """
-        refused = self._read(lambda state, _: [(sig, one) for sig, one in state.uncertain.items() if one.reason])
-        return [*self.pending(), *(self._uncertain(sig, one) for sig, one in refused)]
+        words = " ".join(sanitise(str(reason)).split())[:REASON_CHARS]
+        said = {"approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": words}
+        self.ledger.event("unpark", {**named(found[0]), **said}, needed=True)
 
     def _uncertain(self, sig: int, one: Uncertain) -> ParkedCall:
         return ParkedCall(
@@ -153,7 +122,7 @@ class Approvals(Ledger):
             since=one.at_ms / 1000,
             expires=None,
             cost_usd=0.0,
-            session=self.id,
+            session=self.ledger.id,
             n=one.n,
             seq=one.seq,
             sig=sig,
@@ -175,7 +144,7 @@ class Approvals(Ledger):
             since=waits.at_ms / 1000,
             expires=(waits.at_ms + waits.lasts_ms) / 1000 if waits.lasts_ms else None,
             cost_usd=pending.cost / 1_000_000,
-            session=self.id,
+            session=self.ledger.id,
             n=pending.n,
             seq=pending.seq,
             sig=pending.sig,
@@ -183,74 +152,44 @@ class Approvals(Ledger):
 
     # Asking in place
 
+    def asks(self, decision: Decision) -> Steps[bool]:
+        """
+        Ask about a refused call, if it waits. Its value is whether there is an answer, by which the call is to be
+        decided again.
+        """
+        one = yield Store(self.ledger, partial(self._question, decision), self._unasked)
+        if one is None:
+            return False
+        try:
+            answer = yield Ask(self.approver, one)
+            return bool((yield Store(self.ledger, partial(self._take, one, answer))))
+        except Exception as error:  # noqa: BLE001  an approver that fails has approved nothing
+            warn_once("approver", "the approver failed: %r; the call waits on", error)
+            return False
+        finally:
+            self._unasked(one)
+
     def _question(self, decision: Decision) -> ParkedCall | None:
         """
         Returns the question to somebody about a refused call. Returns None if it does not wait, or they are asked
         already.
         """
-        if self._approver is None or not decision.denials[0].running:
+        if not decision.denials[0].running:
             return None
         one = next((one for one in self.pending() if one.sig == decision.call.sig), None)
         # In one step: of two threads one asks.
-        return one if one is not None and self._asked.setdefault(one.n, decision) is decision else None
+        return one if one is not None and self._asked.setdefault((one.session, one.n), decision) is decision else None
 
-    def _asks(self, decision: Decision) -> bool:
-        """
-        Ask about a refused call, if it waits; whether there is an answer, by which it is to be decided again.
-        """
-        one = self._question(decision)
-        if one is None or self._approver is None:
-            return False
-        try:
-            answer = self._approver(one)
-            if inspect.isawaitable(answer):
-                if inspect.iscoroutine(answer):
-                    answer.close()
-                raise TypeError("it is asynchronous: use `acall`")
-            return self._heard(one, answer)
-        except Exception as error:  # noqa: BLE001  an approver that fails has approved nothing
-            warn_once("approver", "the approver failed: %r; the call waits on", error)
-            return False
-        finally:
-            self._asked.pop(one.n, None)
+    def _unasked(self, one: ParkedCall | None) -> None:
+        if one is not None:
+            self._asked.pop((one.session, one.n), None)
 
-    async def _aasks(self, decision: Decision) -> bool:
-        """
-        The same, awaited; an approver that is not asynchronous is asked in a thread.
-        """
-        import asyncio
-
-        one = await self._aquestion(decision)
-        if one is None or self._approver is None:
-            return False
-        try:
-            asks = self._approver
-            answer = asks(one) if is_async(asks) else await asyncio.to_thread(asks, one)
-            return await self.off_loop(self._heard, one, await answer if inspect.isawaitable(answer) else answer)
-        except Exception as error:  # noqa: BLE001
-            warn_once("approver", "the approver failed: %r; the call waits on", error)
-            return False
-        finally:
-            self._asked.pop(one.n, None)
-
-    async def _aquestion(self, decision: Decision) -> ParkedCall | None:
-        def unasked(one: ParkedCall | None) -> None:
-            if one is not None:
-                self._asked.pop(one.n, None)
-
-        if self._approver is None or not self._blocks:
-            return self._question(decision)
-        return await self._away(lambda: self._question(decision), unasked)
-
-    def _heard(self, one: ParkedCall, answer: object) -> bool:
+    def _take(self, one: ParkedCall, answer: object) -> bool:
         if answer is None:
             return False
         if answer is not True and answer is not False and not isinstance(answer, str):
             raise TypeError(f"an approver says True, False, a reason or None, not `{type(answer).__name__}`")
         # If somebody else was quicker, or the answer comes too late, the call is decided by that.
         with suppress(SessionError):
-            if answer is True:
-                self.approve(one, by="approver")
-            else:
-                self.refuse(one, by="approver", reason=answer or "")
+            self.answer(one, approved=answer is True, by="approver", reason=answer if isinstance(answer, str) else "")
         return True

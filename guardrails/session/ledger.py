@@ -5,18 +5,23 @@ The state of one session behind its store: read by the clock, changed by events 
 import threading
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import copy
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Decision, Happened
-from guardrails.core.engine import Engine
-from guardrails.core.events import ITERATIONS, event, is_shared
-from guardrails.core.guards.budget import unpriced
+from guardrails.core.engine import Engine, exhausted_by
+from guardrails.core.events import ITERATIONS, event, is_shared, lose
+from guardrails.core.guards import amounts as units
+from guardrails.core.guards.budget import NO_LIMITS, Limits, unpriced
+from guardrails.core.guards.denials import refused_turns
+from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.refusals import unreachable, unreadable
-from guardrails.core.scopes import Scope
-from guardrails.core.state import SessionState
+from guardrails.core.scopes import Scope, progress
+from guardrails.core.state import Pending, SessionState
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import scope_key
@@ -33,28 +38,16 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Look = Callable[[SessionState, int, Sequence[Scope]], T]
+"""A question about a session's state and those of its scopes, at a time of its clock in milliseconds."""
 LATEST_S: Final = 9e12
 """Seconds since 1970 from which on a clock is not believed."""
-
-
-def undecided(
-    session_id: str, call: ToolCall, plan: Plan, now_ms: int, stop: Denial | None, error: Exception, failed: str
-) -> Decision:
-    """
-    Returns the decision on a call if the state or the time cannot be known. The *failed* part raised *error*.
-
-    A state that cannot be read stays so. Such calls are refused under every `on_error`, since calls without its limits
-    would never end.
-    """
-    denial = stop or (unreadable(error) if isinstance(error, StateUnreadable) else None)
-    if denial is None and plan.deny_on_error:
-        denial = unreachable(failed)
-    return Decision.unknown(call, now_ms, session_id, (failed, f"{type(error).__name__}: {error}"), denial)
+OVER: Final = "The session is over."
 
 
 class Ledger:
     """
-    Keeps the amounts that a session has used, and tells of them.
+    The account of a session: its amounts, its limits and its end.
 
     A store that fails is a guard that fails, decided by the policy's `on_error`. Under `deny` a call is refused, and
     every other question about the state raises the store's error. Under `allow` the session goes on as if new: calls
@@ -64,89 +57,209 @@ class Ledger:
     and only calls are refused under `deny`.
     """
 
-    _parent: "Ledger | None" = None
-    _share: float | None = None
-    """Of what the parent has left; None: it has no parent, or all that it is to have."""
-
-    policy: Terms
+    parent: "Ledger | None" = None
+    share: float | None = None
+    """The part of the rest of its parent that a child takes. None: it has no parent, or takes all at once."""
 
     def __init__(
         self,
         id: str,
+        policy: Terms,
         *,
-        chain: Chain,
         laid: tuple[Lay, ...] = (),
         store: "Store",
-        sink: "Sink | None",
+        sink: "Sink | None" = None,
         clock: Callable[[], float],
         scopes: Sequence[tuple[str, str, Chain]] = (),
-        root: str | None = None,
     ) -> None:
         self.id = id
-        family = () if root is None else (root,)
-        self._keys = (id, *family)
-        self._all_keys = (id, *(scope_key(name, own) for name, own, _ in scopes), *family)
-        self._store = store
-        self._blocks = bool(getattr(store, "blocks", False)) or bool(getattr(sink, "blocks", False))
+        self.policy = policy
+        self.store = store
+        self.blocks = bool(getattr(store, "blocks", False)) or bool(getattr(sink, "blocks", False))
+        """Its steps may wait for a file."""
+        self.records = None if sink is None else Recorder(id, sink)
+        self.keys: tuple[str, ...] = (id,)
+        """The session's, and that of its family's root."""
+        self.all_keys: tuple[str, ...] = (id, *(scope_key(name, own) for name, own, _ in scopes))
+        """Those of its scopes too."""
+        self.over: set[str] = set()
+        """The children of the family that are closed."""
+        self.lock = threading.RLock()
+        """Held while the chain changes; the copies of a session share it."""
         self._clock = clock
-        self._records = None if sink is None else Recorder(id, sink)
-        named = None if sink is None else life
-        child = root is not None
-        self._engine = Engine(laid_on(chain, laid), id, scopes=scopes, child=child, life=named)
-        self._base: Chain | None = None if self.policy.changed else chain
-        """That of the policy, on which this session has *laid* its own; None: it has to tell which."""
         self._laid = laid
-        self._adopting = threading.RLock()
-        self._digest: str | None = None
+        self.engine = Engine(laid_on(policy.chain, laid), id, scopes=scopes, life=None if sink is None else life)
+        self._base: Chain | None = None if policy.changed else policy.chain
+        """The chain of the policy, on which this session has *laid* its own; None: it has to say which."""
+        self._digest = None if policy.changed else policy.digest
 
-    async def off_loop(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def child(self, name: str) -> "Ledger":
         """
-        Returns the result of `function(*args, **kwargs)`, for example `session.charge`, without holding up the event
-        loop. It runs in a thread if the store may wait for a file, else right here. It is done to its end even if the
-        task is cancelled meanwhile. A call that it has claimed is then let go.
+        Returns the account of the child *name*, which has nothing yet.
         """
-        if not self._blocks:
-            return function(*args, **kwargs)
-        return await self._away(partial(function, *args, **kwargs), self._let_go)
+        own, engine, policy = copy(self), self.engine, self.policy
+        own.id, own.parent, own.share, own.lock = f"{self.id}/{name}", self, None, threading.RLock()
+        own.keys = own.id, self.keys[-1]
+        own.all_keys = own.id, *self.all_keys[1 : 1 + len(engine.scopes)], self.keys[-1]
+        own.records = None if self.records is None else Recorder(own.id, self.records.sink)
+        own.engine = Engine(engine.chain, own.id, scopes=engine.scopes, child=True, life=engine.life)
+        if policy.changed:
+            own._base, own._digest = None, None  # noqa: SLF001  of this class
+        return own
 
-    def _let_go(self, made: object) -> None:
-        """
-        Take back what *made* holds, the result of a step that was cancelled: nobody got it.
-        """
-
-    async def _away(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-        from .off_loop import away
-
-        return await away(self._store, work, undo)
+    # The amounts
 
     @property
     def cost_usd(self) -> float:
         """
         The cost of the session so far, without open estimates.
         """
-        return self._read(lambda state, now: state.cost) / 1_000_000
+        return self.read(lambda state, now: state.cost) / 1_000_000
 
     @property
     def unpriced(self) -> int:
         """
         Model responses whose price nobody knows.
         """
-        return self._read(lambda state, now: unpriced(state))
+        return self.read(lambda state, now: unpriced(state))
 
     @property
-    def _chain(self) -> Chain:
-        return self._engine.chain
+    def progress(self) -> dict[str, Any]:
+        """
+        The used and the remaining amounts, in USD and seconds.
+        """
+        return self.look(partial(progress, self.chain))
 
-    def _lay(self, lay: Lay) -> None:
+    @property
+    def refused_turns(self) -> int:
+        """
+        Turns in a row, the present one among them, of nothing but refusals.
+        """
+        return self.read(lambda state, _: refused_turns(state))
+
+    @property
+    def iterations_more(self) -> int:
+        """
+        The iterations that every loop may make beyond its own limit, as `extend` said.
+        """
+        return self.read(lambda state, _: state.limits.get(ITERATIONS, 0))
+
+    @property
+    def limit_message(self) -> str | None:
+        """
+        The message to the model about the limit that exhausted the session. None while it goes on.
+        """
+        cause = self.look(self.cause)
+        return None if cause is None else cause[1]
+
+    @property
+    def limits(self) -> Limits:
+        """
+        The guard that holds the session's limits.
+        """
+        return self.chain.limits or NO_LIMITS
+
+    def cause(self, state: SessionState, now: int, scopes: Sequence[Scope]) -> tuple[str, str] | None:
+        """
+        Returns code and message of the limit that exhausted the session first. Returns None while it goes on.
+        """
+        stop = self.policy.stop
+        return exhausted_by(self.chain, state, now, scopes) if stop is None else (stop.code, stop.message)
+
+    def go_on(self) -> bool:
+        """
+        Say that the user has sent a further message. Returns whether a session that had ended goes on.
+
+        If calls or turns have ended it, as many of them are left now as `go_on` of the policy's `budget` says. If
+        refusals have, they are forgiven. Earlier calls are no evidence any more, since a user does things too. No other
+        limit is raised, and nothing of a child.
+        """
+        if self.parent is not None:
+            return False
+        freed, ended = self.look(lambda state, now, scopes: (_frees(state), self.cause(state, now, scopes)))
+        if not freed:
+            return False
+        limits, fresh = self.limits, SessionState()
+        opens = units.internal(
+            {name: more for name, more in limits.go_on.items() if limits.limit(fresh, name) is not None}
+        )
+        cause = None if ended is None else ended[0]
+        if cause is None or cause.removeprefix("budget.") not in opens:
+            opens = {}
+        self.event("extend", {"amounts": opens, "asked": True}, needed=True)
+        return cause is not None and self.look(self.cause) is None
+
+    def extend_scope(self, scope: str, amounts: dict[str, int]) -> None:
+        """
+        Raise limits of the scope of that name by *amounts*, for all of its sessions. Raises as `Session.extend` does.
+        """
+        one = [each for each in self.engine.scopes if each[0] == scope]
+        if not one:
+            raise SessionError(f"the session is in no scope `{scope}`")
+        if ITERATIONS in amounts:
+            raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
+        self.event("extend", {"amounts": amounts, "scope": scope}, needed=True, only=one[0])
+
+    def forget(self) -> None:
+        """
+        Drop the session's state: the same name starts afresh. The amounts held for calls that wait for a person come
+        back first. The states of its children that were closed in this process go too: no other call would ever drop
+        them.
+        """
+        if len(self.all_keys) > 1:
+            self.end_waiting()
+        while self.parent is None and self.over:
+            self.store.forget(self.over.pop())
+        self.store.forget(self.id)
+
+    def end_waiting(self) -> None:
+        """
+        Give back what calls hold that wait for a person, or were approved and not made: in the session, its scopes and
+        its family.
+        """
+        for one in self.read(lambda state, _: [each for each in state.pending.values() if each.question is not None]):
+            with suppress(SessionError):  # it was made meanwhile
+                self.event("unpark", {**named(one), "approved": False, "by": "", "reason": OVER}, needed=True)
+
+    def close(self) -> None:
+        """
+        Write the records. A child gives back its unused amounts and is over.
+        """
+        if self.parent is not None:
+            self.end_waiting()
+            closed = self.event("close")
+            if closed is not None:
+                self.parent.event("release", {"child": self.id, "used": closed.limits or {}})
+            self.over.add(self.id)
+        if self.records is not None:
+            self.records.flush(10)
+
+    # The chain
+
+    @property
+    def chain(self) -> Chain:
+        """
+        The chain of the policy, with all that is laid on it.
+        """
+        return self.engine.chain
+
+    def plan(self, tool: str) -> Plan:
+        """
+        Returns the plan of the calls of *tool*.
+        """
+        chain = self.engine.chain
+        return chain.plans.get(tool) or chain.plan(tool)
+
+    def lay(self, lay: Lay) -> None:
         """
         Lay something of this session on its policy's chain, now and whenever that is another.
         """
-        with self._adopting:
-            self._engine, self._laid = self._engine.of(lay(self._chain)), (*self._laid, lay)
+        with self.lock:
+            self.engine, self._laid = self.engine.of(lay(self.chain)), (*self._laid, lay)
 
-    def _fresh(self) -> None:
+    def fresh(self) -> None:
         """
-        Go by what the policy is now; that it is another is an event.
+        Go by the policy as it is now; a change of it is an event.
         """
         policy = self.policy
         if monotonic() >= policy.due_s:
@@ -159,127 +272,202 @@ class Ledger:
         Go by the policy's present chain, with what this session has laid on the one before. Amounts used stay used,
         running calls are settled, waiting calls wait. A raised limit reopens the session that it had ended.
         """
-        with self._adopting:
-            policy, engine = self.policy, self._engine
+        with self.lock:
+            policy, engine = self.policy, self.engine
             chain = policy.chain
             if chain is self._base:
                 return
             scopes = tuple((name, own, policy.scopes.get(name, below)) for name, own, below in engine.scopes)
-            self._engine = engine.of(laid_on(chain, self._laid)).within(scopes)
+            self.engine = engine.of(laid_on(chain, self._laid)).within(scopes)
             # Not the policy's: that may be another one's by now.
             before, after = self._digest, chain.source
             # In here: the events of two changes are in the order of the changes.
             try:
-                self._event("policy", {"before": before, "after": after})
-            except Exception as error:  # noqa: BLE001  what a store raises, the next step hears of
-                log.error("store failed: %s", error, extra={"session": self.id})
+                self.event("policy", {"before": before, "after": after})
+            except Exception as error:  # noqa: BLE001  the next step hears of a store that fails
+                self.failed("store", error)
             self._digest, self._base = after, chain
 
-    def _now(self) -> int:
+    # The clock and the store
+
+    def now(self) -> int:
         """
         Returns the time of the clock, in milliseconds. Raises the clock's own error, ValueError for no time.
         """
-        said = self._clock()
-        if not 0 <= said < LATEST_S:
-            raise ValueError(f"the clock says `{said!r:.40}`, which is no number of seconds since 1970")
-        return round(said * 1000)
+        seconds = self._clock()
+        if not 0 <= seconds < LATEST_S:
+            raise ValueError(f"the clock says `{seconds!r:.40}`, which is no number of seconds since 1970")
+        return round(seconds * 1000)
 
-    def _time(self) -> int:
+    def time(self) -> int:
         """
         The same, `NO_TIME` if the clock fails: the session's time stands still then, and nothing is lost.
         """
         try:
-            return self._now()
+            return self.now()
         except Exception as error:  # noqa: BLE001  whatever a clock raises
-            log.error("clock failed: %s", error, extra={"session": self.id})
+            self.failed("clock", error)
             return NO_TIME
 
-    def _read(self, look: Callable[[SessionState, int], T]) -> T:
-        now = self._time()
-        try:
-            engine = self._engine.within(())
-            return self._store.update(
-                self._keys, lambda states: engine.look(lambda state, now, _: look(state, now), states, now)
-            )
-        except Exception as error:  # noqa: BLE001
-            self._without_store(error)
-        return look(SessionState(), now)
+    def read(self, look: Callable[[SessionState, int], T]) -> T:
+        """
+        Returns the findings of *look* in the state of the session alone.
+        """
+        return self._seen(self.engine.within(()), self.keys, lambda state, now, _: look(state, now))
 
-    def _look(self, look: Callable[[SessionState, int, Sequence[Scope]], T]) -> T:
+    def look(self, look: Look[T]) -> T:
         """
         Returns the findings of *look* in the state and those of the scopes, at the time of the clock.
         """
-        self._fresh()
-        now = self._time()
+        self.fresh()
+        return self._seen(self.engine, self.all_keys, look)
+
+    def _seen(self, engine: Engine, keys: tuple[str, ...], look: Look[T]) -> T:
+        now = self.time()
         try:
-            return self._store.update(self._all_keys, lambda states: self._engine.look(look, states, now))
+            return self.store.update(keys, lambda states: engine.look(look, states, now))
         except Exception as error:  # noqa: BLE001
             self._without_store(error)
         return look(SessionState(), now, ())
 
-    def _event(
-        self, name: str, values: dict[str, Any] | None = None, *, needed: bool = False, **hidden: Any
-    ) -> Happened | None:
-        """
-        Let the event *name* happen, by *values* that are recorded and *hidden* ones that are not. Returns its result; None if the store
-        failed under `on_error: allow`. One that is *needed* raises then.
-        """
-        values = values or {}
-        keys = self._all_keys if is_shared(name, values) else self._keys
-        return self._happen(self._engine, keys, name, values, hidden, needed=needed)
-
-    def _happen(
+    def event(
         self,
-        engine: Engine,
-        keys: tuple[str, ...],
         name: str,
-        values: dict[str, Any],
-        hidden: dict[str, Any],
+        values: dict[str, Any] | None = None,
         *,
-        needed: bool,
+        needed: bool = False,
+        only: tuple[str, str, Chain] | None = None,
+        **hidden: Any,
     ) -> Happened | None:
-        now = self._time()
-        step = partial(engine.apply, event(name, {**values, **hidden} if hidden else values, now), now)
+        """
+        Let the event *name* happen, by *values* that are recorded and *hidden* ones that are not; in the scope
+        *only*, if it is given. Returns its result; None if the store failed under `on_error: allow`. One that is *needed* raises
+        then.
+        """
+        values, now, engine = values or {}, self.time(), self.engine
+        keys = self.all_keys if is_shared(name, values) else self.keys
+        if only is not None:
+            engine, keys = engine.within([only]), (self.id, scope_key(*only[:2]), *self.keys[1:])
+        step = partial(engine.apply, event(name, {**values, **hidden}, now), now)
         try:
-            made = self._store.update(keys, step)
+            made = self.store.update(keys, step)
         except Exception as error:
             if needed:
                 raise
             self._without_store(error)
             return None
-        if self._records is not None:
-            _hand(engine, name, values, self._records, made)
+        if self.records is not None and made.n:
+            shown = dict(values)
+            if engine.chain.least:
+                shown["least"] = engine.chain.least
+            if made.limits is not None:
+                shown.setdefault("limits", made.limits)
+            self.records.event(name, made, {**shown, **(made.marks or {})})
         return made
 
-    def _flush(self) -> None:
-        if self._records is not None:
-            self._records.flush(10)
+    # Open calls
 
-    def _extend_scope(self, scope: str, amounts: dict[str, int]) -> None:
-        engine = self._engine
-        one = [(name, own, chain) for name, own, chain in engine.scopes if name == scope]
-        if not one:
-            raise SessionError(f"the session is in no scope `{scope}`")
-        keys = (self.id, scope_key(scope, one[0][1]), *self._keys[1:])
-        if ITERATIONS in amounts:
-            raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
-        values: dict[str, Any] = {"amounts": amounts, "scope": scope}
-        self._happen(engine.within(one), keys, "extend", values, {}, needed=True)
+    def suspend(self, decision: Decision) -> None:
+        """
+        Say that the call of *decision* stopped in the control flow of its host, which makes it again.
+        """
+        if not decision.n:
+            # The state knows nothing of it.
+            return
+        try:
+            self.event("suspend", named(decision), needed=True, call=decision.call)
+        except Exception as error:  # noqa: BLE001  the control flow of a host is never lost
+            self.failed("store", error)
+
+    def release(self, decision: Decision) -> None:
+        """
+        Let the call of *decision*, which never ran and will not, hold nothing.
+        """
+        if self.read(lambda state, _: any(one.seq == decision.seq for one in state.pending.values())):
+            self.event("release", named(decision))
+
+    def lose(self, *which: Pending) -> None:
+        """
+        Say of open calls that nobody will ever tell how they ended. The amounts that they hold stay charged, and the
+        same call may be made again.
+        """
+        for one in which:
+            now = self.time()
+            step = partial(self.engine.apply, partial(lose, seq=one.seq, now_ms=now), now)
+            self.store.update(self.keys, step)
+
+    def let_go(self, made: object) -> None:
+        """
+        Take back what *made* holds, the result of a step that was cancelled: nobody got it. A call that was claimed
+        never ran then. Its earlier admission, for an interrupt or by a person, stays.
+        """
+        if not isinstance(made, Decision) or made.envelope is not None:
+            return
+        if made.claim_n or made.park_n:
+            self.suspend(made)
+        elif made.claimed and not made.repeated:
+            self.release(made)
+
+    def undecided(self, call: ToolCall, plan: Plan, now_ms: int, failed: str, error: Exception) -> Decision:
+        """
+        Returns the decision on a call if the state or the time cannot be known. The *failed* part raised *error*.
+
+        A state that cannot be read stays so. Such calls are refused under every `on_error`, since calls without its
+        limits would never end.
+        """
+        self.failed(failed, error)
+        denial: Denial | None = self.policy.stop
+        if denial is None and isinstance(error, StateUnreadable):
+            denial = unreadable(error)
+        if denial is None and plan.deny_on_error:
+            denial = unreachable(failed)
+        return Decision.unknown(call, now_ms, self.id, (failed, f"{type(error).__name__}: {error}"), denial)
+
+    def failed(self, part: str, error: Exception) -> None:
+        """
+        Say in the log that a *part* of the session, its store or its clock, raised *error*.
+        """
+        log.error("%s failed: %s", part, error, extra={"session": self.id})
 
     def _without_store(self, error: Exception) -> None:
         refused = isinstance(error, GuardrailsError) and not isinstance(error, StoreError)
-        refused = refused or isinstance(error, StateUnreadable)
-        if self._chain.on_error != "allow" or refused:
+        if self.chain.on_error != "allow" or refused or isinstance(error, StateUnreadable):
             raise error
-        log.error("store failed: %s", error, extra={"session": self.id})
+        self.failed("store", error)
+
+    async def off_loop(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """
+        Returns the result of `function(*args, **kwargs)`, for example `session.charge`, without holding up the event
+        loop. It runs in a thread if the store may wait for a file, else right here. It is done to its end even if the
+        task is cancelled meanwhile. A call that it has claimed is then let go.
+        """
+        return await self.away(partial(function, *args, **kwargs), self.let_go)
+
+    async def away(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        """
+        Returns the result of *work*, a step of the store, without holding up the event loop. If nobody gets the result,
+        *undo* takes it back.
+        """
+        if not self.blocks:
+            return work()
+        from .off_loop import away
+
+        return await away(self.store, work, undo)
 
 
-def _hand(engine: Engine, name: str, values: dict[str, Any], records: Recorder, made: Happened) -> None:
-    if not made.n:
-        return
-    shown = dict(values)
-    if cheapest := engine.chain.least:
-        shown["least"] = cheapest
-    if made.limits is not None:
-        shown.setdefault("limits", made.limits)
-    records.event(name, made, {**shown, **(made.marks or {})})
+def named(one: Any) -> dict[str, Any]:
+    """
+    Returns the values by which an event names *one*: a decision, an open call or a parked one.
+    """
+    if isinstance(one, Decision):
+        call = one.call
+        return {"call_n": one.n, "seq": one.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
+    return {"call_n": one.n, "seq": one.seq, "id": one.id, "tool": one.tool, "sig": one.sig}
+
+
+def _frees(state: SessionState) -> bool:
+    """
+    Returns whether a further message of the user would free anything: calls that ran, refusals, or an end.
+    """
+    came = state.seq > changed_seq(state) or bool(state.reserved) or bool(state.own.get("denials"))
+    return not state.closed and (came or state.exhausted is not None)

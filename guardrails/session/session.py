@@ -2,41 +2,32 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from copy import copy
+from decimal import Decimal
+from typing import Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
-from guardrails.core.engine import exhausted_by
+from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.events import ITERATIONS, LIMITS
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import Amounts
-from guardrails.core.guards.budget import NO_LIMITS, Limits
-from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.records.digest import digest
 from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.session_id import checked_id
 
-from .growing import take
-from .turns.final_answer import FinalAnswer
-from .turns.turns import Turns
-
-
-if TYPE_CHECKING:
-    from guardrails.core.arguments import Arguments
-    from guardrails.core.tools.tool import Tool
+from .approval import Approvals, Approver, ParkedCall
+from .calls.calls import Calls
+from .calls.steps import Execute, at_once, awaited, steps
+from .calls.tools import Tools
+from .children import reserve, take
+from .ledger import Ledger
+from .terms import Terms
+from .turns import turns
+from .turns.prices import Priced
+from .turns.turns import Requested
 
 
 P = ParamSpec("P")
@@ -61,97 +52,107 @@ class Reader(Protocol[P, R_co]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
+class Named(TypedDict, total=False):
+    """
+    The other options of `wrap`.
+    """
+
+    name: str | None
+    hidden: Collection[str]
+
+
 class _Nothing:
     """
     Returned by no function, so that only one which may return anything, or never returns, is seen to return it.
     """
 
 
-class Functions(Turns):
+class Session:
     """
-    A session as the functions of a program use it.
+    The calls that share a budget. Made by `Policy.session`; safe in any number of threads and tasks at once.
+
+    A context manager (`with`, `async with`); leaving it flushes the records. Its account is `ledger`. The part `calls` is
+    for hosts that run calls by themselves.
     """
+
+    __slots__ = ("__weakref__", "calls", "ledger")
+
+    calls: Calls
+    ledger: Ledger
+    _kinds: ClassVar[tuple[type[Ledger], type[Calls]]] = Ledger, Calls
+    """What its parts are made of."""
+
+    def __init__(
+        self,
+        policy: Terms,
+        name: str,
+        *,
+        on_decision: Callable[[Decision], object] | None = None,
+        approver: Approver | None = None,
+        sleep: Callable[[float], object] | None = None,
+        **ledger: Any,
+    ) -> None:
+        account, calls = self._kinds
+        self.ledger = account(checked_id(name), policy, **ledger)
+        self.calls = calls(self.ledger, Tools(self.ledger), Approvals(self.ledger, approver), on_decision, sleep)
+
+    @property
+    def id(self) -> str:
+        """
+        Its name; that of a child begins with its parent's.
+        """
+        return self.ledger.id
+
+    # Calls that run here
+
+    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
+        """
+        Run `execute(tool, arguments)` if the chain lets it. The envelope says what happened.
+
+        Its *arguments* are a mapping, or the JSON text of a model. The function *execute* gets them coerced. The
+        model's id of the call is *id*; without it the call has an id of its own. Never raises the tool's exceptions,
+        except for the control flow of a host, see `scoped`.
+
+        Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
+        """
+        return at_once(steps(self, tool, arguments, execute, id, blocks=True))
+
+    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
+        """
+        Does the same as `call`, awaited. A synchronous *execute* runs in this task. If the tool declares a timeout, or
+        the session has less than ten minutes left, it runs in a thread. A generator is read where its function ran: a
+        slow one without a timeout blocks the loop.
+        """
+        return await awaited(steps(self, tool, arguments, execute, id, blocks=False))
 
     @overload
-    def wrap(
-        self,
-        function: Callable[P, _Nothing],
-        *,
-        returns: Returns = "json",
-        name: str | None = None,
-        hidden: Collection[str] = (),
-    ) -> Any: ...
-
+    def wrap(self, function: Callable[P, _Nothing], *, returns: Returns = "json", **more: Unpack[Named]) -> Any: ...
     @overload
     def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self,
-        function: Callable[P, A],
-        *,
-        returns: Literal["json"] = "json",
-        name: str | None = None,
-        hidden: Collection[str] = (),
+        self, function: Callable[P, A], *, returns: Literal["json"] = "json", **more: Unpack[Named]
     ) -> Callable[P, Coroutine[Any, Any, str]]: ...
-
     @overload
     def wrap(
-        self,
-        function: Callable[P, T],
-        *,
-        returns: Literal["json"] = "json",
-        name: str | None = None,
-        hidden: Collection[str] = (),
+        self, function: Callable[P, T], *, returns: Literal["json"] = "json", **more: Unpack[Named]
     ) -> Callable[P, str]: ...
-
     @overload
     def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self,
-        function: Callable[P, A],
-        *,
-        returns: Literal["envelope"],
-        name: str | None = None,
-        hidden: Collection[str] = (),
+        self, function: Callable[P, A], *, returns: Literal["envelope"], **more: Unpack[Named]
     ) -> Callable[P, Coroutine[Any, Any, Envelope]]: ...
-
     @overload
     def wrap(
-        self,
-        function: Callable[P, T],
-        *,
-        returns: Literal["envelope"],
-        name: str | None = None,
-        hidden: Collection[str] = (),
+        self, function: Callable[P, T], *, returns: Literal["envelope"], **more: Unpack[Named]
     ) -> Callable[P, Envelope]: ...
-
     @overload
     def wrap(
-        self,
-        function: Callable[P, AsyncIterator[T]],
-        *,
-        returns: Literal["value"],
-        name: str | None = None,
-        hidden: Collection[str] = (),
+        self, function: Callable[P, AsyncIterator[T]], *, returns: Literal["value"], **more: Unpack[Named]
     ) -> Reader[P, Coroutine[Any, Any, list[T]]]: ...
-
     @overload
     def wrap(
-        self,
-        function: Callable[P, Iterator[T]],
-        *,
-        returns: Literal["value"],
-        name: str | None = None,
-        hidden: Collection[str] = (),
+        self, function: Callable[P, Iterator[T]], *, returns: Literal["value"], **more: Unpack[Named]
     ) -> Reader[P, list[T]]: ...
-
     @overload
-    def wrap(
-        self,
-        function: Callable[P, T],
-        *,
-        returns: Literal["value"],
-        name: str | None = None,
-        hidden: Collection[str] = (),
-    ) -> Callable[P, T]: ...
-
+    def wrap(self, function: Callable[P, T], *, returns: Literal["value"], **more: Unpack[Named]) -> Callable[P, T]: ...
     def wrap(
         self,
         function: Callable[..., Any],
@@ -177,33 +178,113 @@ class Functions(Turns):
 
         return wrapped(self, function, returns, name, tuple(hidden))
 
+    # Calls that run elsewhere
 
-class Session(Functions):
-    """
-    The calls that share a budget. Made by `Policy.session`; safe in any number of threads and tasks at once.
+    def decide(self, tool: str, arguments: Any, *, id: str | None = None, claim: bool = False) -> Decision:
+        """
+        Ask whether a call may run, and reserve for it. If it may not, `decision.envelope` is the refusal.
 
-    A context manager (`with`, `async with`); leaving it flushes the records.
-    """
+        With *claim* the caller runs it now: a second claim of it is refused (`call.in_flight`), by `call` too.
+        Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
+        JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
+        """
+        return self.calls.ask(tool, arguments, id, claim=claim)
 
-    def scoped(
+    def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
+        """
+        Settle a decided call. Its *outcome* is a value, an exception, `Success(value, cost_usd=...)` or
+        `Failed(message)`.
+
+        The call *which* is the decision or the id, also in another process than the one that decided. For an id, the
+        *arguments*, as they were decided, tell the call from others of that id. They are optional, but with them its
+        result is kept for callers that ask again. A call that waits for a person is not settled: its refusal is given
+        back.
+
+        A second completion of a decision, or one after its admission expired, changes nothing and is only recorded.
+        Raises SessionError if the decision is another session's, no open call has the id, or several have it.
+        """
+        return self.calls.complete(which, outcome, arguments)
+
+    def pending(self) -> list[ParkedCall]:
+        """
+        Returns the calls that wait for an answer, oldest first.
+        """
+        return self.calls.approvals.pending()
+
+    def approve(self, which: str | ParkedCall, *, by: str = "") -> None:
+        """
+        Let the call *which*, an id or an item of `pending()`, run once: the next time that it is made, with the very
+        same arguments. The name *by* is for the record.
+
+        Raises SessionError if no such call waits, its time is over, or several have the id.
+        """
+        self.calls.approvals.answer(which, approved=True, by=by)
+
+    def refuse(self, which: str | ParkedCall, *, reason: str = "", by: str = "") -> None:
+        """
+        Never run the call *which*; the model is told the *reason* when it makes it again. The amounts that it held come
+        back.
+
+        Raises as `approve` does.
+        """
+        self.calls.approvals.answer(which, approved=False, by=by, reason=reason)
+
+    # The model
+
+    def request(
         self,
-        specs: "Mapping[str, Arguments]",
-        tools: "Iterable[Tool] | None" = None,
         *,
-        passes: Iterable[type[BaseException]] = (),
-    ) -> "Session":
+        tokens: int | None = None,
+        cost_usd: float | str | Decimal | None = None,
+        timeout: float | None = None,
+    ) -> Requested:
         """
-        Returns this very session as one function or one loop calls it. The *specs* check the arguments of tools whose
-        parameters the policy does not declare. If *tools* are given, no others exist.
+        Say that a model request starts, so that growth caps see requests that fail. It holds the most it may use until
+        its `charge`: *tokens* and *cost_usd*. If neither is said, it holds as much as responses have used on average.
 
-        Exceptions of the types *passes* are the control flow of a host: interrupts, deferrals, hand-offs. If a tool
-        raises one, `call`, `acall` and `wrap` raise it on. The call stays admitted and keeps its amounts. It is taken
-        up if the same call is made again: charged once, within a day, by any process. Cancellation and Ctrl-C are never
-        control flow of a host. Raises TypeError if an item is no type of exceptions.
+        An estimate that does not fit beside the amounts held is not `allowed`, and holds nothing. A request held by an
+        average alone is always allowed. Call `release` if the request fails. After *timeout* seconds (600) nobody waits
+        for it. An estimate that was said then stays charged, as it does for a call. Raises SessionError if an amount is
+        not valid.
         """
-        from .calls.wrapping import scoped
+        return turns.requested(self.ledger, tokens, cost_usd, timeout)
 
-        return scoped(self, specs, tools, passes)
+    def begin_turn(self, calls: int | None = None, *, key: str | None = None) -> None:
+        """
+        Say that a model response came, with *calls* tool calls, if `charge` is not used. Told again by the same *key*,
+        of the latest 64, it changes nothing: see `charge`.
+
+        Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
+        """
+        turns.begin_turn(self.ledger, calls, key)
+
+    def charge(
+        self,
+        *,
+        model: str,
+        usage: object = None,
+        cost_usd: float | str | Decimal | None = None,
+        calls: int | None = None,
+        provider: str | None = None,
+        whole: bool = True,
+        request: Requested | None = None,
+        key: str | None = None,
+    ) -> Priced:
+        """
+        Charge a model response, and begin its turn. Returns its cost, and the source of the price.
+
+        The *usage* is in the form that the client or the framework returned (`read_usage` lists the forms). It is
+        priced by the policy's `prices`, else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's
+        URL). If *cost_usd* is given, that is the cost. A response without a known price is counted in `unpriced`, never
+        as free. A response that is not *whole* broke off. The argument *request* is the result of `request` for it.
+        Without it, the request is that of the `with` block around it, else the one among the open requests that it
+        fits. Raises SessionError if *cost_usd*, *usage*, *calls* or *key* is not valid. Nothing is charged then.
+
+        A response that is told again by the same *key*, its id, changes nothing: no charge, no turn, no event. A host
+        that runs a step again after a restart, in another process too, may so tell it again. Amounts that the *request*
+        of that step holds come back. The latest 64 keys of a session are remembered.
+        """
+        return turns.charge(self.ledger, model, usage, cost_usd, calls, provider, request, key, whole=whole)
 
     def tool_choice(
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
@@ -215,8 +296,9 @@ class Session(Functions):
         (unless said, the session's first). The function *strategy* `(call_count, turn_count) -> tool_choice` decides
         turn by turn.
         """
-        exhausted, calls, turns, turn = self._look(
-            lambda state, now, scopes: (self._cause(state, now, scopes), state.calls, state.turns, state.turn)
+        ledger = self.ledger
+        exhausted, calls, count, turn = ledger.look(
+            lambda state, now, scopes: (ledger.cause(state, now, scopes), state.calls, state.turns, state.turn)
         )
         return next_tool_choice(
             requested,
@@ -224,62 +306,32 @@ class Session(Functions):
             exhausted=exhausted is not None,
             strategy=strategy,
             call_count=calls,
-            turn_count=turns,
+            turn_count=count,
         )
 
-    def final_answer(self) -> FinalAnswer:
-        """
-        Returns the end of one loop as a part of it. It says when tools are to be off, what a response means then, and
-        what to answer with if the model does not.
-        """
-        return FinalAnswer(self)
-
     @property
-    def exhausted(self) -> bool:
+    def exhausted(self) -> str | None:
         """
-        A limit of the session is used up: tools are off, the model is to write its final answer.
+        The code of the limit that exhausted the session first: tools are off, the model is to write its final answer.
+        None while it goes on.
         """
-        return self.exhausted_by is not None
-
-    @property
-    def exhausted_by(self) -> str | None:
-        """
-        The code of the limit that exhausted the session first. None while it goes on.
-        """
-        cause = self._look(self._cause)
+        cause = self.ledger.look(self.ledger.cause)
         return None if cause is None else cause[0]
-
-    @property
-    def limit_message(self) -> str | None:
-        """
-        The message about it that the model is told.
-        """
-        cause = self._look(self._cause)
-        return None if cause is None else cause[1]
-
-    @property
-    def progress(self) -> dict[str, Any]:
-        """
-        The used and the remaining amounts, in USD and seconds.
-        """
-        return self._look(partial(progress, self._chain))
 
     def digest(self) -> str:
         """
         Returns a few lines about the calls and their results. They are the answer if the model gives none, and can be
         put back into a conversation that was cut.
         """
-        find = self.policy.results.find
+        ledger, find = self.ledger, self.ledger.policy.results.find
 
         def told(state: SessionState, now: int, scopes: Sequence[Scope]) -> str:
-            shown = progress(self._chain, state, now, scopes)
-            return digest(state, lambda entry: find(self.id, entry.sig), shown, self._cause(state, now, scopes))
+            shown = progress(ledger.chain, state, now, scopes)
+            return digest(state, lambda entry: find(ledger.id, entry.sig), shown, ledger.cause(state, now, scopes))
 
-        return self._look(told)
+        return ledger.look(told)
 
-    def _cause(self, state: SessionState, now: int, scopes: Sequence[Scope]) -> tuple[str, str] | None:
-        stop = self.policy.stop
-        return exhausted_by(self._chain, state, now, scopes) if stop is None else (stop.code, stop.message)
+    # Limits
 
     def extend(self, *, scope: str | None = None, **amounts: Unpack[Amounts]) -> None:
         """
@@ -289,47 +341,18 @@ class Session(Functions):
         the name of a *scope* the limits of that scope are raised, for all of its sessions. `max_tool_iterations`
         raises the limit of every loop, also of one under way. It raises `max_turns` too, if the policy sets that. Raises SessionError for a limit that the policy does not set, or if the parent has less left.
         """
-        wanted = units.internal(amounts)
+        wanted, ledger = units.internal(amounts), self.ledger
         if scope is not None:
-            self._extend_scope(scope, wanted)
+            ledger.extend_scope(scope, wanted)
             return
-        if ITERATIONS in wanted and self._limits.limit(SessionState(), "max_turns") is not None:
+        if ITERATIONS in wanted and ledger.limits.limit(SessionState(), "max_turns") is not None:
             wanted.setdefault("max_turns", wanted[ITERATIONS])
         shared = {name: amount for name, amount in wanted.items() if name in LIMITS}
         if shared:
-            take(self, shared)
-        self._event("extend", {"amounts": wanted}, needed=True)
+            take(ledger, shared)
+        ledger.event("extend", {"amounts": wanted}, needed=True)
 
-    def go_on(self) -> bool:
-        """
-        Say that the user has sent a further message. Returns whether a session that had ended goes on.
-
-        If calls or turns have ended it, as many of them are left now as `go_on` of the policy's `budget` says. If
-        refusals have, they are forgiven. Earlier calls are no evidence any more, since a user does things too. No other
-        limit is raised, and nothing of a child.
-        """
-        if self._parent is not None:
-            return False
-        freed, ended = self._look(lambda state, now, scopes: (_frees(state), self._cause(state, now, scopes)))
-        if not freed:
-            return False
-        limits, fresh = self._limits, SessionState()
-        opens = units.internal(
-            {name: more for name, more in limits.go_on.items() if limits.limit(fresh, name) is not None}
-        )
-        cause = None if ended is None else ended[0]
-        if cause is None or cause.removeprefix("budget.") not in opens:
-            opens = {}
-        self._event("extend", {"amounts": opens, "asked": True}, needed=True)
-        return cause is not None and not self.exhausted
-
-    @property
-    def _limits(self) -> Limits:
-        return self._chain.limits or NO_LIMITS
-
-    # Children
-
-    def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> "Session":
+    def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> Self:
         """
         Returns a session that reserves *amounts* of this one's limits. For limits that are not named it reserves a
         *share* of what is left: all, or a part above 0. It reserves again when that is used up. Time is for all of them
@@ -342,65 +365,20 @@ class Session(Functions):
         more is asked for than is left. With *again* a child that runs already, perhaps in another process, is taken up
         without an event.
         """
-        wanted = units.internal(amounts)
-        if not 0 < share <= 1:
-            raise SessionError(f"`share` is above 0 and at most 1, not {share}")
-        if ITERATIONS in wanted:
-            wanted["max_turns"] = wanted.pop(ITERATIONS)
-        child: Session = self._another(
-            self.policy,
-            name,
-            chain=self._base or self.policy.chain,
-            laid=self._laid,
-            store=self._store,
-            root=self._keys[-1],
-            sink=None if self._records is None else self._records.sink,
-            clock=self._clock,
-            on_decision=self._on_decision,
-            parent=self,
-            approver=self._approver,
-            sleep=self._sleep,
-            scopes=self._engine.scopes,
-        )
-
-        if child._read(lambda state, now: state.closed):
-            raise SessionError(f"`{child.id}` was closed: give the next child another name")
-
-        child._specs.update(self._specs)
-        child._wrapped.update(self._wrapped)
-        child._passes = self._passes
-        child._share = share if share < 1 else None
-        running = self._read(lambda state, _: state.reserved.get(child.id)) if again else None
-        if running is not None and child._read(lambda state, _: state.n > 0):
-            settings = units.settings_of(running)
-            child._lay(lambda chain: chain.with_budget(**settings))
-            return child
-        values = {"child": child.id, "amounts": wanted, **({} if share == 1 else {"share": share})}
-        made = self._event("reserve", values, needed=True)
-        held = made.limits or {} if made is not None else {}
-        settings = units.settings_of(held)
-        child._lay(lambda chain: chain.with_budget(**settings))
-        child._event("open", {"limits": held})
+        child = copy(self)
+        child.ledger = self.ledger.child(checked_id(name))
+        child.calls = self.calls.of(self.calls.tools.of(child.ledger))
+        reserve(child.ledger, units.internal(amounts), share, again=again)
         return child
-
-    def _another(self, *policy: Any, **options: Any) -> "Session":
-        return Session(*policy, **options)
 
     def close(self) -> None:
         """
         Flush the records. A child gives back its unused amounts and is over. Retries of its own that wait are not made.
 
-        The state of a session that is no child stays, so that the same name goes on, until `forget` drops it. A service
-        that names each of its sessions anew calls `forget` after `close`, or its store grows by each.
+        The state of a session that is no child stays, so that the same name goes on, until `ledger.forget` drops it. A service
+        that names each of its sessions anew calls `ledger.forget` after `close`, or its store grows by each.
         """
-        if self._parent is not None:
-            self._end_waiting()
-            closed = self._event("close")
-            if closed is not None:
-                used = closed.limits or {}
-                self._parent._event("release", {"child": self.id, "used": used})  # noqa: SLF001
-            self._over.add(self.id)
-        self._flush()
+        self.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -418,11 +396,3 @@ class Session(Functions):
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
-
-
-def _frees(state: SessionState) -> bool:
-    """
-    Returns whether a further message of the user would free anything: calls that ran, refusals, or an end.
-    """
-    came = state.seq > changed_seq(state) or bool(state.reserved) or bool(state.own.get("denials"))
-    return not state.closed and (came or state.exhausted is not None)

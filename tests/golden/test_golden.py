@@ -80,7 +80,7 @@ def test_a_conversation_is_resumed_and_its_session_goes_on_where_it_stopped(fold
             tools=[Tool(name="search_hotels"), Tool(name="book")],
             records=sink,
         )
-        assert (session.progress["calls_used"], session.progress["cost_left_usd"]) == (6, 1.979)
+        assert (session.ledger.progress["calls_used"], session.ledger.progress["cost_left_usd"]) == (6, 1.979)
         chat.append({"role": "user", "content": "go on"})
         codes = [
             session.call("search_hotels", {"city": city}, lambda *_: ["h_9"]).code for city in ("Shibuya", *"abcdefgh")

@@ -76,11 +76,11 @@ def ran(session: Session, n: int, response: Any = "ok", **said: Any) -> dict[str
 
 
 def used(session: Session) -> Any:
-    return session.progress["calls_used"]
+    return session.ledger.progress["calls_used"]
 
 
 def open_calls(session: Session) -> Any:
-    return session._read(lambda state, _: len(state.pending))
+    return session.ledger.read(lambda state, _: len(state.pending))
 
 
 @pytest.fixture
@@ -248,7 +248,7 @@ def test_a_sub_agent_takes_shares_until_its_agent_has_one_call_and_gives_back_wh
     assert used(session) == 4
     ran(session, 6, **in_agent(2))
     answer(session, event("SubagentStop", last_assistant_message="x", **in_agent(2)))
-    assert session.progress["calls_left"] == 0
+    assert session.ledger.progress["calls_left"] == 0
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -262,11 +262,11 @@ def test_what_sub_agents_hold_that_nobody_ended_comes_back_when_the_agent_stops(
     session = process(policy) if apart else session
     stop = event("Stop", stop_hook_active=False, last_assistant_message="x")
     answer(session, stop | {"background_tasks": [{"id": "b"}]})
-    assert session.progress["calls_left"] == 7
+    assert session.ledger.progress["calls_left"] == 7
     answer(session, stop | {"background_tasks": []})
-    assert session.progress["calls_left"] == 8
+    assert session.ledger.progress["calls_left"] == 8
     mine.close()
-    assert session.progress["calls_left"] == 9
+    assert session.ledger.progress["calls_left"] == 9
 
 
 def test_the_records_of_agents_and_sub_agents_replay_to_the_same_decisions(clock: FakeClock) -> None:

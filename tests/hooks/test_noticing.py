@@ -25,7 +25,7 @@ def state(driven: Any) -> Any:
 
 
 def tokens(driven: Any) -> int:
-    found: int = state(driven)._read(lambda state, _: state.tokens)
+    found: int = state(driven).ledger.read(lambda state, _: state.tokens)
     return found
 
 

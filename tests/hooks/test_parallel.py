@@ -52,7 +52,7 @@ def test_one_that_is_killed_in_the_middle_of_its_write_has_written_nothing(home:
     started = [hook(home, rules, number) for number in range(1, 8)]
     assert killed.wait(30) == -signal.SIGKILL
     assert sorted(denied(answer(each)) for each in started) == [False] * 4 + [True] * 3
-    assert Policy.load(rules).session("s", store=SqliteStore(store)).progress["calls_used"] == 5
+    assert Policy.load(rules).session("s", store=SqliteStore(store)).ledger.progress["calls_used"] == 5
 
 
 def test_one_that_is_killed_before_it_answers_has_charged_one_call_at_most(home: Home) -> None:
@@ -63,4 +63,4 @@ def test_one_that_is_killed_before_it_answers_has_charged_one_call_at_most(home:
     started = [hook(home, rules, number) for number in range(1, 8)]
     ran = [denied(answer(each)) for each in started].count(False)
     assert ran in (4, 5)
-    assert Policy.load(rules).session("s", store=SqliteStore(store)).progress["calls_used"] == 5
+    assert Policy.load(rules).session("s", store=SqliteStore(store)).ledger.progress["calls_used"] == 5

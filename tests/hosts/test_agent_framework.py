@@ -234,7 +234,9 @@ async def stream(agent: Any, **more: Any) -> tuple[str, Any]:
 
 
 def unsettled(session: Any) -> dict[str, Any]:
-    return dict(session._read(lambda state, _: {**state.pending, **(state.own.get("budget") or {}).get("holds", {})}))
+    return dict(
+        session.ledger.read(lambda state, _: {**state.pending, **(state.own.get("budget") or {}).get("holds", {})})
+    )
 
 
 # The page
@@ -348,7 +350,7 @@ def test_a_tool_that_ends_the_run_ends_it_and_is_settled(streamed: bool) -> None
     assert results(done.messages) == ["found"]
     assert len(agent.client.asked) == 1
     session = guard.session(thread)
-    assert (session.progress["calls_used"], unsettled(session)) == (1, {})
+    assert (session.ledger.progress["calls_used"], unsettled(session)) == (1, {})
 
 
 def test_an_abandoned_stream_leaves_nothing_held() -> None:
@@ -383,6 +385,6 @@ def test_a_sub_agent_looks_for_itself_and_gives_back_what_it_does_not_use() -> N
     done = ask(agent_of(script, searching(ran), inner.as_tool(), guard=guard), session=thread)
     assert ran == ["x", "x"]
     assert envelope(results(done.messages)[1])["result"] == "Done."
-    assert policy.session("t").progress["calls_used"] == 3
-    assert policy.session("t").progress["calls_left"] == 17
+    assert policy.session("t").ledger.progress["calls_used"] == 3
+    assert policy.session("t").ledger.progress["calls_left"] == 17
     assert all(again.same for again in replay(policy.chain, sink.records))

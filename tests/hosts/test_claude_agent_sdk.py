@@ -326,7 +326,7 @@ def test_a_call_that_waits_for_a_person_is_asked_about_in_the_sdks_own_way() -> 
     done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=ClaudeAgentOptions(can_use_tool=asks))
     assert (paid, asks.asked, done.results) == ([5], ["pay"], ["paid"])
     session = guard.session("t")
-    assert (session.progress["calls_used"], session.pending(), _open(session)) == (1, [], {})
+    assert (session.ledger.progress["calls_used"], session.pending(), _open(session)) == (1, [], {})
 
 
 def test_a_person_who_says_no_is_heard_and_the_call_is_not_asked_about_again() -> None:
@@ -338,7 +338,7 @@ def test_a_person_who_says_no_is_heard_and_the_call_is_not_asked_about_again() -
     assert (paid, asks.asked) == ([], ["pay"])
     assert done.results[0] == "too much"
     assert "too much" in json.loads(done.results[1])["message"]
-    assert guard.session("t").progress["calls_used"] == 0
+    assert guard.session("t").ledger.progress["calls_used"] == 0
 
 
 def test_a_call_that_the_permissions_of_the_sdk_refuse_is_not_counted() -> None:
@@ -349,7 +349,7 @@ def test_a_call_that_the_permissions_of_the_sdk_refuse_is_not_counted() -> None:
     done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=options, asking=["pay"])
     assert (paid, done.results) == ([], ["not now"])
     session = guard.session("t")
-    assert (session.progress["calls_used"], _open(session)) == (0, {})
+    assert (session.ledger.progress["calls_used"], _open(session)) == (0, {})
 
 
 def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
@@ -365,7 +365,7 @@ def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
                 await client.query("go")
                 async for _ in guard.charging(client.receive_response()):
                     pass
-                spent.append(guard.session("t").cost_usd)
+                spent.append(guard.session("t").ledger.cost_usd)
 
     asyncio.run(work())
     assert spent == [pytest.approx(0.25), pytest.approx(0.35)]
@@ -388,7 +388,7 @@ def test_a_call_that_the_user_interrupted_does_not_stay_open() -> None:
 
     asyncio.run(work())
     session = guard.session("t")
-    assert (session.progress["calls_used"], _open(session)) == (1, {})
+    assert (session.ledger.progress["calls_used"], _open(session)) == (1, {})
 
 
 def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_code_gives_it() -> None:
@@ -402,4 +402,4 @@ def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_cod
 
 
 def _open(session: Any) -> Any:
-    return session._read(lambda state, _: dict(state.pending))
+    return session.ledger.read(lambda state, _: dict(state.pending))

@@ -141,7 +141,7 @@ def test_a_guarded_client_answers_in_the_clients_own_type_and_raises_as_it_does(
             with pytest.raises(ToolError, match=r"^\[guardrails:budget.max_calls\]"):
                 await client.call_tool("search", {"q": "z"})
             assert client.is_connected()
-            assert client.guarded_by.exhausted_by == "budget.max_calls"
+            assert client.guarded_by.exhausted == "budget.max_calls"
         assert heard == ["trip-42"] * 2
 
     asyncio.run(whole())

@@ -333,7 +333,7 @@ def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses
         assert len(server.requests) == 3
     session = policy.session("t")
     assert done["messages"][-1].text == session.digest()
-    assert session.progress["tokens_left"] < 100_000
+    assert session.ledger.progress["tokens_left"] < 100_000
     assert done["messages"][-1].tool_calls == []
 
 
@@ -377,7 +377,7 @@ def test_what_a_person_is_asked_by_the_middleware_of_langchain_is_charged_once()
     assert (len(held["__interrupt__"]), bank.paid) == (1, [])
     done = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), in_thread())
     assert (bank.paid, done["messages"][-1].text) == ([5], "Done.")
-    assert policy.session("t").progress["calls_used"] == 1
+    assert policy.session("t").ledger.progress["calls_used"] == 1
 
 
 def test_a_user_who_writes_on_instead_of_answering_finds_a_conversation_that_is_whole() -> None:
@@ -467,4 +467,4 @@ def test_a_hand_over_to_another_agent_of_the_graph_passes_and_shares_the_session
     done = graph.compile(checkpointer=InMemorySaver()).invoke(asked_by(), in_thread())
     assert len(ran) == 3
     assert done["messages"][-1].text == "I know nothing of it."
-    assert policy.session("t").exhausted_by == "budget.max_calls"
+    assert policy.session("t").exhausted == "budget.max_calls"

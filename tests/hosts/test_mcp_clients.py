@@ -93,7 +93,7 @@ def test_what_a_server_raises_reaches_the_client_as_it_would_without_us(mode: st
     bare.middleware.pop()
     session = Policy.load("default").session("s")
     assert asyncio.run(raised(low_level(session))) == asyncio.run(raised(bare))
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.progress["calls_used"] == 1
 
 
 def test_a_client_keeps_what_else_it_can_do_and_tells_the_server_the_session() -> None:
@@ -110,10 +110,10 @@ def test_a_client_keeps_what_else_it_can_do_and_tells_the_server_the_session() -
             assert [tool.name for tool in (await client.list_tools()).tools] == ["search"]
             assert client.server_info.name == "s"
             await client.call_tool("search", {"q": "x"})
-            assert client.guarded_by.progress["calls_used"] == 1
+            assert client.guarded_by.ledger.progress["calls_used"] == 1
             raw = GuardedClient(client.session, client.guarded_by)
             await raw.call_tool("search", {"q": "y"})
-            assert client.guarded_by.progress["calls_used"] == 2
+            assert client.guarded_by.ledger.progress["calls_used"] == 2
 
     asyncio.run(whole())
     assert heard == ["trip-42", "trip-42"]

@@ -161,7 +161,7 @@ def test_a_run_with_a_name_goes_on_in_another_process() -> None:
     guarded = runner(CAP, store=store)
     assert guarded.run_sync(made, state, **options).final_output == "Done."
     assert paid == [5, 6]
-    assert guarded._sessions.of("t").progress["calls_used"] == 2
+    assert guarded._sessions.of("t").ledger.progress["calls_used"] == 2
 
 
 def test_an_approval_inside_of_an_agent_that_is_a_tool_is_charged_once() -> None:

@@ -75,7 +75,7 @@ def test_a_model_that_calls_on_sends_nothing_that_the_api_refuses(wire: Any, str
                 else:
                     result = await runner.run(agent, "go", session=thread)
                 told.append(result.final_output)
-            assert runner.session("t").progress["tokens_left"] < 100_000
+            assert runner.session("t").ledger.progress["tokens_left"] < 100_000
             thread.close()
             return told
 

@@ -312,7 +312,7 @@ def test_the_agents_of_a_swarm_have_shares_of_one_budget() -> None:
     done = Swarm([one, two], hooks=[guard])("go", invocation_state={"session_id": "t"})
     assert [node.node_id for node in done.node_history] == ["one", "two"]
     assert ran == ["x", "x"]
-    assert policy.session("t").progress == {"calls_used": 3, "calls_left": 6}
+    assert policy.session("t").ledger.progress == {"calls_used": 3, "calls_left": 6}
 
 
 def test_a_stream_that_nobody_reads_to_its_end_settles_its_call() -> None:
@@ -335,8 +335,8 @@ def test_a_stream_that_nobody_reads_to_its_end_settles_its_call() -> None:
     agent = agent_of(one_call("look"), [look], GuardrailsHooks(policy))
     asyncio.run(left(agent))
     session = policy.session("t")
-    assert session._read(lambda state, _: dict(state.pending)) == {}
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
+    assert session.ledger.progress["calls_used"] == 1
 
 
 @pytest.mark.system

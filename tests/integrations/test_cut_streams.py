@@ -122,7 +122,7 @@ def test_a_stream_that_is_cut_again_is_one_clear_error(stream: Any, serve: Any, 
         )
         assert (messages, tool.ran, len(server.requests)) == ([stream.user()], [], 2)
         # What a cut response used is not known, and never free.
-        assert session.unpriced == 2
+        assert session.ledger.unpriced == 2
         assert stream(server, session, messages=messages, tools=tool.registry).answer in ("done", ANSWER.text)
 
 

@@ -67,7 +67,7 @@ def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
             way(server, session, messages=messages, tools=tool.registry)
         assert len(way.outputs(messages)) == 1
         result = way(server, session, messages=messages, tools=tool.registry)
-        assert session.progress["calls_used"] == 2
+        assert session.ledger.progress["calls_used"] == 2
     assert (result.answer, tool.ran) == ("done", ["a", "b"])
 
 
@@ -83,7 +83,7 @@ def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: 
             way(server, session, messages=messages, tools=tool.registry)
         assert (messages, tool.ran) == ([way.user()], [])
         # What it used is not known, and never free.
-        assert session.unpriced == (2 if way.stream else 0)
+        assert session.ledger.unpriced == (2 if way.stream else 0)
         assert len(server.requests) == asked
         assert way(server, session, messages=messages, tools=tool.registry).answer == "done"
 
@@ -188,7 +188,7 @@ def test_a_loop_cancelled_in_mid_turn_has_recorded_every_call_that_began(serve: 
                 )
                 with pytest.raises(asyncio.CancelledError):
                     await task
-                assert session.progress["calls_used"] == 3
+                assert session.ledger.progress["calls_used"] == 3
 
     asyncio.run(cancelled())
     assert way.ids(messages) == (["a", "b", "c"], ["a", "b", "c"])

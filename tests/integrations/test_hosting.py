@@ -28,10 +28,10 @@ def test_an_agent_that_a_call_runs_has_a_part_of_what_is_left_and_gives_back_the
     session = Policy([Budget(max_calls=16)]).session("s")
     child = share_of(session)
     assert child is not None
-    assert child.progress["calls_left"] == 2
+    assert child.ledger.progress["calls_left"] == 2
     child.call("search", {"n": 1}, lambda _, __: "one")
     child.close()
-    assert session.progress["calls_left"] == 15
+    assert session.ledger.progress["calls_left"] == 15
 
 
 @table("amounts", [{}, {"share": 0.5}, {"max_calls": 1}])

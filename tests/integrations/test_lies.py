@@ -250,12 +250,12 @@ def test_a_reply_comes_to_the_right_answer_or_to_the_one_clear_error(way: Any, s
             assert len((error.body or "").encode()) <= 200
             assert (messages, ran) == ([way.user()], [])
             # A reply that says what it used is priced, and no other is free.
-            assert session.unpriced + bool(session.cost_usd) > 0
+            assert session.ledger.unpriced + bool(session.ledger.cost_usd) > 0
         else:
             result = way(server, session, messages=messages, tools=tools)
             assert (result.answer.startswith("It rains."), result.ended) == (fault.outcome == "answered", "answered")
             assert len(ran) == (1 if fault.outcome == "ran" else 0)
-            assert session.unpriced == (1 if fault.name in UNPRICED else 0)
+            assert session.ledger.unpriced == (1 if fault.name in UNPRICED else 0)
         honest = True
         # Whatever came, the conversation goes on: `serve` checks that the API would take every request.
         assert way(server, session, messages=[*messages, way.user()], tools=tools).answer == "done"

@@ -127,7 +127,7 @@ def test_every_call_is_answered_once_and_no_limit_is_passed(
             tool_choice="required" if once else None,
             on_text=said.append,
         )
-        assert session.progress["calls_used"] == len(ran) <= 6
+        assert session.ledger.progress["calls_used"] == len(ran) <= 6
 
     # The loop ends with an answer, told in full, and in bounds.
     assert result.answer.strip()

@@ -224,8 +224,8 @@ def test_usage_is_charged_from_the_response_and_from_the_stream(way: Any, serve:
     prices = {"m": {"input_mtok": 1.0, "output_mtok": 10.0, "cache_read_mtok": 0.1}}
     with Policy(prices=prices).session("usage") as session:
         way(server, session, tools=registry())
-        assert session.cost_usd == pytest.approx((2500 + 0.1 * 500 + 10 * 150) / 1e6)
-        assert session.unpriced == 0
+        assert session.ledger.cost_usd == pytest.approx((2500 + 0.1 * 500 + 10 * 150) / 1e6)
+        assert session.ledger.unpriced == 0
 
 
 def test_d12_a_call_beyond_its_timeout_is_an_error_and_the_loop_goes_on(way: Any, serve: Any) -> None:

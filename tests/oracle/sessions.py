@@ -225,7 +225,7 @@ class World:
             return execute()
 
         given = f"call_{number}" if id is None else id
-        at, before = f"{self.name}/{self.at}{number:03} {tool}", session.cost_usd
+        at, before = f"{self.name}/{self.at}{number:03} {tool}", session.ledger.cost_usd
         try:
             if self.awaits:
                 envelope = asyncio.run(session.acall(tool, arguments, aexecute, id=given))
@@ -234,7 +234,7 @@ class World:
         except (Exception, asyncio.CancelledError, KeyboardInterrupt) as error:
             self.entries.append(enveloped(at, error, ran=ran))
             return
-        used, cost = session.progress.get("calls_used"), round(session.cost_usd - before, 6)
+        used, cost = session.ledger.progress.get("calls_used"), round(session.ledger.cost_usd - before, 6)
         self.entries.append(enveloped(at, envelope, ran=ran, used=used, cost=cost))
 
     def end(self) -> list[Entry]:
@@ -475,16 +475,16 @@ def look(world: World, session: Any) -> None:
     What a host asks of a session.
     """
     requested = world.rng.choice((None, "auto", "required"))
-    world.say("exhausted_by", lambda: [session.exhausted_by, session.exhausted])
+    world.say("exhausted_by", lambda: [session.exhausted, session.exhausted is not None])
     world.say("tool_choice", lambda: [session.tool_choice(requested)])
-    world.say("cost", lambda: [round(session.cost_usd, 6), session.unpriced])
-    world.say("limit_message", lambda: session.limit_message)
-    world.say("progress", lambda: dict(session.progress))
+    world.say("cost", lambda: [round(session.ledger.cost_usd, 6), session.ledger.unpriced])
+    world.say("limit_message", lambda: session.ledger.limit_message)
+    world.say("progress", lambda: dict(session.ledger.progress))
     world.say("digest", lambda: f"{digest(session.digest())} of {len(session.digest())} characters")
 
 
 def forget(world: World, session: Any) -> None:
-    world.say("forget", session.forget)
+    world.say("forget", session.ledger.forget)
     mixed(world, session)
 
 

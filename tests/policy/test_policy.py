@@ -145,7 +145,7 @@ def test_the_same_name_on_the_same_store_is_the_same_session(clock: Any) -> None
     assert policy.session("s", store=store, clock=clock).exhausted
     assert not policy.session("s", clock=clock).exhausted
     session = policy.session("s", store=store, clock=clock)
-    session.forget()
+    session.ledger.forget()
     assert not session.exhausted
 
 
@@ -191,7 +191,7 @@ def test_a_policy_and_its_chain_say_what_they_are() -> None:
 def test_the_shipped_policies_load_by_name(name: str, clock: Any) -> None:
     session = Policy.load(name, guards=[Mine(limit=99)]).session("s", clock=clock)
     assert session.call("t", {"n": 1}, ok).ok
-    assert "Mine(limit=99)" in str(session.policy)
+    assert "Mine(limit=99)" in str(session.ledger.policy)
 
 
 def test_prices_may_be_mappings_or_prices(clock: Any) -> None:
@@ -200,4 +200,4 @@ def test_prices_may_be_mappings_or_prices(clock: Any) -> None:
     session.charge(model="a", usage={"prompt_tokens": 100})
     session.charge(model="b-2", usage={"prompt_tokens": 100})
     session.charge(model="c", usage={"prompt_tokens": 100})
-    assert (session.cost_usd, session.unpriced) == (0.0003, 1)
+    assert (session.ledger.cost_usd, session.ledger.unpriced) == (0.0003, 1)

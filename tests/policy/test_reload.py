@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Guard, MemorySink, MemoryStore, Policy, SessionError, Tool, guard
+from guardrails import Guard, MemorySink, MemoryStore, Policy, SessionError, Tool, guard, scoped
 from guardrails.core.records.life import Rules
 from guardrails.core.records.replay import Replayed, replay
 from guardrails.policy.document import load_document
@@ -42,7 +42,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def statuses(session: Any, count: int) -> list[str]:
-    first = session.progress["calls_used"]
+    first = session.ledger.progress["calls_used"]
     return [session.call("search", {"q": first + number}, ok).status for number in range(count)]
 
 
@@ -59,12 +59,12 @@ def test_a_limit_that_was_raised_opens_what_it_had_ended_and_one_that_was_lowere
     session = Policy.load(write("budget: {max_calls: 2}"), reload=0).session("s")
     assert statuses(session, 3) == ["success", "success", "limit_reached"]
     write("budget: {max_calls: 4}")
-    assert not session.exhausted
+    assert session.tool_choice("auto") == "auto"
     assert statuses(session, 3) == ["success", "success", "limit_reached"]
     write("budget: {max_calls: 9}")
     assert statuses(session, 1) == ["success"]
     write("budget: {max_calls: 3}")
-    assert session.exhausted_by == "budget.max_calls"
+    assert session.exhausted == "budget.max_calls"
     assert statuses(session, 1) == ["limit_reached"]
 
 
@@ -123,16 +123,16 @@ def test_what_a_session_was_given_stays(write: Write) -> None:
 
     policy = Policy.load(write("budget: {max_calls: 9}"), reload=0)
     session = policy.session("s", tools=[Tool(name="pay", cost_usd=0.5)])
-    session.declare(Tool(name="search", timeout=7))
-    scope = session.scoped({}, [Tool(name="search")])
+    session.calls.tools.declare(Tool(name="search", timeout=7))
+    scope = scoped(session, {}, [Tool(name="search")])
     guarded = session.wrap(look)
     child = session.child("a", max_calls=2)
     write("budget: {max_calls: 9, max_cost_usd: 0.6}")
     assert session.call("pay", {"n": 1}, ok).ok
     assert session.call("pay", {"n": 2}, ok).code == "budget.max_cost_usd"
-    assert session._chain.plan("search").timeout_ms == 7_000
+    assert session.ledger.chain.plan("search").timeout_ms == 7_000
     assert scope.call("elsewhere", {}, ok).code in ("tool_filter.unknown", None)
-    assert scope._chain.known == frozenset({"search"})
+    assert scope.ledger.chain.known == frozenset({"search"})
     assert "row" in guarded(page=1)
     assert statuses(child, 3) == ["success", "success", "limit_reached"]
 
@@ -144,11 +144,11 @@ def test_a_call_that_runs_is_settled(write: Write) -> None:
 
     def change(*_: Any) -> str:
         write("budget: {max_calls: 5}")
-        assert session.progress["calls_used"] == 1
+        assert session.ledger.progress["calls_used"] == 1
         return "paid"
 
     assert session.call("pay", {}, change).value == "paid"
-    assert session.cost_usd == 0.5
+    assert session.ledger.cost_usd == 0.5
 
 
 def test_who_waits_for_a_person_waits_on(write: Write) -> None:
@@ -214,7 +214,7 @@ def test_threads_that_call_while_a_file_changes_all_go_over(write: Write) -> Non
         thread.join()
     over.set()
     assert not wrong
-    assert all(session.progress["calls_used"] == 120 for session in sessions)
+    assert all(session.ledger.progress["calls_used"] == 120 for session in sessions)
     sink.close()
     for name in "ab":
         numbers = [record["n"] for record in sink.records if record["session_id"] == name]

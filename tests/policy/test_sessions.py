@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails import Budget, MemoryStore, Policy, SqliteStore
+from guardrails import Budget, MemoryStore, Policy, SqliteStore, scoped
 from guardrails.policy import sessions
 from guardrails.policy.sessions import Sessions
 
@@ -64,7 +64,7 @@ def test_runs_that_nobody_can_name_again_leave_nothing_though_nobody_ended_them(
         for number in range(20):
             made.of().call("f", {}, lambda *_: 1)
             made.of(f"run_{number}", run=True).call("f", {}, lambda *_: 1)
-        asyncio.run(made.of("kept").off_loop(lambda: None))
+        asyncio.run(made.of("kept").ledger.off_loop(lambda: None))
         assert len(store) <= 3
 
 
@@ -74,13 +74,13 @@ def test_a_run_whose_session_is_held_or_whose_copy_is_goes_on_and_can_be_ended(
     monkeypatch.setattr(sessions, "MAX_KEPT", 2)
     store = MemoryStore()
     made = Sessions(Policy([Budget(max_calls=5)]), store=store)
-    held, copied = made.of(), made.of().scoped({})
+    held, copied = made.of(), scoped(made.of(), {})
     for session in (held, copied):
         session.call("f", {}, lambda *_: 1)
     for number in range(10):
         made.of(number)
     for session in (held, copied):
-        assert session.progress["calls_used"] == 1
+        assert session.ledger.progress["calls_used"] == 1
         made.end(session)
     assert len(store) == 0
 

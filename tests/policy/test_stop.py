@@ -46,7 +46,7 @@ def test_every_call_of_a_policy_is_refused_and_let_through_again(turn: Turn) -> 
     said = session.call("t", {"n": 2}, ok)
     assert (said.status, said.code, said.retryable) == ("denied", "deny_all.on", False)
     assert said.message == "All tool calls are stopped: the key leaked. It was not called."
-    assert (session.exhausted, session.exhausted_by, session.tool_choice()) == (True, "deny_all.on", "none")
+    assert (session.exhausted, session.tool_choice()) == ("deny_all.on", "none")
     turn("")
     assert session.call("t", {"n": 2}, ok).ok
     assert not session.exhausted
@@ -94,7 +94,7 @@ def test_what_runs_is_settled_and_what_has_not_begun_does_not_begin(turn: Turn) 
     decided = session.decide("t", {"n": 1}, id="c1")
     assert decided.allowed
     assert session.call("t", {"n": 2}, stop).value == "done"
-    assert session.cost_usd == 0.25
+    assert session.ledger.cost_usd == 0.25
     assert session.call("pay", {"to": "ann"}, ok).code == "deny_all.on"
     assert session.call("t", {"n": 1}, ok, id="c1").code == "deny_all.on"
     turn("approve: [pay]")

@@ -97,13 +97,13 @@ def test_what_is_refused_is_refused_with_what_the_person_said(clock: Clock, bank
         "s", clock=clock
     )
     session.call("pay_rent", {"usd": 900}, bank, id="call_1")
-    assert session.progress["cost_left_usd"] == 0.4
+    assert session.ledger.progress["cost_left_usd"] == 0.4
     session.refuse("call_1", reason="Ask Ann\x1b[31m\nfirst")
     said = session.call("pay_rent", {"usd": 900}, bank, id="call_2")
     assert said.code == "approve.refused"
     assert "Ask Ann[31m first" in (said.message or "")
-    assert session.progress["cost_left_usd"] == 1.0
-    assert session.progress["calls_left"] == 1
+    assert session.ledger.progress["cost_left_usd"] == 1.0
+    assert session.ledger.progress["calls_left"] == 1
     assert bank.paid == []
 
 
@@ -149,13 +149,13 @@ def test_time_stands_still_while_all_that_is_open_waits(clock: Clock, bank: Bank
     session.call("pay_rent", {}, bank, id="call_1")
     clock.now += HOUR
     assert not session.exhausted
-    assert session.progress["seconds_left"] == 60
+    assert session.ledger.progress["seconds_left"] == 60
     session.approve("call_1")
     assert session.call("pay_rent", {}, bank, id="call_1").ok
     clock.now += 59
-    assert not session.exhausted
+    assert session.tool_choice("auto") == "auto"
     clock.now += 1
-    assert session.exhausted_by == "budget.max_elapsed"
+    assert session.exhausted == "budget.max_elapsed"
 
 
 def test_what_waits_is_no_strike_and_what_a_person_refused_is(clock: Clock, bank: Bank) -> None:
@@ -163,13 +163,13 @@ def test_what_waits_is_no_strike_and_what_a_person_refused_is(clock: Clock, bank
     for _ in range(20):
         session.begin_turn()
         assert session.call("pay_rent", {}, bank).code == "approve.pending"
-    assert not session.exhausted
+    assert session.tool_choice("auto") == "auto"
     session.refuse(session.pending()[0])
     for _ in range(3):
         session.begin_turn()
         session.call("pay_rent", {}, bank)
     session.begin_turn()
-    assert session.exhausted_by == "denials.max_turns_in_a_row"
+    assert session.exhausted == "denials.max_turns_in_a_row"
 
 
 # One question, one execution
@@ -265,7 +265,7 @@ def test_scopes_hold_what_waits_and_get_it_back(kind: str, tmp_path: Path, clock
     assert session("b").call("pay_rent", {}, bank).code == "user.budget.max_calls"
     session("a").refuse("call_1")
     session("b").call("pay_rent", {}, bank, id="call_2")
-    session("b").forget()
+    session("b").ledger.forget()
     session("c").call("pay_rent", {}, bank, id="call_3")
     session("c").approve("call_3")
     assert session("c").call("pay_rent", {}, bank, id="call_3").ok

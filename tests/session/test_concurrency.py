@@ -60,7 +60,7 @@ def test_16_threads_of_300_calls_against_a_cap_of_1000_admit_exactly_1000(clock:
 
     in_threads(16, work)
     assert counter.ran == 1000
-    assert session.exhausted_by == "budget.max_calls"
+    assert session.exhausted == "budget.max_calls"
 
 
 def test_50_tasks_admit_exactly_the_cap(clock: Any) -> None:
@@ -86,7 +86,7 @@ def test_50_tasks_admit_exactly_the_cap(clock: Any) -> None:
 def test_two_concurrent_calls_of_one_id_execute_once(clock: Any) -> None:
     for _ in range(50):
         session = Policy([Budget(max_calls=100)]).session("s", clock=clock)
-        session.forget()
+        session.ledger.forget()
         counter, inside, codes = Counter(), threading.Barrier(2), list[str]()
 
         def execute(tool: str, arguments: Any, counter: Counter = counter, inside: Any = inside) -> str:

@@ -21,13 +21,13 @@ def test_a_child_takes_what_it_extends_from_its_parent_and_no_more_than_is_left(
     parent = policy.session("p", clock=clock, records=sink)
     child = parent.child("c", max_calls=5)
     child.extend(max_calls=10)
-    assert child.progress["calls_left"] == 15
-    assert parent.progress["calls_left"] == 35
+    assert child.ledger.progress["calls_left"] == 15
+    assert parent.ledger.progress["calls_left"] == 35
     with pytest.raises(SessionError, match="asks for max_calls 100 more, 35 is left"):
         child.extend(max_calls=100)
     ran = sum(child.call("t", {"n": n}, ok).ok for n in range(30))
     child.close()
-    assert (ran, parent.progress) == (15, {"calls_used": 15, "calls_left": 35})
+    assert (ran, parent.ledger.progress) == (15, {"calls_used": 15, "calls_left": 35})
     assert all(r.same for r in replay(policy.chain, [r for r in sink.records if r["session_id"] == "p"]))
 
 
@@ -50,8 +50,8 @@ def test_a_rate_and_a_growth_cap_hold_for_the_whole_family(clock: Any) -> None:
     assert sum(child.call("t", {}, ok).ok for child in children) == 3
     for child in children:
         child.request()
-    assert parent.exhausted_by == "growth.max_requests_per_second"
-    assert children[0].exhausted_by == "growth.max_requests_per_second"
+    assert parent.exhausted == "growth.max_requests_per_second"
+    assert children[0].exhausted == "growth.max_requests_per_second"
 
 
 def test_a_clock_that_is_set_back_does_not_stop_honest_work_under_default(clock: Any) -> None:
@@ -64,4 +64,4 @@ def test_a_clock_that_is_set_back_does_not_stop_honest_work_under_default(clock:
         session.charge(model="m", usage={"prompt_tokens": 100_000}, cost_usd=0, calls=1)
         assert session.call("t", {"n": n + 1}, ok).ok
     # The three seconds before the step was seen are lost; nothing else is.
-    assert session.progress["seconds_left"] == 7 * 86_400 - 297
+    assert session.ledger.progress["seconds_left"] == 7 * 86_400 - 297

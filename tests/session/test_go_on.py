@@ -36,7 +36,7 @@ def turns(session: Any, count: int, execute: Any = ok) -> int:
     ran = 0
     for _ in range(count):
         session.begin_turn(1)
-        ran += session.call("t", {"n": session.progress["calls_used"]}, execute).ok
+        ran += session.call("t", {"n": session.ledger.progress["calls_used"]}, execute).ok
     return ran
 
 
@@ -62,11 +62,11 @@ def test_every_limit_is_raised_by_the_same_call(limit: str, amount: Any, code: s
         clock.advance(10)
         return "ok"
 
-    assert (turns(session, 9, slow), session.exhausted_by) == (3, code)
+    assert (turns(session, 9, slow), session.exhausted) == (3, code)
     more: Any = {limit: amount}
     session.extend(**more)
     assert not session.exhausted
-    assert (turns(session, 9, slow), session.exhausted_by) == (2, code)
+    assert (turns(session, 9, slow), session.exhausted) == (2, code)
     assert all(again.same for again in replay(policy.chain, sink.records))
 
 
@@ -81,23 +81,23 @@ def exhausted(clock: Any, go_on: Any, *more: Any, **limits: Any) -> Session:
 
 def test_by_default_a_further_message_opens_nothing(clock: Any) -> None:
     session = exhausted(clock, {})
-    assert not session.go_on()
-    assert session.exhausted_by == "budget.max_turns"
+    assert not session.ledger.go_on()
+    assert session.exhausted == "budget.max_turns"
 
 
 def test_each_message_opens_as_many_turns_as_the_policy_says(clock: Any) -> None:
     sink = MemorySink()
     policy = Policy([Budget(max_turns=2, go_on={"max_turns": 3})])
     session = policy.session("s", clock=clock, records=sink)
-    assert not session.go_on()
+    assert not session.ledger.go_on()
     assert turns(session, 9) == 2
     for _ in range(3):
-        assert session.go_on()
-        assert not session.go_on()
+        assert session.ledger.go_on()
+        assert not session.ledger.go_on()
         assert turns(session, 9) == 3
     state = SessionState()
     assert all(again.same for again in replay(policy.chain, sink.records, state))
-    assert state == session._read(lambda live, _: live)
+    assert state == session.ledger.read(lambda live, _: live)
 
 
 @table("limit", ["max_cost_usd", "max_tokens", "max_elapsed"])
@@ -119,9 +119,9 @@ def test_a_message_opens_nothing_that_ended_for_another_cause(clock: Any) -> Non
     turns(gone, 1)
     gone.close()
     for session in (dear, fast, scoped, gone):
-        before = session.exhausted_by
-        assert not session.go_on()
-        assert session.exhausted_by == before
+        before = session.exhausted
+        assert not session.ledger.go_on()
+        assert session.exhausted == before
 
 
 def test_a_message_lets_a_session_go_on_whose_model_only_repeated_what_was_refused(clock: Any) -> None:
@@ -132,21 +132,21 @@ def test_a_message_lets_a_session_go_on_whose_model_only_repeated_what_was_refus
     def stuck() -> int:
         return sum(ask(session) for _ in range(9))
 
-    assert (stuck(), session.exhausted_by) == (1, "denials.max_turns_in_a_row")
-    assert session.go_on()
-    assert not session.go_on()
+    assert (stuck(), session.exhausted) == (1, "denials.max_turns_in_a_row")
+    assert session.ledger.go_on()
+    assert not session.ledger.go_on()
     assert session.call("u", {}, ok).ok
     # As many refusals as before end it again.
-    assert (stuck(), session.exhausted_by) == (0, "denials.max_turns_in_a_row")
+    assert (stuck(), session.exhausted) == (0, "denials.max_turns_in_a_row")
     state = SessionState()
     assert all(again.same for again in replay(policy.chain, sink.records, state))
-    assert state == session._read(lambda live, _: live)
+    assert state == session.ledger.read(lambda live, _: live)
 
 
 def test_what_was_seen_before_a_message_is_no_evidence_for_what_is_seen_after_it(clock: Any) -> None:
     session = Policy([Duplicates(rule="evidence", window=20), Loops()]).session("s", clock=clock)
     assert [ask(session, "read_file") for _ in range(4)] == [True, True, False, False]
-    session.go_on()
+    session.ledger.go_on()
     assert ask(session, "read_file")
 
 
@@ -158,8 +158,8 @@ def ask(session: Session, tool: str = "t") -> bool:
 def test_a_message_forgives_no_blown_fuse(clock: Any) -> None:
     session = exhausted(clock, {"max_turns": 5}, max_cost_usd=1)
     session.charge(model="nobody-knows", usage={"prompt_tokens": 5})
-    assert not session.go_on()
-    assert session.exhausted_by == "budget.unpriced"
+    assert not session.ledger.go_on()
+    assert session.exhausted == "budget.unpriced"
 
 
 # A model sets, widens and narrows nothing
@@ -189,8 +189,8 @@ def test_no_argument_and_no_result_moves_a_limit(said: Any, where: str, clock: A
             {"n": n, **(said if isinstance(said, dict) else {"text": said})} if where == "arguments" else {"n": n}
         )
         ran += session.call("t", arguments, execute).status in ("success", "error")
-    assert (ran, session.exhausted_by) == (3, "budget.max_calls")
-    assert session._read(lambda state, _: (state.limits, state.tokens)) == ({}, 0)
+    assert (ran, session.exhausted) == (3, "budget.max_calls")
+    assert session.ledger.read(lambda state, _: (state.limits, state.tokens)) == ({}, 0)
 
 
 def test_the_task_of_a_sub_agent_is_no_message_of_the_user(clock: Any) -> None:
@@ -203,7 +203,7 @@ def test_the_task_of_a_sub_agent_is_no_message_of_the_user(clock: Any) -> None:
     def agent(task: str, session: Session) -> str:
         for n in range(5):
             session.call("t", {"n": n, "task": task}, lambda *_: ran.append(1))
-        assert not session.go_on()
+        assert not session.ledger.go_on()
         for n in range(5):
             session.call("t", {"n": 10 + n}, lambda *_: ran.append(1))
         return "done"

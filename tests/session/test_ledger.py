@@ -35,11 +35,11 @@ ASKED: dict[str, tuple[Callable[[Session], Any], Any]] = {
     "begin_turn": (lambda s: s.begin_turn(), None),
     "request": (lambda s: s.request().allowed, True),
     "charge": (lambda s: s.charge(model="m", usage={"prompt_tokens": 5}).cost, None),
-    "exhausted": (lambda s: s.exhausted, False),
-    "limit_message": (lambda s: s.limit_message, None),
+    "exhausted": (lambda s: s.exhausted, None),
+    "limit_message": (lambda s: s.ledger.limit_message, None),
     "tool_choice": (lambda s: s.tool_choice("auto"), "auto"),
-    "progress": (lambda s: s.progress["calls_used"], 0),
-    "cost_usd": (lambda s: s.cost_usd, 0.0),
+    "progress": (lambda s: s.ledger.progress["calls_used"], 0),
+    "cost_usd": (lambda s: s.ledger.cost_usd, 0.0),
     "digest": (lambda s: s.digest().startswith("No tool was run."), True),
     "close": (lambda s: s.close(), None),
 }
@@ -65,7 +65,7 @@ def test_without_a_store_a_session_that_allows_goes_on_with_what_is_known(name: 
     assert ask(session) == answer
     assert session.call("t", {"n": 2}, lambda *_: "ran").value == "ran"
     store.down = False
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.progress["calls_used"] == 1
     assert session.call("t", {"n": 3}, lambda *_: "ran").ok
     assert [record["n"] for record in sink.records if record["n"]] == [1, 2, 3, 4]
 

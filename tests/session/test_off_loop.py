@@ -59,11 +59,11 @@ def test_the_loop_goes_on_while_another_process_holds_the_file_of_a_call(path: P
         return await call
 
     assert asyncio.run(main()).value == "ok"
-    assert session.progress["calls_used"] == 2
+    assert session.ledger.progress["calls_used"] == 2
 
 
 def held(session: Session) -> int:
-    return session._read(lambda state, now: len(state.pending))
+    return session.ledger.read(lambda state, now: len(state.pending))
 
 
 def test_a_call_that_is_cancelled_while_it_is_decided_leaves_nothing_open(path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_call_that_is_cancelled_while_it_is_decided_leaves_nothing_open(path: 
             await call
 
     asyncio.run(main())
-    assert (ran, held(session), session.progress["calls_used"]) == ([], 0, 0)
+    assert (ran, held(session), session.ledger.progress["calls_used"]) == ([], 0, 0)
 
 
 @pytest.mark.parametrize("before", [None, "looked", "suspended"])
@@ -93,20 +93,20 @@ def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, befo
     if before is not None:
         made = session.decide("t", {}, id="c1", claim=before == "suspended")
         if before == "suspended":
-            session.suspend(made)
+            session.calls.suspend(made)
 
     async def main() -> None:
         with another_process(path):
-            claim = asyncio.create_task(session.off_loop(session.decide, "t", {}, id="c1", claim=True))
+            claim = asyncio.create_task(session.ledger.off_loop(session.decide, "t", {}, id="c1", claim=True))
             await tick(10)
             claim.cancel()
         with pytest.raises(asyncio.CancelledError):
             await claim
 
     asyncio.run(main())
-    assert (held(session), session.progress["calls_used"]) == ((0, 0) if before is None else (1, 1))
+    assert (held(session), session.ledger.progress["calls_used"]) == ((0, 0) if before is None else (1, 1))
     assert session.decide("t", {}, id="c1", claim=True).allowed
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.progress["calls_used"] == 1
 
 
 @pytest.mark.parametrize("seed", range(4))

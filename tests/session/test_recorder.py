@@ -104,8 +104,8 @@ def test_a_sink_that_raises_loses_its_records_and_no_call(
         session.begin_turn()
         envelopes = [session.call("t", {"n": n}, lambda *_: "result") for n in range(3)]
     assert [envelope.value for envelope in envelopes] == ["result"] * 3
-    assert session._records is not None
-    assert session._records.lost == 7 - takes
+    assert session.ledger.records is not None
+    assert session.ledger.records.lost == 7 - takes
     said = [record.getMessage() for record in caplog.records]
     assert ["`put` raised" in text for text in said] == [True, False]
     assert "`flush` raised" in said[1]

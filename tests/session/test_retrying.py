@@ -51,7 +51,7 @@ def make(request: pytest.FixtureRequest) -> Callable[..., Envelope]:
 def test_a_failure_that_passes_is_made_again_and_the_model_reads_one_envelope(clock: Any, make: Any) -> None:
     session, waits = opened(clock)
     envelope = make(session, ConnectionError("reset"), ConnectionError("reset"), "found")
-    assert (envelope.value, envelope.attempts, session.progress["calls_used"]) == ("found", 3, 3)
+    assert (envelope.value, envelope.attempts, session.ledger.progress["calls_used"]) == ("found", 3, 3)
     assert 1 <= waits[0] <= 1.3
     assert 5 <= waits[1] <= 6.1
 
@@ -98,5 +98,5 @@ def test_every_attempt_is_recorded_and_the_records_replay_to_the_same_state(cloc
     make(session, ConnectionError("reset"), "found")
     assert [line["event"] for line in sink.records] == ["call", "settle"] * 2
     state = SessionState()
-    assert all(again.same for again in replay(session.policy.chain, sink.records, state))
-    assert state == session._read(lambda live, _: live)
+    assert all(again.same for again in replay(session.ledger.policy.chain, sink.records, state))
+    assert state == session.ledger.read(lambda live, _: live)

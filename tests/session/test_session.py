@@ -142,8 +142,8 @@ def test_an_interrupt_is_settled_and_goes_on_up(clock: Any) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         session.call("t", {}, interrupted)
-    assert session._read(lambda state, _: len(state.pending)) == 0
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.read(lambda state, _: len(state.pending)) == 0
+    assert session.ledger.progress["calls_used"] == 1
 
 
 def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_charged(clock: Any) -> None:
@@ -164,8 +164,8 @@ def test_a_call_that_a_signal_leaves_open_between_two_lines_expires_and_stays_ch
     assert session.call("pay", {}, ok, id="c1").code == "call.in_flight"
     clock.advance(31)
     assert session.call("pay", {"n": 2}, lambda *_: Success("ok", cost_usd=0.1)).ok
-    assert session.progress["calls_used"] == 2
-    assert session.progress["cost_left_usd"] == 0.65
+    assert session.ledger.progress["calls_used"] == 2
+    assert session.ledger.progress["cost_left_usd"] == 0.65
 
 
 def test_a_cancelled_task_is_settled_as_cancelled(clock: Any) -> None:

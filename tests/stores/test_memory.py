@@ -54,7 +54,7 @@ def test_a_guard_that_asks_its_session_is_a_guard_that_failed() -> None:
     session = policy.session("s")
     refused = session.call("t", {}, lambda *_: "ran")
     assert refused.code == "curious.error"
-    assert session.progress["calls_used"] == 0
+    assert session.ledger.progress["calls_used"] == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals here")

@@ -166,7 +166,11 @@ def test_a_state_that_cannot_be_read_never_lets_a_call_run_without_limits(
         assert (refused.code, refused.status, ran) == ("store.unreadable", "denied", [0])
         assert f"the state of {whose} cannot be read" in (refused.message or "")
         assert str(path) not in refused.to_json()
-        for ask in (lambda: session.exhausted, lambda: session.charge(model="m", cost_usd=1), lambda: session.progress):
+        for ask in (
+            lambda: session.exhausted,
+            lambda: session.charge(model="m", cost_usd=1),
+            lambda: session.ledger.progress,
+        ):
             with pytest.raises(
                 StateUnreadable, match=f"the state of {whose} .*{said}.*`forget` it only to start it afresh"
             ):
@@ -364,7 +368,7 @@ def test_a_call_is_refused_while_the_file_is_locked_and_runs_afterwards(path: Pa
         with pytest.raises(StoreError, match="was locked by another program"):
             session.exhausted  # noqa: B018
         other.close()
-        assert (refused.code, session.progress["calls_used"]) == ("store.error", 0)
+        assert (refused.code, session.ledger.progress["calls_used"]) == ("store.error", 0)
         assert session.call("t", {}, lambda *_: "ran").ok
 
 
@@ -378,7 +382,7 @@ def test_where_the_policy_allows_it_calls_go_on_without_the_store(
         assert session.call("t", {}, lambda *_: "ran").ok
         assert not session.exhausted
         other.close()
-        assert session.progress["calls_used"] == 0
+        assert session.ledger.progress["calls_used"] == 0
     assert "was locked by another program" in caplog.text
 
 
@@ -397,10 +401,10 @@ session.call("pay", {"n": 1}, lambda *_: os.kill(os.getpid(), signal.SIGKILL), i
     policy = Policy([Budget(max_calls=9)])
     with SqliteStore(path) as store:
         session = policy.session("s", store=store, clock=clock)
-        assert (session.progress["calls_used"], session.cost_usd) == (1, 0)
+        assert (session.ledger.progress["calls_used"], session.ledger.cost_usd) == (1, 0)
         again = session.call("pay", {"n": 1}, lambda *_: "paid twice", id="call_0")
         assert again.code == "call.in_flight"
         clock.advance(602)
         assert session.call("pay", {"n": 1}, lambda *_: "after all", id="call_0").value == "after all"
         # The estimate stays charged.
-        assert (session.progress["calls_used"], session.cost_usd) == (2, 0.5)
+        assert (session.ledger.progress["calls_used"], session.ledger.cost_usd) == (2, 0.5)

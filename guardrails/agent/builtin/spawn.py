@@ -56,8 +56,8 @@ class Spawn(ToolSet):
             ) from error
         with child:
             answer = self._agent(task, child)
-            used = child.progress.get("calls_used", 0)
-            over = child.exhausted_by
+            used = child.ledger.progress.get("calls_used", 0)
+            over = child.exhausted
         told_ = {"answer": str(answer), "calls_used": used}
         return told_ if over is None else {**told_, "ended_by": over}
 

@@ -85,7 +85,7 @@ def _close_children(session: "Session") -> None:
     """
     Give back what sub-agents held and did not use; what was open in them stays charged.
     """
-    for child_id in session._read(lambda state, now: list(state.reserved)):  # noqa: SLF001
+    for child_id in session.ledger.read(lambda state, now: list(state.reserved)):
         with session.child(child_id.removeprefix(f"{session.id}/")) as child:
             _close_children(child)
 
@@ -95,7 +95,7 @@ def _settle(session: "Session", call: "RequestedCall") -> Envelope | None:
         admitted = state.pending.values()
         return [pending for pending in admitted if (pending.id, pending.tool) == (call.id, call.tool)], state.run
 
-    found, run = session._read(look)  # noqa: SLF001  what a host does not need to see
+    found, run = session.ledger.read(look)
     envelope = None
     for pending in found:
         asked = ToolCall(pending.tool, call.arguments, pending.id, None, pending.sig)

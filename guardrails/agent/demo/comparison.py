@@ -154,7 +154,7 @@ def _guarded(
             requests=done.requests,
             executions=site.searches,
             tokens=tokens,
-            cost_usd=None if session.unpriced else session.cost_usd,
+            cost_usd=None if session.ledger.unpriced else session.ledger.cost_usd,
             seconds=round(seconds, 3),
             ended=done.ended,
             code=done.code,

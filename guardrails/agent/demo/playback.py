@@ -161,7 +161,7 @@ class Player:
                     execute=tape.execute,
                     max_tool_iterations=len(exchange.turns) + 1,
                 )
-            code = session.exhausted_by
+            code = session.exhausted
         return Played(
             name=transcript.name,
             recorded_calls=len(transcript.calls),

@@ -112,9 +112,9 @@ def result_to_dict(agent: "Agent", result: "LoopResult | None") -> Mapping[str, 
         **came_to,
         "messages": len(agent.chat),
         "denied": agent.view.denied,
-        "cost_usd": session.cost_usd,
-        "unpriced": session.unpriced,
-        "progress": session.progress,
+        "cost_usd": session.ledger.cost_usd,
+        "unpriced": session.ledger.unpriced,
+        "progress": session.ledger.progress,
         "interrupted": [call._asdict() for call in agent.repaired],
     }
 

@@ -9,7 +9,7 @@ from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import ashare_of, give_back
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
-from guardrails.session.growing import SHARE
+from guardrails.session.children import SHARE
 from guardrails.session.session import Session
 
 from .model_step import ModelSteps
@@ -63,14 +63,14 @@ class GuardrailsMiddleware(AgentMiddleware):
         given = context.client_kwargs.get("middleware") or ()
         context.client_kwargs["middleware"] = [*given, ToolCalls(steps), steps]
         if context.stream:
-            context.stream_cleanup_hooks.append(lambda: session.off_loop(end))
+            context.stream_cleanup_hooks.append(lambda: session.ledger.off_loop(end))
         try:
             await call_next()
         except BaseException:
-            await session.off_loop(end)
+            await session.ledger.off_loop(end)
             raise
         if not context.stream:
-            await session.off_loop(end)
+            await session.ledger.off_loop(end)
 
     async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
         running = current_session()
@@ -85,8 +85,11 @@ class GuardrailsMiddleware(AgentMiddleware):
         Returns whether a call of *running* that runs this agent shares what it has.
         """
         if isinstance(self._guarded, Session):
-            return f"{running.id}/".startswith(f"{self._guarded.id}/") and running.policy is self._guarded.policy
-        return running.policy is self._guarded
+            return (
+                f"{running.id}/".startswith(f"{self._guarded.id}/")
+                and running.ledger.policy is self._guarded.ledger.policy
+            )
+        return running.ledger.policy is self._guarded
 
 
 def _name(thread: AgentSession) -> str:

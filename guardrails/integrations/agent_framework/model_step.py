@@ -72,7 +72,7 @@ class ModelSteps(ChatMiddleware):
             try:
                 await call_next()
             except BaseException:
-                await self.session.off_loop(self.asking.failed)
+                await self.session.ledger.off_loop(self.asking.failed)
                 raise
             if await self._take(context, context.result):
                 return
@@ -98,7 +98,7 @@ class ModelSteps(ChatMiddleware):
                     yield said
                 response = await stream.get_final_response()
             except BaseException:
-                await self.session.off_loop(self.asking.failed)
+                await self.session.ledger.off_loop(self.asking.failed)
                 raise
             if await self._take(context, response):
                 break
@@ -123,7 +123,7 @@ class ModelSteps(ChatMiddleware):
         mode = requested.get("mode") if isinstance(requested, Mapping) else requested
         self._limited = mode == "none" and self._free
         self._free = self._free or mode != "none"
-        chosen = await self.session.off_loop(self.asking.ask, mode)
+        chosen = await self.session.ledger.off_loop(self.asking.ask, mode)
         if self._limited:
             self.asking.final.force(LAST)
         if chosen != mode and asked.get("tools"):
@@ -137,13 +137,13 @@ class ModelSteps(ChatMiddleware):
         """
         if response.continuation_token is not None:
             # It is still made: the host's user asks for it again, by the same id.
-            await self.session.off_loop(self.asking.failed)
+            await self.session.ledger.off_loop(self.asking.failed)
             return True
         contents = [one for message in response.messages for one in message.contents]
         calls = [one for one in contents if is_call(one)]
         says = any(one.type not in UNSAID for one in contents)
         self._taken += 1
-        meaning = await self.session.off_loop(
+        meaning = await self.session.ledger.off_loop(
             self.asking.take,
             response.text or ("-" if says else ""),
             calls,
@@ -165,7 +165,7 @@ class ModelSteps(ChatMiddleware):
             return False
         response.usage_details = self._usage
         if meaning == "digest":
-            digest = await self.session.off_loop(lambda: self.asking.digest)
+            digest = await self.session.ledger.off_loop(lambda: self.asking.digest)
             response.messages = [Message("assistant", [Content.from_text(digest)])]
             response.finish_reason = "stop"
         return True

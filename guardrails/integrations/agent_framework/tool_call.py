@@ -16,6 +16,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import remark
+from guardrails.session.calls.scoped import scoped
 
 
 with needs("agent-framework", "this adapter"):
@@ -50,7 +51,7 @@ class ToolCalls(FunctionMiddleware):
 
     def __init__(self, steps: "ModelSteps") -> None:
         self._steps = steps
-        self._session = steps.session.scoped({}, passes=(UserInputRequiredException, Paused))
+        self._session = scoped(steps.session, {}, passes=(UserInputRequiredException, Paused))
         self._known: dict[str, FunctionTool] = {}
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
@@ -61,16 +62,18 @@ class ToolCalls(FunctionMiddleware):
         tool, made = context.function, context.metadata.get("call_id")
         arguments = _arguments(context)
         if self._steps.refuses:
-            refused = await self._session.off_loop(self._steps.asking.refusal, tool.name, arguments, id=made)
+            refused = await self._session.ledger.off_loop(self._steps.asking.refusal, tool.name, arguments, id=made)
             context.result = refused.to_json()
             return
         if self._known.get(tool.name) is not tool:
             self._known[tool.name] = tool
-            await self._session.off_loop(self._session.declare, Tool(name=tool.name, description=tool.description))
+            await self._session.ledger.off_loop(
+                self._session.calls.tools.declare, Tool(name=tool.name, description=tool.description)
+            )
         session = self._session
         check = None if PREPARED in context.metadata else _check(tool)
         if check is not None:
-            session = session.scoped({tool.name: check}, passes=(UserInputRequiredException, Paused))
+            session = scoped(session, {tool.name: check}, passes=(UserInputRequiredException, Paused))
         native: Any = None
         stop: Exception | None = None
 

@@ -63,7 +63,7 @@ class GuardrailsHooks:
         The session of the SDK's *session_id*, as each of its messages has it.
         """
         session = self._sessions.of(session_id)
-        session.declare(*self._tools)
+        session.calls.tools.declare(*self._tools)
         return session
 
     def declare(self, *tools: Any, server: str | None = None) -> None:
@@ -103,21 +103,21 @@ class GuardrailsHooks:
         call_id = context.tool_use_id or ""
         _, own = self._running.open.get(call_id, ("", None))
         if own is not None:
-            await own.off_loop(self._waits, own, call_id)
+            await own.ledger.off_loop(self._waits, own, call_id)
         if self._person is None:
             said = PermissionResultDeny(message="Nobody is there who could allow this call.")
         else:
             said = await self._person(tool, arguments, context)
         if own is None:
             return said
-        refused = await own.off_loop(self._said, own, call_id, (tool, arguments), said)
+        refused = await own.ledger.off_loop(self._said, own, call_id, (tool, arguments), said)
         return said if refused is None else PermissionResultDeny(message=refused)
 
     def _waits(self, own: "Session", call_id: str) -> None:
         with suppress(SessionError):
             if not any(one.id == call_id for one in own.pending()):
                 # A person may take longer than calls run.
-                own.suspend(call_id)
+                own.calls.suspend(call_id)
 
     def _said(self, own: "Session", call_id: str, call: tuple[str, Any], said: Any) -> str | None:
         allowed = isinstance(said, PermissionResultAllow)
@@ -126,7 +126,7 @@ class GuardrailsHooks:
         with suppress(SessionError):  # it was answered meanwhile
             if not any(one.id == call_id for one in own.pending()):
                 if not allowed:
-                    own.release(call_id)
+                    own.calls.release(call_id)
             elif allowed:
                 own.approve(call_id, by="can_use_tool")
             else:
@@ -154,12 +154,12 @@ class GuardrailsHooks:
     async def _hook(self, event: Any, tool_use_id: str | None, context: Any) -> Answer:
         session, name, call_id = self.session(event["session_id"]), event["hook_event_name"], event.get("tool_use_id")
         told = partial(answer, session, event, envelopes=self._envelopes, asks=self._person is not None)
-        output = await session.off_loop(told)
+        output = await session.ledger.off_loop(told)
         if name == "PreToolUse" and call_id:
             try:
-                own = await session.off_loop(session_of, session, event)
-                if output and await own.ask_approver(call_id):
-                    output = await session.off_loop(told)
+                own = await session.ledger.off_loop(session_of, session, event)
+                if output and await own.calls.ask_approver(call_id):
+                    output = await session.ledger.off_loop(told)
             except SessionError:
                 pass  # it does not wait for a person
             except Exception as error:  # noqa: BLE001  whatever a store raises

@@ -92,7 +92,7 @@ class Told:
             return message
         session = self._running.session(self._name)
         try:
-            return await session.off_loop(self._take, session, message)
+            return await session.ledger.off_loop(self._take, session, message)
         except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
             log.error("store failed: %s", error, extra={"session": session.id})
             return message
@@ -103,7 +103,7 @@ class Told:
         """
         if self._name is not None and not self._ended:
             session = self._running.session(self._name)
-            await session.off_loop(self._break_off, session, CancelledError("the run was broken off"))
+            await session.ledger.off_loop(self._break_off, session, CancelledError("the run was broken off"))
 
     def _take(self, session: Session, message: Any) -> Any:
         if isinstance(message, ResultMessage):
@@ -153,7 +153,7 @@ class Told:
             left = {name: max(0, _count(message.usage, name) - told) for name, told in self._tokens.items()}
             if sum(left.values()) > sum(_count(last.usage, name) for name in _TOKENS):
                 last.usage = left
-            own = own_price(last.model, session.policy.prices) is not None
+            own = own_price(last.model, session.ledger.policy.prices) is not None
             self._charge(session, last, None if own else rest)
         elif rest:
             self._charge(session, _Response(message.uuid, "", None), rest)
@@ -189,7 +189,7 @@ class Told:
         _, own = self._running.open.pop(call_id or "", ("", None))
         if own is not None:
             with suppress(SessionError):  # it is over
-                own.release(call_id or "")
+                own.calls.release(call_id or "")
 
     def _suspend(self, call_id: str) -> None:
         """
@@ -198,7 +198,7 @@ class Told:
         _, own = self._running.open.pop(call_id, ("", None))
         if own is not None:
             with suppress(SessionError):
-                own.suspend(call_id)
+                own.calls.suspend(call_id)
 
     def _break_off(self, session: Session, cause: BaseException) -> None:
         try:

@@ -12,7 +12,7 @@ from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
-from guardrails.session.growing import SHARE
+from guardrails.session.children import SHARE
 
 from .models import guard_model
 from .running import Run, guarded, running
@@ -45,7 +45,7 @@ class Guardrails:
         from guardrails.session.session import Session
 
         self._sessions = Sessions(guarded, **options)
-        self._policy = guarded.policy if isinstance(guarded, Session) else guarded
+        self._policy = guarded.ledger.policy if isinstance(guarded, Session) else guarded
 
     def session(self, thread: object) -> "Session":
         """
@@ -109,7 +109,7 @@ class Guardrails:
             yield run
 
     def _open(self, stack: ExitStack, above: "Session | None", thread: object, *, beside: bool) -> "Session":
-        if above is not None and above.policy is self._policy:
+        if above is not None and above.ledger.policy is self._policy:
             child = share_of(above, share=SHARE if beside else 1)
             if child is not None:
                 stack.callback(give_back, child)

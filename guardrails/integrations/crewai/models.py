@@ -69,7 +69,7 @@ class GuardedModel:
         base: Any = super()
         if run is None:
             return await base.acall(messages, tools, *args, **options)
-        steps, off_loop = self._steps(run, messages, tools, options.get("from_agent")), run.session.off_loop
+        steps, off_loop = self._steps(run, messages, tools, options.get("from_agent")), run.session.ledger.off_loop
         given = await off_loop(next, steps)
         while True:
             token = running.set(None)

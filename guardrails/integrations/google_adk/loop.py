@@ -119,7 +119,7 @@ class Loop:
         """
         response, self.streams = None, False
         try:
-            await self.session.off_loop(self.ask)
+            await self.session.ledger.off_loop(self.ask)
             context.increment_llm_call_count()
             async for said in context.agent.canonical_model.generate_content_async(self.request, stream=False):
                 response = response if said.partial else said
@@ -128,7 +128,7 @@ class Loop:
             response = None
         finally:
             if response is None:
-                await self.session.off_loop(self.asking.failed)
+                await self.session.ledger.off_loop(self.asking.failed)
         return response
 
 

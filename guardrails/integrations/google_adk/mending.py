@@ -35,7 +35,7 @@ async def answered(session: "Session", context: Any, message: Any) -> Any:
             continue
         outcome, arguments = _outcome(response.response or {}), call[1].args or {}
         try:
-            envelope = await session.off_loop(session.complete, response.id, outcome, arguments=arguments)
+            envelope = await session.ledger.off_loop(session.complete, response.id, outcome, arguments=arguments)
         except (SessionError, StoreError):
             # The session never knew of it, or it is over: such as a long-running call that told how far it is.
             continue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.sessions import MAX_KEPT, SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
-from guardrails.session.growing import SHARE
+from guardrails.session.children import SHARE
 from guardrails.session.session import Session
 
 from .mending import answered, mend
@@ -50,7 +50,7 @@ class GuardrailsPlugin(BasePlugin):
         super().__init__(name=name)
         if not 0 < share <= 1:
             raise SessionError(f"`share` is above 0 and at most 1, not {share}")
-        self._policy = guarded.policy if isinstance(guarded, Session) else guarded
+        self._policy = guarded.ledger.policy if isinstance(guarded, Session) else guarded
         self._sessions = Sessions(guarded, **options)
         self._share, self._named = share, named
         self._runs: OrderedDict[str, Run] = OrderedDict()
@@ -70,7 +70,7 @@ class GuardrailsPlugin(BasePlugin):
         own, thread = invocation_context.invocation_id, _thread(invocation_context)
         broken = [key for key, run in self._runs.items() if run.broken and run.thread == thread and key != own]
         for run in map(self._runs.pop, broken):
-            await run.session.off_loop(run.end)
+            await run.session.ledger.off_loop(run.end)
             await mend(run.begun, invocation_context)
         run = self._run(invocation_context)
         run.asked = any(part.function_response is None for part in user_message.parts or ())
@@ -82,7 +82,7 @@ class GuardrailsPlugin(BasePlugin):
         """
         run = self._runs.pop(invocation_context.invocation_id, None)
         if run is not None:
-            await run.session.off_loop(run.end)
+            await run.session.ledger.off_loop(run.end)
 
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
         """
@@ -94,7 +94,7 @@ class GuardrailsPlugin(BasePlugin):
         run = self._runs.get(context.invocation_id)
         if run is None:
             asking = current_session()
-            if asking is not None and asking.policy is self._policy:
+            if asking is not None and asking.ledger.policy is self._policy:
                 run = Run.child(asking, self._share)
             else:
                 named = context.session.id if self._named is None else self._named(context.session)
@@ -121,9 +121,9 @@ class GuardrailsPlugin(BasePlugin):
         if loop.over:
             # Whatever asks on, such as a LoopAgent, hears that it is enough.
             callback_context.actions.escalate = True
-            return _says(await run.session.off_loop(lambda: loop.asking.digest))
+            return _says(await run.session.ledger.off_loop(lambda: loop.asking.digest))
         loop.streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
-        await run.session.off_loop(loop.ask)
+        await run.session.ledger.off_loop(loop.ask)
         for name, tool in llm_request.tools_dict.items():
             llm_request.tools_dict[name] = Guarded.of(tool, self._run, declared.get(name))
         return None
@@ -135,7 +135,7 @@ class GuardrailsPlugin(BasePlugin):
         loop = self._run(callback_context).loop(callback_context)
         if loop is None or loop.is_piece(llm_response):
             return None
-        meaning, calls = await loop.session.off_loop(loop.take, llm_response)
+        meaning, calls = await loop.session.ledger.off_loop(loop.take, llm_response)
         if meaning == "again" and not calls:
             again = await loop.again(callback_context.get_invocation_context())
             if again is not None:
@@ -143,7 +143,7 @@ class GuardrailsPlugin(BasePlugin):
                 return again if changed is None else changed
             meaning = "digest"
         # Calls stay where the host asks on: each reads why it is not run.
-        return _says(await loop.session.off_loop(lambda: loop.asking.digest)) if meaning == "digest" else None
+        return _says(await loop.session.ledger.off_loop(lambda: loop.asking.digest)) if meaning == "digest" else None
 
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         """
@@ -151,7 +151,7 @@ class GuardrailsPlugin(BasePlugin):
         """
         loop = self._run(callback_context).loop(callback_context)
         if loop is not None:
-            await loop.session.off_loop(loop.asking.failed)
+            await loop.session.ledger.off_loop(loop.asking.failed)
 
     # Tool calls that ADK makes past a model's request: confirmed by a person, resumed, live, or of a tool that is not there
 

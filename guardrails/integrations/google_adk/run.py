@@ -13,6 +13,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import share_of
+from guardrails.session.calls.scoped import scoped
 from guardrails.session.session import Session
 
 from .loop import Loop
@@ -33,7 +34,7 @@ class Run:
     """
 
     def __init__(self, session: Session) -> None:
-        self.session = session.scoped({}, passes=PASSES)
+        self.session = scoped(session, {}, passes=PASSES)
         self.raised: dict[str, Envelope] = {}
         """By the ids of calls: what reads a failure that error callbacks hear of first."""
         self.asked = False
@@ -94,7 +95,7 @@ class Run:
                 if known is None or known[0] != one:
                     known = self._known[one.name] = one, _tool(one)
                 told[one.name] = known[1]
-        self.session.declare(*told.values())
+        self.session.calls.tools.declare(*told.values())
         return told
 
     def refuses(self, context: Any) -> bool:
@@ -109,7 +110,7 @@ class Run:
         Returns the refusal that a call reads after the final answer was asked for.
         """
         loop = self._loops[_where(context)]
-        return await self.session.off_loop(loop.asking.refusal, tool, arguments, id=context.function_call_id)
+        return await self.session.ledger.off_loop(loop.asking.refusal, tool, arguments, id=context.function_call_id)
 
     async def before(self, tool: BaseTool, arguments: Any, context: Any) -> Envelope | None:
         """
@@ -131,10 +132,10 @@ class Run:
         if confirmation is not None and not confirmation.confirmed:
             # A person said no: it is the host's to tell the model.
             with suppress(SessionError, StoreError):
-                await self.session.off_loop(self.session.release, context.function_call_id)
+                await self.session.ledger.off_loop(self.session.calls.release, context.function_call_id)
             return None
         decide = self.session.decide
-        made = await self.session.off_loop(decide, tool.name, arguments, id=context.function_call_id, claim=True)
+        made = await self.session.ledger.off_loop(decide, tool.name, arguments, id=context.function_call_id, claim=True)
         if made.envelope is None:
             self._decided[context.function_call_id] = made
         return made.envelope
@@ -150,9 +151,9 @@ class Run:
         if made is None:
             return None
         if later(tool, context, result):
-            await self.session.off_loop(self.session.suspend, made)
+            await self.session.ledger.off_loop(self.session.calls.suspend, made)
             return None
-        return shown(result, await self.session.off_loop(self.session.complete, made, read(result)), context)
+        return shown(result, await self.session.ledger.off_loop(self.session.complete, made, read(result)), context)
 
     async def failed(self, tool: BaseTool, context: Any, error: BaseException) -> Envelope | None:
         """
@@ -162,7 +163,7 @@ class Run:
         if made is None:
             return self.raised.pop(context.function_call_id, None)
         outcome: object = Failed(str(error), error_type="tool_missing") if type(tool) is BaseTool else error
-        return await self.session.off_loop(self.session.complete, made, outcome)
+        return await self.session.ledger.off_loop(self.session.complete, made, outcome)
 
     def end(self) -> None:
         """

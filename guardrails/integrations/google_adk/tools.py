@@ -110,7 +110,7 @@ class Guarded:
         finally:
             CHILDREN.reset(before)
             for child in children:
-                await child.off_loop(give_back, child)
+                await child.ledger.off_loop(give_back, child)
         if raised is not None and not envelope.ok:
             run.raised[key] = envelope
             raise raised

@@ -12,6 +12,7 @@ from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import BROKEN_OFF, calling, give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
+from guardrails.session.calls.scoped import scoped
 
 from .model_step import ModelStep
 from .tool_call import Called, InvalidResume, answer, declared
@@ -132,16 +133,16 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         The same, awaited.
         """
         step = ModelStep(self._own(request.state), request)
-        await step.session.off_loop(step.begin)
+        await step.session.ledger.off_loop(step.begin)
         while step.sent is not None:
             try:
                 response = await handler(step.sent)
             except BaseException as error:
-                await step.session.off_loop(step.failed, error)
+                await step.session.ledger.off_loop(step.failed, error)
                 if not isinstance(error, GraphBubbleUp):
-                    await step.session.off_loop(self._end_share, request.state)
+                    await step.session.ledger.off_loop(self._end_share, request.state)
                 raise
-            await step.session.off_loop(step.take, response)
+            await step.session.ledger.off_loop(step.take, response)
         return step.response
 
     def ask(
@@ -186,7 +187,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         running = current_session()
         if running is None or not self._share:
             return self.before_agent(state, runtime)
-        return await running.off_loop(self.before_agent, state, runtime)
+        return await running.ledger.off_loop(self.before_agent, state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         """
@@ -199,7 +200,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         The same.
         """
-        await self._own(state).off_loop(self.after_agent, state, runtime)
+        await self._own(state).ledger.off_loop(self.after_agent, state, runtime)
 
     def _named(self, running: "Session | None") -> dict[str, Any]:
         if running is not None and self._share:
@@ -234,7 +235,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
     def _guarded(self, request: ToolCallRequest) -> "Session":
         tool, session = request.tool, self._own(request.state)
         if tool is None:
-            return session.scoped({}, passes=(GraphBubbleUp,))
+            return scoped(session, {}, passes=(GraphBubbleUp,))
         known = self._known.get(id(tool))
         if known is None or known[0] is not tool:
             known = self._known[id(tool)] = tool, declared(tool)

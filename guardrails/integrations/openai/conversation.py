@@ -104,7 +104,7 @@ class Conversation:
         """
         Returns whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
-        self._loop.more = self._session.iterations_more
+        self._loop.more = self._session.ledger.iterations_more
         return self._loop.next()
 
     def create(self, client: Any) -> Callable[..., Any]:
@@ -150,9 +150,9 @@ class Conversation:
         self._refuse_asynchronous()
         self._again = False
         if not self._loop.requests and self._context.asked:
-            self._session.go_on()
+            self._session.ledger.go_on()
         self._asked = self._session.request()
-        refused = self._session.exhausted_by or self._asked.code
+        refused = self._session.exhausted or self._asked.code
         ask = self._loop.ask(refused)
         own = self._wire.request(self._context.next(), stream=self.stream)
         request = {"model": self._model, **own, **self._options}

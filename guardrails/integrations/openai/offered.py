@@ -14,6 +14,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.logs import log
 from guardrails.policy.tools import Registered, Registry, checked_arguments, missing
 from guardrails.session.calls.running import is_async
+from guardrails.session.calls.scoped import scoped
 from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session
 
@@ -73,7 +74,7 @@ class Tools:
             else:
                 [entry] = Registry([offered]).entries.values()
                 self._register(entry)
-        self.session = self._own.scoped(self._specs, self._tools.values())
+        self.session = scoped(self._own, self._specs, self._tools.values())
         self._begun = True
 
     @property
@@ -116,7 +117,7 @@ class Tools:
             # Whoever registers a name that another registry has must not end a loop that is under way.
             log.warning("%s: the earlier one in `tools` stays", _TWICE.format(name=tool.name))
             return
-        ruled = entry.fits and self._own.defines(tool.name)
+        ruled = entry.fits and self._own.calls.tools.defines(tool.name)
         self._executors[tool.name] = _checked(_fitting(entry) if ruled else entry.run, asynchronous=entry.asynchronous)
         self._take(tool, entry.arguments)
         self.listed.append(tool.openai(self._wire.form))
@@ -125,7 +126,7 @@ class Tools:
         if tool.name in self._tools:
             raise TypeError(_TWICE.format(name=tool.name))
         self._tools[tool.name] = replace(tool, parameters=None)
-        if spec is not None and not self._own.defines(tool.name):
+        if spec is not None and not self._own.calls.tools.defines(tool.name):
             self._specs[tool.name] = spec
 
     def _unknown(self, tool: str, arguments: Any) -> Envelope:

@@ -74,7 +74,7 @@ class GuardedRunner:
             result = await Runner.run(starting_agent, input, **options)
         finally:
             running.reset(token)
-            await run.session.off_loop(self._end, run, result)
+            await run.session.ledger.off_loop(self._end, run, result)
         return result
 
     def run_sync(self, starting_agent: Agent[Any], input: Any, **options: Any) -> "RunResult":

@@ -67,12 +67,12 @@ class GuardedModel(Behind):
             try:
                 response = await self._get(system_instructions, input, settings, tools, *schema, **more)
             except BaseException:
-                await run.session.off_loop(run.asking.failed)
+                await run.session.ledger.off_loop(run.asking.failed)
                 raise
             used.add(response.usage)
-            meaning = await run.session.off_loop(run.take, response.output, response.usage, self._name)
+            meaning = await run.session.ledger.off_loop(run.take, response.output, response.usage, self._name)
             if meaning == "digest":
-                return replace(response, output=[_message(await run.session.off_loop(_digest, run))], usage=used)
+                return replace(response, output=[_message(await run.session.ledger.off_loop(_digest, run))], usage=used)
             if meaning != "again" or more.get("conversation_id"):
                 # The server keeps that conversation: each of its calls is to be answered, by a refusal.
                 return replace(response, usage=used)
@@ -105,17 +105,17 @@ class GuardedModel(Behind):
                             held = []
             except BaseException:
                 if run is not None:
-                    await run.session.off_loop(run.asking.failed)
+                    await run.session.ledger.off_loop(run.asking.failed)
                 raise
             if run is None or last is None:
                 if run is not None:
-                    await run.session.off_loop(run.asking.failed)
+                    await run.session.ledger.off_loop(run.asking.failed)
                 break
             response = last.response
-            meaning = await run.session.off_loop(run.take, response.output or items, response.usage, self._name)
+            meaning = await run.session.ledger.off_loop(run.take, response.output or items, response.usage, self._name)
             wasted.append(response.usage)
             if meaning == "digest":
-                held = _told(await run.session.off_loop(_digest, run), last)
+                held = _told(await run.session.ledger.off_loop(_digest, run), last)
             elif meaning == "again" and not more.get("conversation_id"):
                 continue
             response = held[-1].response if held[-1].type == "response.completed" else response
@@ -140,7 +140,7 @@ class GuardedModel(Behind):
             if not is_served(tool):
                 guard(tool)
         handoffs = schema[1] if len(schema) > 1 else more.get("handoffs")
-        return await run.session.off_loop(run.ask, settings, tools, handoffs or [])
+        return await run.session.ledger.off_loop(run.ask, settings, tools, handoffs or [])
 
 
 @asynccontextmanager

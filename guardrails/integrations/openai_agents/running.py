@@ -16,6 +16,7 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking, user_asks
 from guardrails.session.calls.current import current_session
+from guardrails.session.calls.scoped import scoped
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
 
@@ -120,7 +121,7 @@ class Running:
         self._schemas.update({name: _told_of(tool) for name, tool in fresh.items()})
         self._offered.update(declared)
         if declared:
-            self.session.declare(*declared.values())
+            self.session.calls.tools.declare(*declared.values())
 
     def calling(self, name: str, passes: Iterable[type[BaseException]] = ()) -> Session:
         """
@@ -129,7 +130,7 @@ class Running:
         """
         tool = self._offered.get(name)
         spec = None if tool is None else tool.arguments()
-        return self.session.scoped({} if spec is None else {name: spec}, passes=passes)
+        return scoped(self.session, {} if spec is None else {name: spec}, passes=passes)
 
     async def unknown(self, name: str, call_id: str) -> Envelope:
         """
@@ -139,7 +140,7 @@ class Running:
         def never(tool: str, _: Any) -> Any:
             return Failed(f"there is no tool `{tool}`", error_type="tool_missing")
 
-        return await self.session.scoped({}, self._offered.values()).acall(name, {}, never, id=call_id)
+        return await scoped(self.session, {}, self._offered.values()).acall(name, {}, never, id=call_id)
 
 
 running: ContextVar[Running | None] = ContextVar("guardrails_openai_agents_run", default=None)

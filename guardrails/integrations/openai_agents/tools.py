@@ -157,7 +157,7 @@ class _Call:
         if not self._is_agent:
             return await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
         session = run.session
-        child = await session.off_loop(share_of, session, f"{name}-{context.tool_call_id}")
+        child = await session.ledger.off_loop(share_of, session, f"{name}-{context.tool_call_id}")
         token, parked = running.set(Running(child or session, owner=run.owner)), False
         # Ids of calls are made by models: one of the sub-agent's may be the same.
         _calling.set(None)
@@ -170,7 +170,7 @@ class _Call:
         finally:
             running.reset(token)
             if child is not None and not parked:
-                await session.off_loop(give_back, child)
+                await session.ledger.off_loop(give_back, child)
         if parked:
             raise _Parked(value)
         return value

@@ -5,18 +5,20 @@ A session that tells of its calls: a span around each, in the context of its cal
 import time
 
 from collections.abc import Callable
-from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, Unpack
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.amounts import Amounts
 from guardrails.core.prepare import Prepared
 from guardrails.core.state import Pending
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import NO_TIME
+from guardrails.session.calls.calls import Calls
 from guardrails.session.calls.steps import Execute
+from guardrails.session.ledger import Ledger
 from guardrails.session.session import Session
 
 from .sink import TracedSink
@@ -44,22 +46,105 @@ class Tells(Protocol):
     def taken(self, session: str) -> list[CallSpan]: ...
 
 
+class TracedLedger(Ledger):
+    """
+    An account that tells how open calls end elsewhere, and of charges.
+    """
+
+    telemetry: Tells
+
+    def event(
+        self, name: str, values: dict[str, Any] | None = None, *, needed: bool = False, **more: Any
+    ) -> Happened | None:
+        made = super().event(name, values, needed=needed, **more)
+        if name == "charge" and values is not None and made is not None and made.n:
+            self.telemetry.charged(values["cost"], values["tokens"])
+        return made
+
+    def suspend(self, decision: Decision) -> None:
+        super().suspend(decision)
+        self.told(key_of(decision), "suspended")
+
+    def release(self, decision: Decision) -> None:
+        super().release(decision)
+        self.told(key_of(decision), "released")
+
+    def lose(self, *which: Pending) -> None:
+        super().lose(*which)
+        run = self.read(lambda state, _: state.run)
+        for one in which:
+            self.told((self.id, run, one.n), "lost")
+
+    def forget(self) -> None:
+        super().forget()
+        for one in self.telemetry.taken(self.id):
+            one.told("lost")
+            self.telemetry.end(one)
+
+    def told(self, key: Key, status: str) -> None:
+        """
+        End the span of the call *key*, which was held open, or say the *status* of the one that runs here.
+        """
+        one = self.telemetry.take(key)
+        if one is not None:
+            one.told(status)
+            self.telemetry.end(one)
+        elif status != "claimed" and (one := current_call()) is not None and one.key == key:
+            one.told(status)
+
+
+class TracedCalls(Calls):
+    """
+    Calls whose decisions and ends are told to their spans.
+    """
+
+    __slots__ = ()
+
+    ledger: TracedLedger
+
+    def decide(
+        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
+    ) -> tuple[Decision, Plan]:
+        made = super().decide(tool, arguments, call_id, execute, tells=tells)
+        decision, plan = made
+        one = current_call()
+        if one is not None:
+            if decision.claim_n:
+                # Another question has held it open; this one runs it.
+                self.ledger.told(key_of(decision), "claimed")
+            _quietly(one.decided, decision, known=plan.known is not False)
+        for _, given_up in decision.expired:
+            self.ledger.told((self.ledger.id, decision.run, given_up.n), "expired")
+        return made
+
+    def settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
+        super().settled(decision, prepared, completion, envelope)
+        one = current_call()
+        # What is late was told of already.
+        if one is not None and not completion.late and one.key == key_of(decision):
+            _quietly(one.settled, prepared, completion, envelope)
+
+
 class TracedSession(Session):
     """
     A session whose calls have spans; made by `Policy.session(..., telemetry=...)`.
     """
+
+    _kinds = TracedLedger, TracedCalls
 
     def __init__(self, *policy: Any, telemetry: Tells, **options: Any) -> None:
         sink = options.get("sink")
         if sink is not None and not isinstance(sink, TracedSink):
             options["sink"] = TracedSink(sink, present_ids)
         super().__init__(*policy, **options)
-        self._telemetry = telemetry
-        # What a child has left is a share, which grows.
-        self._left: Any = telemetry.metrics.opened() if options.get("parent") is None else None
+        self.ledger.telemetry = self._telemetry = telemetry  # type: ignore[attr-defined]
+        self._left: Any = telemetry.metrics.opened()
 
-    def _another(self, *policy: Any, **options: Any) -> Session:
-        return TracedSession(*policy, telemetry=self._telemetry, **options)
+    def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> Self:
+        child = super().child(name, share=share, again=again, **amounts)
+        # What a child has left is a share, which grows.
+        child._left = None  # noqa: SLF001  of this class
+        return child
 
     # Calls that run here
 
@@ -99,7 +184,7 @@ class TracedSession(Session):
         return decision
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
-        decision = self._decided(which, arguments)
+        decision = self.calls.open_call(which, arguments)
         if decision.envelope is not None:
             return super().complete(decision, outcome)
         one = self._telemetry.take(key_of(decision))
@@ -117,84 +202,18 @@ class TracedSession(Session):
             else:
                 one.over()
 
-    def lose(self, *which: Pending) -> None:
-        super().lose(*which)
-        run = self._read(lambda state, _: state.run)
-        for one in which:
-            self._told((self.id, run, one.n), "lost")
-
-    def forget(self) -> None:
-        super().forget()
-        for one in self._telemetry.taken(self.id):
-            one.told("lost")
-            self._telemetry.end(one)
-
-    def _suspend(self, decision: Decision) -> None:
-        super()._suspend(decision)
-        self._told(key_of(decision), "suspended")
-
-    def _release(self, which: Decision | str, arguments: Any) -> None:
-        decision = self._decided(which, arguments)
-        super()._release(decision, None)
-        self._told(key_of(decision), "released")
-
-    # What all of them come through
-
-    def _decide(
-        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
-    ) -> tuple[Decision, Plan]:
-        made = super()._decide(tool, arguments, call_id, execute, tells=tells)
-        decision, plan = made
-        one = current_call()
-        if one is not None:
-            if decision.claim_n:
-                # Another question has held it open; this one runs it.
-                self._told(key_of(decision), "claimed")
-            _quietly(one.decided, decision, known=plan.known is not False)
-        for _, given_up in decision.expired:
-            self._told((self.id, decision.run, given_up.n), "expired")
-        return made
-
-    def _settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
-        super()._settled(decision, prepared, completion, envelope)
-        one = current_call()
-        # What is late was told of already.
-        if one is not None and not completion.late and one.key == key_of(decision):
-            _quietly(one.settled, prepared, completion, envelope)
-
-    def _event(
-        self, name: str, values: dict[str, Any] | None = None, *, needed: bool = False, **hidden: Any
-    ) -> Happened | None:
-        made = super()._event(name, values, needed=needed, **hidden)
-        if name == "charge" and values is not None and made is not None and made.n:
-            self._telemetry.charged(values["cost"], values["tokens"])
-        return made
-
     def _begin(self, tool: object, *, adopts: bool = False) -> CallSpan:
         left = self._left
         if left is not None and left.read is None:
-            own = copy(self)
-            # Or it would keep itself alive.
-            own._left = None  # noqa: SLF001
-            left.read = partial(_progress, own)
+            # Of the ledger, or the session would keep itself alive.
+            left.read = partial(getattr, self.ledger, "progress")
         return self._telemetry.begin(self.id, tool, adopts=adopts)
-
-    def _told(self, key: Key, status: str) -> None:
-        """
-        End the span of the call *key*, which was held open, or say the *status* of the one that runs here.
-        """
-        one = self._telemetry.take(key)
-        if one is not None:
-            one.told(status)
-            self._telemetry.end(one)
-        elif status != "claimed" and (one := current_call()) is not None and one.key == key:
-            one.told(status)
 
     def _start_of(self, decision: Decision) -> int:
         """
         When the call of *decision* was admitted, in nanoseconds by the clock of spans.
         """
-        now = self._time()
+        now = self.ledger.time()
         ago = 0 if now == NO_TIME else max(0, now - decision.at_ms)
         return time.time_ns() - ago * 1_000_000
 
@@ -207,7 +226,3 @@ def _quietly(hear: Callable[P, object], *said: P.args, **more: P.kwargs) -> None
         hear(*said, **more)
     except Exception as error:  # noqa: BLE001
         warn_once("otel call", "telemetry failed: %r", error)
-
-
-def _progress(session: Session) -> dict[str, Any]:
-    return session.progress

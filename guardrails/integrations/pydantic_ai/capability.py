@@ -50,9 +50,9 @@ class GuardrailsCapability(AbstractCapability[Any]):
         The hooks of one run.
         """
         running = current_session()
-        if running is not None and running.policy is self._guarded:
+        if running is not None and running.ledger.policy is self._guarded:
             return GuardedRun(running, self._share)
         session = self._sessions.of(ctx.conversation_id or ctx.run_id)
         if ctx.prompt is not None and running is None:
-            await session.off_loop(user_asks, session)
+            await session.ledger.off_loop(user_asks, session)
         return GuardedRun(session)

@@ -12,6 +12,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking, ashare_of, calling, give_back
+from guardrails.session.calls.scoped import scoped
 
 from .arguments import Wrong
 from .results import failed, is_plain, read, shown
@@ -64,7 +65,7 @@ class GuardedRun(AbstractCapability[Any]):
         """No call of the latest response is run."""
 
     def _begin(self, session: "Session") -> None:
-        self._session = session.scoped({}, passes=LATER)
+        self._session = scoped(session, {}, passes=LATER)
         self._asking = Asking(session, first=True)
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
@@ -78,7 +79,7 @@ class GuardedRun(AbstractCapability[Any]):
         try:
             return await handler()
         finally:
-            await child.off_loop(give_back, child, forget=True)
+            await child.ledger.off_loop(give_back, child, forget=True)
 
     async def wrap_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
@@ -86,7 +87,7 @@ class GuardedRun(AbstractCapability[Any]):
         """
         Turn tools off when it is time, and charge the response; the digest is the answer if the model gives none.
         """
-        asking, off_loop, asked = self._asking, self._session.off_loop, request_context.model_request_parameters
+        asking, off_loop, asked = self._asking, self._session.ledger.off_loop, request_context.model_request_parameters
         await off_loop(self._prepare, ctx.run_id, request_context.messages, asked.function_tools)
         limit = None if ctx.usage_limits is None else ctx.usage_limits.request_limit
         # With a tool that others run a call may well be what the run ends with.
@@ -150,7 +151,7 @@ class GuardedRun(AbstractCapability[Any]):
         new = {tool.name: _tool(tool) for tool in tools if tool.name not in self._tools}
         if new:
             self._tools |= new
-            self._session.declare(*new.values())
+            self._session.calls.tools.declare(*new.values())
 
     def _settle(self, call: parts.ToolCallPart, part: parts.ToolReturnPart) -> None:
         """
@@ -158,7 +159,7 @@ class GuardedRun(AbstractCapability[Any]):
         """
         try:
             if part.outcome == "denied":
-                self._session.release(call.tool_call_id, arguments=call.args or {})
+                self._session.calls.release(call.tool_call_id, arguments=call.args or {})
                 return
             told = Failed(part.model_response_str(wrap_if_error=False))
             outcome = read(part.content) if part.outcome == "success" else told
@@ -173,7 +174,7 @@ class GuardedRun(AbstractCapability[Any]):
         arguments, made = call.args or {}, call.tool_call_id
         if self._refuses:
             return self._asking.refusal(call.tool_name, arguments, id=made)
-        known = self._session.scoped({}, self._tools.values(), passes=LATER)
+        known = scoped(self._session, {}, self._tools.values(), passes=LATER)
         return known.call(call.tool_name, arguments, lambda *_: Failed(text, error_type="tool_missing"), id=made)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
@@ -186,7 +187,7 @@ class GuardedRun(AbstractCapability[Any]):
                 if result.override_args is not None:
                     # With other arguments it is another call than the one that was decided about.
                     with suppress(SessionError):
-                        await self._session.off_loop(self._session.release, key)
+                        await self._session.ledger.off_loop(self._session.calls.release, key)
             elif result != "skip":
                 self._later.add(key)
         return node
@@ -201,7 +202,7 @@ class GuardedRun(AbstractCapability[Any]):
             valid = await handler(args)
         except (ValidationError, host.ModelRetry, host.ToolFailed) as error:
             wrong = Wrong(error, tool_def.parameters_json_schema)
-            session = self._session.scoped({call.tool_name: wrong}, passes=LATER)
+            session = scoped(self._session, {call.tool_name: wrong}, passes=LATER)
             raise host.ToolFailed((await self._called(call, wrong.told, session)).to_json()) from error
         if not tool_def.defer or ctx.tool_call_approved:
             return valid
@@ -247,7 +248,7 @@ class GuardedRun(AbstractCapability[Any]):
     async def _called(self, call: parts.ToolCallPart, execute: Any, session: "Session | None" = None) -> Envelope:
         tool, arguments, made = call.tool_name, call.args or {}, call.tool_call_id
         if self._refuses:
-            return await self._session.off_loop(self._asking.refusal, tool, arguments, id=made)
+            return await self._session.ledger.off_loop(self._asking.refusal, tool, arguments, id=made)
         self._later.discard(made)
         if session is None:
             known = self._tools.get(tool)

@@ -120,7 +120,7 @@ class GuardrailsHooks(HookProvider):
         else:
             if waits is not None and messages:
                 # What it was to go on with is no longer meant.
-                await waits[0].off_loop(waits[1] or _nothing)
+                await waits[0].ledger.off_loop(waits[1] or _nothing)
                 waits = None
             session, end = waits or await self._found(agent, given)
             last = (messages or agent.messages or [{"content": []}])[-1]
@@ -140,7 +140,7 @@ class GuardrailsHooks(HookProvider):
         """
         around = current_session() or given.get(_GROUP, (None,))[0]
         if around is not None:
-            child = await around.off_loop(_share, around, agent.name)
+            child = await around.ledger.off_loop(_share, around, agent.name)
             return child, None if child is around else partial(give_back, child)
         name = agent.session_id if agent._session_manager is not None else given.get(SESSION)  # noqa: SLF001
         session = self._sessions.of(name)
@@ -157,7 +157,7 @@ class GuardrailsHooks(HookProvider):
         if run.end is not None and getattr(event.result, "stop_reason", None) in _LATER:
             self._waiting[event.agent] = run.session, run.end
         elif run.end is not None:
-            await run.session.off_loop(run.end)
+            await run.session.ledger.off_loop(run.end)
 
     def _key(self, agent: Any) -> str:
         return f"guardrails_run_{id(self):x}_{id(agent):x}"
@@ -183,7 +183,7 @@ class GuardrailsHooks(HookProvider):
         if event.source._interrupt_state.activated:  # noqa: SLF001
             self._waiting[event.source] = session, None
         else:
-            await session.off_loop(self._sessions.end, session)
+            await session.ledger.off_loop(self._sessions.end, session)
 
 
 def _goes_on(event: AfterInvocationEvent) -> bool:

@@ -66,7 +66,7 @@ class ModelStep:
         if _is_deep():
             self._asking.final.force(DEEP_CODE)
         while True:
-            sent = await self.session.off_loop(self._sent, context.replace(messages=messages), outputs)
+            sent = await self.session.ledger.off_loop(self._sent, context.replace(messages=messages), outputs)
             stop, texts = None, {}
             try:
                 async with aclosing(proceed(sent)) as events:
@@ -79,21 +79,21 @@ class ModelStep:
                         yield event
             finally:
                 if stop is None:
-                    await self.session.off_loop(self._asking.failed)
+                    await self.session.ledger.off_loop(self._asking.failed)
             if stop is None:
                 return
             spent.append(stop.usage)
             reason, message = stop.stop_reason, self._kept(stop, outputs)
             calls = _calls(reason, message, outputs)
             answers = any(_is_output(block, outputs) for block in message["content"])
-            meaning = await self.session.off_loop(self._take, stop, calls, answers, _model(context.model))
+            meaning = await self.session.ledger.off_loop(self._take, stop, calls, answers, _model(context.model))
             if meaning == "again":
                 if calls:
-                    results = [await self.session.off_loop(self._refused, call) for call in calls]
+                    results = [await self.session.ledger.off_loop(self._refused, call) for call in calls]
                     messages = [*messages, message, {"role": "user", "content": results}]
                 continue
             if meaning == "digest":
-                text = await self.session.off_loop(getattr, self._asking, "digest")
+                text = await self.session.ledger.off_loop(getattr, self._asking, "digest")
                 reason, message = "end_turn", {"role": "assistant", "content": [{"text": text}]}
                 yield TypedEvent({"data": text, "delta": {"text": text}})
             self.broken = {call["toolUseId"]: text for call in calls if (text := _broken(call, texts))}

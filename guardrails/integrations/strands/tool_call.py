@@ -20,6 +20,7 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations import hosting
 from guardrails.integrations.hosting import remark
+from guardrails.session.calls.scoped import scoped
 
 from .model_step import ModelStep
 
@@ -80,7 +81,9 @@ async def called(
         return read(native.tool_result, tool)
 
     passes = InterruptException, _Parked
-    session = run.session.scoped({}, passes=passes) if known is None else hosting.calling(run.session, known[1], passes)
+    session = (
+        scoped(run.session, {}, passes=passes) if known is None else hosting.calling(run.session, known[1], passes)
+    )
     arguments = run.broken.get(use["toolUseId"], use["input"])
     work = asyncio.ensure_future(session.acall(use["name"], arguments, execute, id=use["toolUseId"] or None))
     work.add_done_callback(lambda _: told.put_nowait(None))

@@ -24,6 +24,7 @@ from guardrails.mcp.pins.pins import Pins, Server, server_of
 from guardrails.mcp.runs import PROCESS, STUCK_S, Run, Runs, is_stuck
 from guardrails.policy.policy import Policy
 from guardrails.session.calls.running import Limit
+from guardrails.session.calls.scoped import scoped
 from guardrails.session.session import Session
 from guardrails.session.telemetry import Telemetry
 
@@ -146,16 +147,16 @@ class Calls:
                 tool = replace(tool, held=why)
         if "inputResponses" in params or "requestState" in params:
             # It carries what its client was asked for, and is the same call again, as often as the tool asks.
-            session.declare(tool)
-            session = session.scoped({}, [replace(tool, repeats="allow")])
+            session.calls.tools.declare(tool)
+            session = scoped(session, {}, [replace(tool, repeats="allow")])
         else:
-            session.declare(tool)
+            session.calls.tools.declare(tool)
         telemetry = self._telemetry
         with nullcontext() if telemetry is None else telemetry.within(meta):
             decision = session.decide(name, {} if arguments is None else arguments, claim=True)
         if decision.envelope is not None:
             return _modern(refused(decision.envelope), stateless=VERSION in meta)
-        made = OpenCall(id_, name, arguments, session, decision, session.limit(decision))
+        made = OpenCall(id_, name, arguments, session, decision, session.calls.limit(decision))
         made.stateless = VERSION in meta
         if telemetry is not None:
             made.carrier = telemetry.carrier(decision)
@@ -167,7 +168,7 @@ class Calls:
         """
         result = given
         if is_question(result):
-            call.session.suspend(call.decision)
+            call.session.calls.suspend(call.decision)
             return None
         if not isinstance(result, dict) or "content" not in result:
             # A handle of a task, which is another each time, or what is no result of a tool.

@@ -1,16 +1,15 @@
 """
-The shell around `decide` and `complete`: it reads the clock, locks by way of the store, waits for tools, writes records.
-
-The synchronous and the asynchronous way differ only in how they wait.
+The calls of a session: decided by the chain, and settled by how they ended, whoever runs them.
 """
 
 import os
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from logging import INFO
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision
@@ -18,26 +17,351 @@ from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared, prepare, told
 from guardrails.core.records.digest import Earlier, failure
-from guardrails.core.state import SessionState
+from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.path_text import within
 from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_call import asked, checked, tool_call
+from guardrails.core.tools.tool_call import asked, checked, claiming, tool_call
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
-from guardrails.core.values.session_id import checked_id
-from guardrails.core.values.tool_name import MAX_CHARS
+from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
 from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
-from guardrails.session.approval import Approvals, Approver
-from guardrails.session.growing import grow
-from guardrails.session.ledger import undecided
+from guardrails.session.approval import Approvals
+from guardrails.session.children import grow
+from guardrails.session.ledger import Ledger
 from guardrails.session.recorder import log_refused, new_id
-from guardrails.session.terms import Terms
 
-from .running import Reading, stops
-from .steps import Execute, at_once, steps
+from .running import Limit, Reading, limit_of, stops
+from .steps import Execute, awaited
+from .tools import Tools
 
 
-if TYPE_CHECKING:
-    from guardrails.core.arguments import Arguments
+UNKNOWN_ENDS: Final = frozenset({"timeout", "cancelled"})
+"""Failures that, if they are raised, do not say whether the work goes on."""
+
+
+class Calls:
+    """
+    The tool calls of one session, as its host tells of them.
+    """
+
+    __slots__ = ("approvals", "ledger", "on_decision", "passes", "sleep", "tools")
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        tools: Tools,
+        approvals: Approvals,
+        on_decision: Callable[[Decision], object] | None,
+        sleep: Callable[[float], object] | None,
+    ) -> None:
+        self.ledger = ledger
+        self.tools = tools
+        self.approvals = approvals
+        self.on_decision = on_decision
+        self.sleep = sleep
+        self.passes: tuple[type[BaseException], ...] = ()
+        """Types of the control flow of a host: interrupts, deferrals, hand-offs."""
+
+    def of(self, tools: Tools, passes: Iterable[type[BaseException]] = ()) -> "Calls":
+        """
+        Returns the same of the ledger of other *tools*, with more exceptions that it *passes*.
+        """
+        own = copy(self)
+        own.ledger, own.tools, own.approvals = tools.ledger, tools, self.approvals.of(tools.ledger)
+        own.passes = (*self.passes, *passes)
+        return own
+
+    # Before it runs
+
+    def ask(self, tool: str, arguments: Any, call_id: str | None, *, claim: bool) -> Decision:
+        """
+        Does what `Session.decide` says.
+        """
+        return self.decide(tool, arguments, call_id, claiming if claim else asked)[0]
+
+    def decide(
+        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
+    ) -> tuple[Decision, Plan]:
+        """
+        Returns the decision on a call, and the plan of its tool. The caller is *execute*, which claims the call unless it
+        is `asked`. With *tells* the host's hook hears of it.
+        """
+        if (
+            type(tool) is not str
+            or len(tool) > MAX_CHARS
+            or not (call_id is None or (type(call_id) is str and call_id))
+            or not callable(execute)
+        ):
+            tool, call_id = checked(tool, call_id, execute)
+        ledger = self.ledger
+        ledger.fresh()
+        engine, stop = ledger.engine, ledger.policy.stop
+        plan = ledger.plan(tool)
+        call = self._made(tool, arguments, new_id() if call_id is None else call_id, plan)
+        locates = plan.unfit_locates if call.problems else plan.locates
+        if locates:
+            call.places = places_of(locates, call, plan.tool)
+        failed, now = "clock", NO_TIME
+        try:
+            now = ledger.now() if plan.deny_on_error else ledger.time()
+            failed = "store"
+            claims = execute is not asked
+            decision = ledger.store.update(ledger.all_keys, partial(engine.decide, call, plan, now, claims, stop))
+        except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
+            decision = ledger.undecided(call, plan, now, failed, error)
+        else:
+            if ledger.records is not None:
+                ledger.records.decided(decision, plan)
+        if decision.errors:
+            self._failed(decision)
+        if decision.envelope is not None and self._refused(decision, decision.envelope):
+            # A child got more of its parent.
+            return self.decide(tool, arguments, call.id, execute, tells=tells)
+        if tells:
+            self.tell(decision)
+        return decision, plan
+
+    def _made(self, tool: str, arguments: Any, call_id: str, plan: Plan) -> ToolCall:
+        spec = plan.arguments or self.tools.specs.get(tool)
+        return tool_call(tool, arguments, call_id, spec, plan.tool.labels)
+
+    def _refused(self, decision: Decision, envelope: Envelope) -> bool:
+        """
+        Complete the *envelope* of a refusal. Returns whether the call is to be decided again.
+        """
+        ledger, call, first = self.ledger, decision.call, decision.denials[0]
+        if envelope.status == "duplicate_call_blocked" and not first.running:
+            earlier = ledger.policy.results.find(ledger.id, call.sig)
+            if earlier is not None:
+                envelope.give_back(earlier.payload)
+        if (envelope.error_type or envelope.errors is not None) and log.isEnabledFor(INFO):
+            log_refused(ledger.id, envelope, call.tool)
+        return ledger.share is not None and not first.scope and grow(ledger, decision.code)
+
+    def undo(self, made: tuple[Decision, Plan]) -> None:
+        """
+        Take back a decision that nobody got.
+        """
+        self.ledger.let_go(made[0])
+
+    def tell(self, decision: Decision) -> None:
+        """
+        Tell the host's hook of a decision.
+        """
+        if self.on_decision is None:
+            return
+        try:
+            self.on_decision(decision)
+        except Exception as error:  # noqa: BLE001  a host's hook never decides over a call
+            warn_once("on_decision", "`on_decision` raised: %r", error)
+
+    # After it ran
+
+    def reading(self, decision: Decision, plan: Plan) -> Reading:
+        """
+        Returns the way in which the result of a call is read if it is an iterator.
+        """
+        return Reading(plan, decision.call.arguments, partial(self._time, decision), self.passes)
+
+    def _time(self, decision: Decision) -> int:
+        at_ms = self.ledger.time()
+        return decision.at_ms if at_ms == NO_TIME else at_ms
+
+    def settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
+        """
+        Returns the envelope of a call that came to *result*, a value or an exception, and is over.
+        """
+        return self.close(decision, plan, *self.read(decision, plan, result))
+
+    def late(self, decision: Decision, plan: Plan, result: object) -> None:
+        """
+        Settle a call that was answered already, without holding up the event loop.
+        """
+        ledger = self.ledger
+        if not ledger.blocks:
+            self.settle(decision, plan, result)
+            return
+        from guardrails.session.off_loop import later
+
+        later(ledger.store, partial(self.close, decision, plan, *self.read(decision, plan, result)))
+
+    def read(self, decision: Decision, plan: Plan, result: object) -> tuple[int, Prepared]:
+        """
+        Returns the time, and what came of a call; read where its tool ran, as a result may work nowhere else.
+        """
+        now = self.ledger.time()
+        known = decision.at_ms if now == NO_TIME else now
+        try:
+            # What was read while its tool ran is an outcome already.
+            outcome = result if isinstance(result, Outcome) else told(result, plan, decision.call.arguments, known)
+            made = prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
+            # What a tool says itself of a time limit is an end: what runs it ended the work.
+            made.unknown = isinstance(result, BaseException) and made.outcome.error_type in UNKNOWN_ENDS
+            return now, made
+        except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
+            log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
+            unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
+            return now, prepare(unshown, plan.max_bytes)
+        except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
+            self.settle(decision, plan, error)
+            raise
+
+    def close(self, decision: Decision, plan: Plan, now: int, prepared: Prepared) -> Envelope:
+        """
+        Settle a call whose result was read, in the session's state.
+        """
+        ledger, files = self.ledger, self.ledger.policy.model_files
+        if prepared.outcome.error_type is not None and files is not None:
+            files.refresh(now)
+        step = partial(ledger.engine.complete, decision, prepared, plan, now, None)
+        try:
+            envelope, completion = ledger.store.update(ledger.all_keys, step)
+        except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
+            ledger.failed("store", error)
+            alone = Engine(ledger.chain, ledger.id)
+            envelope, completion = alone.complete(decision, prepared, plan, now, None, (SessionState(),))
+            # No event of the session, whose state does not know of it.
+            completion = replace(completion, n=0)
+        else:
+            if ledger.records is not None:
+                ledger.records.settled(decision, prepared, completion)
+        self.settled(decision, prepared, completion, envelope)
+        return envelope
+
+    def settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
+        """
+        Keep the result of a call that is over, and log its failure.
+        """
+        ledger, call, outcome = self.ledger, decision.call, prepared.outcome
+        if outcome.error_type is not None:
+            said = {"session": ledger.id, "tool": call.tool, "error": outcome.error_message}
+            log.info("tool execution failed", extra={**said, "error_type": outcome.error_type})
+        if call.sig is not None and call.canonical is not None and not completion.late:
+            payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload
+            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
+            ledger.policy.results.keep(ledger.id, call.sig, kept)
+        if completion.errors:
+            self._failed(completion)
+
+    def _failed(self, made: Decision | Completion) -> None:
+        for guard, raised in made.errors:
+            log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.ledger.id})
+
+    def passed(self, decision: Decision, error: BaseException) -> bool:
+        """
+        Returns whether *error* is the control flow of a host, which is raised on. The call of *decision* is suspended
+        then.
+        """
+        if not isinstance(error, self.passes) or stops(error):
+            return False
+        self.ledger.suspend(decision)
+        return True
+
+    # Calls that run elsewhere
+
+    def complete(self, which: Decision | str, outcome: object, arguments: Any) -> Envelope:
+        """
+        Does what `Session.complete` says.
+        """
+        decision = self.open_call(which, arguments)
+        if decision.envelope is not None:
+            return decision.envelope
+        return self.settle(decision, self.ledger.plan(decision.call.tool), outcome)
+
+    def limit(self, decision: Decision) -> Limit | None:
+        """
+        Returns the time limit of the admitted call of *decision*, for a caller that runs it elsewhere: `limit.error()`
+        is then its outcome. Returns None if it may take any time.
+        """
+        plan = self.ledger.plan(decision.call.tool)
+        return limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=False)
+
+    def release(self, which: Decision | str, *, arguments: Any = None) -> None:
+        """
+        Let a call that never ran, and will not, hold nothing. It is not counted then.
+
+        The call *which* and its *arguments* are as for `complete`, and raise as there. A claimed call can be released
+        too, so release only calls that did not begin. A question to a person is withdrawn. Nothing happens to a call
+        that is over: refused, completed or released before.
+        """
+        self.ledger.release(self.open_call(which, arguments))
+
+    def suspend(self, which: Decision | str, *, arguments: Any = None) -> None:
+        """
+        Say that an admitted call stopped in the control flow of the host, which makes it again (see `scoped`).
+
+        The call *which* and its *arguments* are as for `complete`, and raise as there. Nothing happens to one that is
+        over.
+        """
+        self.ledger.suspend(self.open_call(which, arguments))
+
+    async def ask_approver(self, which: Decision | str, *, arguments: Any = None) -> bool:
+        """
+        Ask the approver of the session about a call that waits for a person. Returns whether there is an answer, which
+        decides the call if it is decided again. The call *which* and its *arguments* are as for `complete`, and raise
+        as there.
+        """
+        if self.approvals.approver is None:
+            return False
+        decision = await self.ledger.off_loop(self.open_call, which, arguments)
+        return await awaited(self.approvals.asks(decision))
+
+    def opened(self, tool: str, arguments: Any) -> list[Pending]:
+        """
+        Returns the calls of *tool* with *arguments* that are open, oldest first, but those that wait for a person.
+        """
+        tool = bounded_name(tool)
+        sig = self._made(tool, arguments, "-", self.ledger.plan(tool)).sig
+
+        def look(state: SessionState, _: int) -> list[Pending]:
+            same = [one for one in state.pending.values() if one.sig == sig and one.tool == tool]
+            return [one for one in same if one.question is None]
+
+        return self.ledger.read(look)
+
+    def open_call(self, which: Decision | str, arguments: Any = None) -> Decision:
+        """
+        Returns the decision of the open call *which*, an id that may be of several; a decision is itself. Raises as
+        `complete` does.
+        """
+        ledger = self.ledger
+        if isinstance(which, Decision):
+            if which.session != ledger.id:
+                raise SessionError(f"the decision is of the session `{which.session}`, not of `{ledger.id}`")
+            return which
+        if not isinstance(which, str):
+            raise TypeError(f"a call is told by its decision or its id, not by `{type(which).__name__}`")
+
+        def look(state: SessionState, _: int) -> list[Decision]:
+            named = [one for one in state.pending.values() if one.id == which]
+            return [Decision.again(_bare(one), one, session=ledger.id, run=state.run) for one in named]
+
+        found = ledger.read(look)
+        if not found:
+            raise SessionError(
+                f"no call of the id `{which:.64}` is open in `{ledger.id}`: it was completed, released or given up, or "
+                "never decided; `decide` it first"
+            )
+        if arguments is not None:
+            found = [one for one in (self._with(arguments, decision) for decision in found) if one is not None]
+        if len(found) != 1:
+            there = "are there" if arguments is None else "have these arguments"
+            raise SessionError(
+                f"{len(found)} open calls of the id `{which:.64}` {there}: say which by the `arguments` that were decided"
+            )
+        return found[0]
+
+    def _with(self, arguments: Any, decision: Decision) -> Decision | None:
+        own = decision.call
+        call = self._made(own.tool, arguments, own.id, self.ledger.plan(own.tool))
+        return replace(decision, call=replace(call, sketch=own.sketch)) if call.sig == own.sig else None
+
+
+def _bare(pending: Pending) -> ToolCall:
+    """
+    An open call without its arguments, which no state keeps.
+    """
+    return ToolCall(pending.tool, None, pending.id, None, pending.sig, sketch=pending.entry.sketch or None)
 
 
 Asks = Callable[[ToolCall, Tool], Iterable[tuple[str, Sequence[str]]]]
@@ -74,206 +398,3 @@ def is_in(path: str, folders: Iterable[str]) -> bool:
     except (OSError, ValueError, RecursionError) as error:  # the last for a thousand links in a row
         log.error("a path could not be looked up: %r", error)
     return False
-
-
-T = TypeVar("T")
-UNKNOWN_ENDS: Final = frozenset({"timeout", "cancelled"})
-"""Failures that, if they are raised, do not say whether the work goes on."""
-
-
-class Calls(Approvals):
-    """
-    The tool calls of one session.
-    """
-
-    _passes: tuple[type[BaseException], ...] = ()
-    """Types of the control flow of a host: interrupts, deferrals, hand-offs."""
-
-    def __init__(
-        self,
-        policy: Terms,
-        name: str,
-        *,
-        on_decision: Callable[[Decision], object] | None,
-        parent: "Calls | None" = None,
-        approver: Approver | None = None,
-        sleep: Callable[[float], object] | None = None,
-        **ledger: Any,
-    ) -> None:
-        own = checked_id(name)
-        self.policy = policy
-        super().__init__(own if parent is None else f"{parent.id}/{own}", **ledger)
-        self._digest = None if policy.changed else policy.digest
-        self._on_decision = on_decision
-        self._parent = parent
-        self._over = set() if parent is None else parent._over  # noqa: SLF001  of one family
-        self._approver = approver
-        self._sleep = sleep
-        """Which attempt at a call, by id and signature, is the next one."""
-        self._asked = {}
-        self._specs: dict[str, Arguments] = {}
-        self._wrapped: dict[str, object] = {}
-
-    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
-        """
-        Run `execute(tool, arguments)` if the chain lets it. The envelope says what happened.
-
-        Its *arguments* are a mapping, or the JSON text of a model. The function *execute* gets them coerced. The
-        model's id of the call is *id*; without it the call has an id of its own. Never raises the tool's exceptions,
-        except for the control flow of a host, see `scoped`.
-
-        Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
-        """
-        return at_once(steps(self, tool, arguments, execute, id, blocks=True))
-
-    # The shell itself
-
-    def _decide(
-        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
-    ) -> tuple[Decision, Plan]:
-        if (
-            type(tool) is not str
-            or len(tool) > MAX_CHARS
-            or not (call_id is None or (type(call_id) is str and call_id))
-            or not callable(execute)
-        ):
-            tool, call_id = checked(tool, call_id, execute)
-        self._fresh()
-        engine = self._engine
-        chain = engine.chain
-        plan = chain.plans.get(tool) or chain.plan(tool)
-        spec = plan.arguments or self._specs.get(tool)
-        call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec, plan.tool.labels)
-        locates = plan.unfit_locates if call.problems else plan.locates
-        if locates:
-            call.places = places_of(locates, call, plan.tool)
-        claims, stop, now = execute is not asked, self.policy.stop, NO_TIME
-        failed = "clock"
-        try:
-            now = self._now() if plan.deny_on_error else self._time()
-            failed = "store"
-            decision = self._store.update(self._all_keys, partial(engine.decide, call, plan, now, claims, stop))
-        except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
-            log.error("%s failed: %s", failed, error, extra={"session": self.id})
-            decision = undecided(self.id, call, plan, now, stop, error, failed)
-        else:
-            if self._records is not None:
-                self._records.decided(decision, plan)
-        return self._answered(decision, plan, arguments, execute, tells=tells)
-
-    def _answered(
-        self, decision: Decision, plan: Plan, arguments: Any, execute: Execute, *, tells: bool
-    ) -> tuple[Decision, Plan]:
-        """
-        Returns the answer to a decision that was made, and made again if a child gets more for it.
-        """
-        call, envelope = decision.call, decision.envelope
-        if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
-            earlier = self.policy.results.find(self.id, call.sig)
-            if earlier is not None:
-                envelope.give_back(earlier.payload)
-        if envelope is not None and (envelope.error_type or envelope.errors is not None) and log.isEnabledFor(INFO):
-            log_refused(self.id, envelope, call.tool)
-        for guard, raised in decision.errors:
-            log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
-        spent = envelope is not None and self._share is not None and not decision.denials[0].scope
-        if spent and grow(self, decision.code):
-            return self._decide(call.tool, arguments, call.id, execute, tells=tells)
-        if tells and self._on_decision is not None:
-            self._tell(decision)
-        return decision, plan
-
-    def _reading(self, decision: Decision, plan: Plan) -> Reading:
-        def now() -> int:
-            at_ms = self._time()
-            return decision.at_ms if at_ms == NO_TIME else at_ms
-
-        return Reading(plan, decision.call.arguments, now, self._passes)
-
-    def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
-        return self._close(decision, plan, *self._read_result(decision, plan, result))
-
-    def _read_result(self, decision: Decision, plan: Plan, result: object) -> tuple[int, Prepared]:
-        """
-        The time, and what came of a call: where its tool ran, as a result may work nowhere else.
-        """
-        now = self._time()
-        known = decision.at_ms if now == NO_TIME else now
-        try:
-            # What was read while its tool ran is an outcome already.
-            outcome = result if isinstance(result, Outcome) else told(result, plan, decision.call.arguments, known)
-            made = prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
-            # What a tool says itself of a time limit is an end: what runs it ended the work.
-            made.unknown = isinstance(result, BaseException) and made.outcome.error_type in UNKNOWN_ENDS
-            return now, made
-        except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
-            log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
-            unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
-            return now, prepare(unshown, plan.max_bytes)
-        except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
-            self._settle(decision, plan, error)
-            raise
-
-    def _close(self, decision: Decision, plan: Plan, now: int, prepared: Prepared) -> Envelope:
-        if prepared.outcome.error_type is not None and self.policy.model_files is not None:
-            self.policy.model_files.refresh(now)
-        step = partial(self._engine.complete, decision, prepared, plan, now, None)
-        try:
-            envelope, completion = self._store.update(self._all_keys, step)
-        except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
-            log.error("store failed: %s", error, extra={"session": self.id})
-            envelope, completion = Engine(self._chain, self.id).complete(
-                decision, prepared, plan, now, None, (SessionState(),)
-            )
-            # No event of the session, whose state does not know of it.
-            completion = replace(completion, n=0)
-        else:
-            if self._records is not None:
-                self._records.settled(decision, prepared, completion)
-        self._settled(decision, prepared, completion, envelope)
-        return envelope
-
-    def _settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
-        call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
-        if outcome.error_type is not None:
-            log.info(
-                "tool execution failed",
-                extra={
-                    "session": self.id,
-                    "tool": call.tool,
-                    "error": outcome.error_message,
-                    "error_type": outcome.error_type,
-                },
-            )
-        if call.sig is not None and call.canonical is not None and not completion.late:
-            payload = failure(outcome) if rendered is None else rendered.payload
-            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
-            self.policy.results.keep(self.id, call.sig, kept)
-        for guard, raised in completion.errors:
-            log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
-
-    def _passed(self, decision: Decision, error: BaseException) -> bool:
-        """
-        Whether *error* is the control flow of a host, which is raised on; the call of *decision* is suspended then.
-        """
-        if not isinstance(error, self._passes) or stops(error):
-            return False
-        self._suspend(decision)
-        return True
-
-    def _suspend(self, decision: Decision) -> None:
-        if not decision.n:
-            # The state knows nothing of it.
-            return
-        call = decision.call
-        said = {"call_n": decision.n, "seq": decision.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
-        try:
-            self._event("suspend", said, needed=True, call=call)
-        except Exception as error:  # noqa: BLE001  the control flow of a host is never lost
-            log.error("store failed: %s", error, extra={"session": self.id})
-
-    def _tell(self, decision: Decision) -> None:
-        try:
-            self._on_decision(decision)  # type: ignore[misc]
-        except Exception as error:  # noqa: BLE001  a host's hook never decides over a call
-            warn_once("on_decision", "`on_decision` raised: %r", error)

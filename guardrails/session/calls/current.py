@@ -30,8 +30,7 @@ def has_allow_list(tool: str) -> bool:
     session = current_session()
     if session is None:
         return False
-    chain = session._chain  # noqa: SLF001  of this room
-    plan = chain.plans.get(tool) or chain.plan(tool)
+    chain, plan = session.ledger.chain, session.ledger.plan(tool)
     plans = [plan] if plan.tool.commands else list(chain.plans.values())
     guards = (guard for plan in plans if plan.tool.commands for guard in plan.guards)
     return any(isinstance(guard, Shell) and guard.allow and guard.mode == "enforce" for guard in guards)

@@ -169,13 +169,13 @@ def leave(before: "contextvars.Token[Any]") -> None:
         CALLER.reset(before)
 
 
-def not_awaited(result: object) -> Exception:
+def not_awaited(result: object, whose: str = "tool") -> Exception:
     """
-    Returns the error that answers a synchronous call if its tool gave back something to await.
+    Returns the error that answers a synchronous call if its tool, or *whose* result it is, gave back something to await.
     """
     if inspect.iscoroutine(result):
         result.close()
-    return SessionError("the tool is asynchronous: use `acall`, or wrap it as an async function")
+    return SessionError(f"the {whose} is asynchronous: use `acall`, or wrap it as an async function")
 
 
 def _has(result: object, method: str) -> bool:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Generator
 from functools import partial
 from logging import INFO
 from types import CoroutineType, NoneType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.logs import log
+from guardrails.session.ledger import Ledger
 
 from .running import (
     CALLER,
@@ -35,7 +36,13 @@ from .running import (
 )
 
 
+if TYPE_CHECKING:
+    from guardrails.session.session import Session
+
+    from .calls import Calls
+
 Execute = Callable[[str, Any], Any]
+T = TypeVar("T")
 PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
 JITTER: Final = 0.2
 """Of a wait, at most so much longer by chance, or all that failed together would come back together."""
@@ -47,10 +54,10 @@ MOST_ATTEMPTS: Final = 16
 
 class Store(NamedTuple):
     """
-    Something that is done with the session's store. *undo* takes its result back if nobody gets it.
+    A step that is taken with the session's store. The function *undo* takes its result back if nobody gets it.
     """
 
-    session: Any
+    ledger: Ledger
     work: Callable[[], Any]
     undo: Callable[[Any], object] | None = None
 
@@ -58,39 +65,47 @@ class Store(NamedTuple):
         return self.work()
 
     async def later(self) -> Any:
-        session = self.session
-        return await session._away(self.work, self.undo) if session._blocks else self.work()  # noqa: SLF001
+        return await self.ledger.away(self.work, self.undo) if self.ledger.blocks else self.work()
 
 
 class Ask(NamedTuple):
     """
-    A person is asked about a refused call, if it waits.
+    The question to a person, *one* that is parked.
     """
 
-    session: Any
-    decision: Decision
+    approver: Callable[[Any], Any] | None
+    one: Any
 
-    def now(self) -> bool:
-        return bool(self.session._asks(self.decision))  # noqa: SLF001
+    def now(self) -> Any:
+        answer = None if self.approver is None else self.approver(self.one)
+        if inspect.isawaitable(answer):
+            raise not_awaited(answer, "approver")
+        return answer
 
-    async def later(self) -> bool:
-        return bool(await self.session._aasks(self.decision))  # noqa: SLF001
+    async def later(self) -> Any:
+        import asyncio
+
+        asks = self.approver
+        if asks is None:
+            return None
+        answer = asks(self.one) if is_async(asks) else await asyncio.to_thread(asks, self.one)
+        return await answer if inspect.isawaitable(answer) else answer
 
 
 class Run(NamedTuple):
     """
-    The tool runs, for as long as it may.
+    The run of a tool, for as long as it may take.
     """
 
-    session: Any
+    calls: "Calls"
     decision: Decision
     plan: Plan
     execute: Execute
     tool: str
-    """By the name that the caller gave it."""
+    """The name that the caller gave it."""
 
     def now(self) -> Any:
-        session, decision, plan, execute, tool = self
+        calls, decision, plan, execute, tool = self
         call = decision.call
         limit = None
         if plan.timeout_ms is not None or decision.left_ms is not None:
@@ -98,31 +113,31 @@ class Run(NamedTuple):
         if limit is None:
             result = execute(tool, call.arguments)
         else:
-            reading = session._reading(decision, plan)  # noqa: SLF001
+            reading = calls.reading(decision, plan)
             run = partial(_drained, reading, execute, tool, call.arguments)
-            result = with_timeout(run, limit, partial(session._settle, decision, plan))  # noqa: SLF001
+            result = with_timeout(run, limit, partial(calls.settle, decision, plan))
         if type(result) not in PLAIN:
             if inspect.isawaitable(result):
                 result = not_awaited(result)
-            elif session._passes:  # noqa: SLF001
-                result = session._reading(decision, plan).drained(result)  # noqa: SLF001
+            elif calls.passes:
+                result = calls.reading(decision, plan).drained(result)
         return result
 
     async def later(self) -> Any:
-        session, decision, plan, execute, tool = self
+        calls, decision, plan, execute, tool = self
         limit, call = None, decision.call
-        late = partial(session._late, decision, plan)  # noqa: SLF001
+        late = partial(calls.late, decision, plan)
         if plan.timeout_ms is not None or decision.left_ms is not None:
             threaded = plan.timeout_ms is None and not is_async(execute)
             limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
         if limit is not None:
-            return await within(limit, execute, call, late, session._reading(decision, plan))  # noqa: SLF001
+            return await within(limit, execute, call, late, calls.reading(decision, plan))
         result = execute(tool, call.arguments)
         if type(result) is CoroutineType or inspect.isawaitable(result):
             held = limit_of(plan.tool, None, decision.left_ms, threaded=False)
             result = await (result if held is None else in_time(result, held, late))
         if type(result) not in PLAIN:
-            result = await session._reading(decision, plan).gathered(result)  # noqa: SLF001
+            result = await calls.reading(decision, plan).gathered(result)
         return result
 
 
@@ -132,37 +147,43 @@ def _drained(reading: Reading, execute: Execute, tool: str, arguments: Any) -> A
 
 class Sleep(NamedTuple):
     """
-    Time passes before a call is made again.
+    The wait before a call is made again, by *sleep* if the session has one.
     """
 
-    session: Any
+    sleep: Callable[[float], object] | None
     seconds: float
 
     def now(self) -> None:
-        (self.session._sleep or time.sleep)(self.seconds)  # noqa: SLF001
+        (self.sleep or time.sleep)(self.seconds)
 
     async def later(self) -> None:
         import asyncio
 
-        slept = (self.session._sleep or asyncio.sleep)(self.seconds)  # noqa: SLF001
+        slept = (self.sleep or asyncio.sleep)(self.seconds)
         if inspect.isawaitable(slept):
             await slept
 
 
 Step = Store | Ask | Run | Sleep
-Steps = Generator[Step, Any, Envelope]
+Steps = Generator[Step, Any, T]
 
 
-def steps(session: Any, tool: str, arguments: Any, execute: Execute, call_id: str | None, *, blocks: bool) -> Steps:
+def steps(
+    session: "Session", tool: str, arguments: Any, execute: Execute, call_id: str | None, *, blocks: bool
+) -> Steps[Envelope]:
     """
-    Decide, run, complete; and again where the policy makes a failed call again by itself. *blocks*: a wait would block a loop that runs.
+    Decide, run, complete; and again if the policy makes a failed call again by itself. A wait that *blocks* would hold up
+    a loop that runs.
     """
+    sleep = session.calls.sleep
     decision, envelope = yield from _once(session, tool, arguments, execute, call_id)
     attempt = 1
-    if blocks and session._sleep is None and has_loop():  # noqa: SLF001
+    if blocks and sleep is None and has_loop():
         return envelope
-    while envelope.status == "error" and (wait_ms := _again_ms(session, decision, envelope, attempt)) is not None:
-        yield Sleep(session, wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002)  # noqa: S311
+    while (
+        envelope.status == "error" and (wait_ms := _again_ms(session.ledger, decision, envelope, attempt)) is not None
+    ):
+        yield Sleep(sleep, wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002)  # noqa: S311
         decision, following = yield from _once(session, tool, arguments, execute, decision.call.id)
         attempt += 1
         if decision.envelope is not None and following.previous_result is None:
@@ -175,51 +196,54 @@ def steps(session: Any, tool: str, arguments: Any, execute: Execute, call_id: st
 
 
 def _once(
-    session: Any, tool: str, arguments: Any, execute: Execute, call_id: str | None
-) -> Generator[Step, Any, tuple[Decision, Envelope]]:
-    decide = partial(session._decide, tool, arguments, call_id, execute, tells=False)  # noqa: SLF001
-    decision, plan = yield Store(session, decide, session._undecide)  # noqa: SLF001
-    if session._on_decision is not None:  # noqa: SLF001
-        session._tell(decision)  # noqa: SLF001
+    session: "Session", tool: str, arguments: Any, execute: Execute, call_id: str | None
+) -> Steps[tuple[Decision, Envelope]]:
+    calls, ledger = session.calls, session.ledger
+    decision, plan = yield from _decided(calls, tool, arguments, execute, call_id)
+    asks = decision.envelope is not None and calls.approvals.approver is not None
+    if asks and (yield from calls.approvals.asks(decision)):
+        decision, plan = yield from _decided(calls, tool, arguments, execute, decision.call.id)
     if decision.envelope is not None:
-        if session._approver is not None and (yield Ask(session, decision)):  # noqa: SLF001
-            decide = partial(session._decide, tool, arguments, decision.call.id, execute, tells=False)  # noqa: SLF001
-            decision, plan = yield Store(session, decide, session._undecide)  # noqa: SLF001
-            if session._on_decision is not None:  # noqa: SLF001
-                session._tell(decision)  # noqa: SLF001
-        if decision.envelope is not None:
-            return decision, decision.envelope
+        return decision, decision.envelope
     if log.isEnabledFor(INFO):
-        log.info("executing tool", extra={"tool": tool, "session": session.id})
+        log.info("executing tool", extra={"tool": tool, "session": ledger.id})
     before = CALLER.set(session)
     try:
-        result = yield Run(session, decision, plan, execute, tool)
+        result = yield Run(calls, decision, plan, execute, tool)
     except Exception as error:  # a tool may raise anything; the model reads it as data
-        if session._passes and (yield Store(session, partial(session._passed, decision, error))):  # noqa: SLF001
+        if calls.passes and (yield Store(ledger, partial(calls.passed, decision, error))):
             raise
-        closed = session._read_result(decision, plan, error)  # noqa: SLF001
+        closed = calls.read(decision, plan, error)
     except BaseException as error:
-        passes = partial(session._passed, decision, error)  # noqa: SLF001
-        close = partial(session._settle, decision, plan, error)  # noqa: SLF001
+        close = partial(calls.settle, decision, plan, error)
         if is_cancelled(error):
-            yield Store(session, close)
-        elif not (session._passes and passes()):  # noqa: SLF001
+            yield Store(ledger, close)
+        elif not (calls.passes and calls.passed(decision, error)):
             # The loop may be over: nobody waits for anything any more.
             close()
         raise
     else:
-        closed = session._read_result(decision, plan, result)  # noqa: SLF001
+        closed = calls.read(decision, plan, result)
     finally:
         leave(before)
-    envelope = yield Store(session, partial(session._close, decision, plan, *closed))  # noqa: SLF001
+    envelope = yield Store(ledger, partial(calls.close, decision, plan, *closed))
     return decision, envelope
 
 
-def _again_ms(session: Any, decision: Decision, envelope: Envelope, attempt: int) -> int | None:
+def _decided(
+    calls: "Calls", tool: str, arguments: Any, execute: Execute, call_id: str | None
+) -> Steps[tuple[Decision, Plan]]:
+    decide = partial(calls.decide, tool, arguments, call_id, execute, tells=False)
+    decision, plan = yield Store(calls.ledger, decide, calls.undo)
+    calls.tell(decision)
+    return decision, plan
+
+
+def _again_ms(ledger: Ledger, decision: Decision, envelope: Envelope, attempt: int) -> int | None:
     """
-    Returns after how many milliseconds a call that failed is made again; None: it is not, or that is for the model to decide.
+    Returns after how many milliseconds a call that failed is made again. Returns None if it is not, or the model is to decide.
     """
-    most = session._chain.plan(decision.call.tool).auto_ms  # noqa: SLF001
+    most = ledger.plan(decision.call.tool).auto_ms
     if most is None or not envelope.retryable or decision.call.sig is None or attempt >= MOST_ATTEMPTS:
         return None
     explored = envelope.judged is not None and envelope.judged.explored
@@ -232,9 +256,9 @@ def _again_ms(session: Any, decision: Decision, envelope: Envelope, attempt: int
     return None if late or wait_ms > most else wait_ms
 
 
-def at_once(way: Steps) -> Envelope:
+def at_once(way: Steps[T]) -> T:
     """
-    Take the steps of a call, and wait for each.
+    Returns the value of *way*, whose steps are taken at once.
     """
     send: Callable[[Any], Step] = way.send
     answer: Any = None
@@ -247,13 +271,13 @@ def at_once(way: Steps) -> Envelope:
             except BaseException as error:  # noqa: BLE001  the way decides
                 send, answer = way.throw, error
     except StopIteration as end:
-        envelope: Envelope = end.value
-        return envelope
+        made: T = end.value
+        return made
 
 
-async def awaited(way: Steps) -> Envelope:
+async def awaited(way: Steps[T]) -> T:
     """
-    Take the steps of a call, and await each.
+    Returns the value of *way*, whose steps are awaited.
     """
     send: Callable[[Any], Step] = way.send
     answer: Any = None
@@ -266,5 +290,5 @@ async def awaited(way: Steps) -> Envelope:
             except BaseException as error:  # noqa: BLE001
                 send, answer = way.throw, error
     except StopIteration as end:
-        envelope: Envelope = end.value
-        return envelope
+        made: T = end.value
+        return made

@@ -6,25 +6,22 @@ import functools
 import inspect
 import typing
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Iterable, Iterator, Mapping
-from copy import copy
-from functools import partial
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Iterator
 from types import GenericAlias, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
-from guardrails.core.chain import Chain
 from guardrails.core.envelope.envelope import CallDenied, CallFailed, Envelope
 from guardrails.core.tools.tool import Tool, described, name_of
 from guardrails.core.values.errors import SessionError
 
 from .running import is_async
+from .scoped import scoped
+from .tools import Tools
 
 
 if TYPE_CHECKING:
-    from guardrails.core.arguments import Arguments
-
-    from .declaring import Declaring
+    from guardrails.session.session import Session
 
 
 _SDKS: Final = ("mcp", "fastmcp")
@@ -99,11 +96,8 @@ def _is_context(annotation: Any) -> bool:
     )
 
 
-Called = TypeVar("Called", bound="Declaring")
-
-
 def wrapped(
-    session: "Declaring", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
+    session: "Session", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
 ) -> Callable[..., Any]:
     """
     Returns *function* as a tool *name* of *session*: same parameters, same kind. The *hidden* parameters pass by the
@@ -113,8 +107,9 @@ def wrapped(
         raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")
     spec = FunctionArguments(function, hidden)
     name = name_of(function) if name is None else name
-    ruled = session.defines(name)
-    _take(session, name, function, None if ruled else spec)
+    tools = session.calls.tools
+    ruled = tools.defines(name)
+    _take(tools, name, function, None if ruled else spec)
     scope = session if ruled else scoped(session, {name: spec})
 
     def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, "_Run"]:
@@ -136,38 +131,6 @@ def wrapped(
         return run.given(scope.call(name, arguments, run.plain), returns)
 
     return signed(guarded, function, spec, name, returns=returns, hidden=hidden)
-
-
-def scoped(
-    session: Called,
-    specs: "Mapping[str, Arguments]",
-    tools: Iterable[Tool] | None = None,
-    passes: Iterable[type[BaseException]] = (),
-) -> Called:
-    """
-    Returns the very *session* with more *specs* of arguments, with *tools*, if given, as all there are, and with more
-    exceptions that it *passes*.
-    """
-    # Else each copy would go over to a changed policy by itself, and say so.
-    session._fresh()  # noqa: SLF001
-    scope = copy(session)
-    for kind in (passing := tuple(passes)):
-        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            raise TypeError(f"`passes` has types of exceptions, not `{kind!r:.60}`")
-    scope._passes = (*session._passes, *passing)  # noqa: SLF001
-    scope._specs = {**session._specs, **specs}  # noqa: SLF001  one front door in two files
-    if tools is not None:
-        offered = {tool.name: tool for tool in tools}
-        scope._lay(partial(_offering, offered=offered))  # noqa: SLF001
-    return scope
-
-
-def _offering(chain: Chain, offered: Mapping[str, Tool]) -> Chain:
-    """
-    *chain* with those *offered* as all tools there are.
-    """
-    more = [tool for name, tool in offered.items() if name not in chain.tools]
-    return chain.with_tools(more).knowing(frozenset(offered))
 
 
 class _Run:
@@ -240,16 +203,15 @@ class _Run:
         return result
 
 
-def _take(session: "Declaring", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
+def _take(tools: Tools, name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
     """
-    Let *function* have *name* in *session*, for callers that name it. Raises SessionError if another function has it.
+    Let *function* have *name* among *tools*, for callers that name it. Raises SessionError if another function has it.
     """
-    definition = _definition(function)
-    taken = session._wrapped  # noqa: SLF001  one front door in two files
+    definition, taken = _definition(function), tools.wrapped
     if (taken.get(name, definition) if spec is None else taken.setdefault(name, definition)) != definition:
         raise SessionError(f"`{name}` is another function in this session already; give this one a `name` of its own")
     if spec is not None:
-        session.declare(Tool(name=name, parameters=spec))
+        tools.declare(Tool(name=name, parameters=spec))
 
 
 def _definition(function: Callable[..., Any]) -> object:

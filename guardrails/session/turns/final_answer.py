@@ -13,6 +13,7 @@ from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
 from guardrails.core.words import FINISH
+from guardrails.session.ledger import Ledger
 
 
 Ended = Literal["answered", "forced", "digest"]
@@ -93,7 +94,7 @@ class Guarded(Named, Protocol):
     """
 
     @property
-    def exhausted_by(self) -> str | None:
+    def exhausted(self) -> str | None:
         """
         The code of the limit that exhausted it. None while it goes on.
         """
@@ -110,18 +111,19 @@ class Guarded(Named, Protocol):
         Ask whether a call may run.
         """
 
-    def release(self, which: Decision, *, arguments: Any = None) -> None:
+    @property
+    def ledger(self) -> Ledger:
         """
-        Let a call that never ran and will not be none.
+        Its account.
         """
 
 
 @dataclass(slots=True)
 class FinalAnswer(Ending):
     """
-    The end of one loop of a *session*, made by `session.final_answer`.
+    The end of one loop of a *session*.
 
-        final = session.final_answer()
+        final = FinalAnswer(session)
         while True:
             response = ask the model; with tools off if final.forced
             match final.take(response.text, response.calls):
@@ -138,7 +140,7 @@ class FinalAnswer(Ending):
         Whether tools are to be off for the request that is made now: the session is exhausted, or the model said nothing.
         Read it before each request. Once they are off they stay off.
         """
-        return self.force(None if self.code is not None else self.session.exhausted_by)
+        return self.force(None if self.code is not None else self.session.exhausted)
 
     @property
     def answer(self) -> str | None:
@@ -175,13 +177,13 @@ def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str
     Returns the answer to a call that came too late. It is the word of the exhausted *session* itself, which records it,
     else the *denial*.
     """
-    if session.exhausted_by is not None:
+    if session.exhausted is not None:
         # Asked for the record's sake; an exhausted session denies everything.
         decision = session.decide(tool, arguments, id=id)
         if decision.envelope is not None:
             return decision.envelope
         # It was extended meanwhile.
-        session.release(decision)
+        session.ledger.release(decision)
     return Envelope.refusal(denial)
 
 

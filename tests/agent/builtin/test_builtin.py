@@ -105,7 +105,7 @@ def test_a_sub_agent_works_on_a_share_of_the_budget_and_gives_back_the_rest() ->
     session, spawn = spawning(agent, Budget(max_calls=10), max_calls=5)
     with session:
         assert spawn("look") == {"answer": "done: look", "calls_used": 3}
-        assert session.progress["calls_left"] == 7
+        assert session.ledger.progress["calls_left"] == 7
         assert spawn("again")["calls_used"] == 3
 
 
@@ -134,7 +134,7 @@ def test_a_sub_agent_that_fails_gives_its_budget_back() -> None:
     with session:
         with pytest.raises(RuntimeError):
             spawn("look")
-        assert session.progress["calls_left"] == 10
+        assert session.ledger.progress["calls_left"] == 10
 
 
 # message

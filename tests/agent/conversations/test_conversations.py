@@ -202,7 +202,7 @@ def test_budgets_go_on_where_they_stopped(path: Path) -> None:
             assert session.call("t", {"n": n}, lambda *_: 1).ok
     with Conversations(path) as kept:
         session = policy.session("s", store=kept.store)
-        assert session.exhausted_by == "budget.max_calls"
+        assert session.exhausted == "budget.max_calls"
         session.extend(max_calls=2)
         assert session.call("t", {"n": 9}, lambda *_: 1).ok
 

@@ -46,7 +46,7 @@ def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: s
     assert not text(first).get("retryable")
     assert unanswered(messages, WIRES[wire]) == []
     assert repair(messages, WIRES[wire], session) == []
-    assert session.progress["calls_used"] == 0
+    assert session.ledger.progress["calls_used"] == 0
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any)
     session = policy.session("s", records=records, clock=clock)
     session.begin_turn(calls=1)
     # What a killed process leaves: decided and claimed, never completed.
-    left = session._decide("search", '{"q": 1}', "a", lambda *_: None)[0]
+    left = session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)[0]
     assert left.allowed
     assert session.decide("search", '{"q": 1}', id="b").code == "call.in_flight"
 
@@ -81,7 +81,7 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any)
     assert text(messages[-1])["error_message"] == INTERRUPTED
     # The model may find it worth another try: it is no duplicate, but it is another call.
     assert session.call("search", '{"q": 1}', lambda *_: "found", id="c").ok
-    assert session.progress["calls_used"] == 2
+    assert session.ledger.progress["calls_used"] == 2
     session.close()
     decided = list(replay(policy.chain, records.records))
     assert [replayed.same for replayed in decided] == [True] * 3
@@ -93,10 +93,10 @@ def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they
     grandchild = child.child("agent-1", max_calls=5)
     assert child.call("search", {}, lambda *_: 1).ok
     assert grandchild.call("search", {}, lambda *_: 1).ok
-    grandchild._decide("search", {"open": True}, "x", lambda *_: None)
-    assert session.progress == {"calls_used": 0, "calls_left": 10}
+    grandchild.calls.decide("search", {"open": True}, "x", lambda *_: None)
+    assert session.ledger.progress == {"calls_used": 0, "calls_left": 10}
     # None of them is closed: the process is gone.
     assert repair([], WIRES["chat"], session) == []
-    assert session.progress == {"calls_used": 3, "calls_left": 17}
+    assert session.ledger.progress == {"calls_used": 3, "calls_left": 17}
     assert repair([], WIRES["chat"], session) == []
-    assert session.progress == {"calls_used": 3, "calls_left": 17}
+    assert session.ledger.progress == {"calls_used": 3, "calls_left": 17}

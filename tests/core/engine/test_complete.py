@@ -88,7 +88,7 @@ def test_claims_of_a_tool_in_no_known_form_neither_break_the_call_nor_its_state(
         assert (shown["status"], shown["error_message"]) == ("error", "slow")
         assert shown["error_type"] in ERROR_TYPES
         assert policy.session("other", store=store, clock=clock).call("t", {}, gives(1)).ok
-        assert session.progress["calls_used"] == 1
+        assert session.ledger.progress["calls_used"] == 1
 
 
 # Times that tools name
@@ -105,9 +105,9 @@ def test_an_outcome_after_the_timeout_changes_nothing_and_the_estimate_stays(clo
     assert session.decide("t", {"n": 2}, id="call_2").allowed
     late = session.complete(slow, TimeoutError("slow"))
     assert late.status == "error"
-    assert session.progress["cost_left_usd"] == 0.5
+    assert session.ledger.progress["cost_left_usd"] == 0.5
     late = session.complete(slow, Success("late", cost_usd=0.01))
-    assert (late.value, session.progress["cost_left_usd"]) == ("late", 0.5)
+    assert (late.value, session.ledger.progress["cost_left_usd"]) == ("late", 0.5)
     assert session.call("t", {"n": 3}, gives(1)).ok
 
 
@@ -116,7 +116,7 @@ def test_a_second_outcome_of_a_call_changes_nothing(clock: Any) -> None:
     decision = session.decide("t", {}, id="call_1")
     session.complete(decision, Success("a", cost_usd=0.1))
     assert session.complete(decision, Success("b", cost_usd=0.4)).value == "b"
-    assert (session.cost_usd, session.progress["calls_used"]) == (0.1, 1)
+    assert (session.ledger.cost_usd, session.ledger.progress["calls_used"]) == (0.1, 1)
 
 
 def test_an_id_that_is_used_again_settles_its_own_call(clock: Any) -> None:
@@ -129,7 +129,7 @@ def test_an_id_that_is_used_again_settles_its_own_call(clock: Any) -> None:
     again = session.decide("t", {"n": 1}, id="call_0")
     session.complete(first, Success(1, cost_usd=5))
     session.complete(again, Success(1, cost_usd=2))
-    assert (session.cost_usd, session.progress["calls_used"]) == (3.0, 2)
+    assert (session.ledger.cost_usd, session.ledger.progress["calls_used"]) == (3.0, 2)
 
 
 # What is given back
@@ -155,7 +155,7 @@ def test_a6_a_call_that_is_still_running_gives_no_older_result(clock: Any) -> No
 def test_a6_a_forgotten_session_gives_nothing_back_of_its_former_life(clock: Any) -> None:
     session = Policy([Duplicates()]).session("s", clock=clock)
     session.call("t", {}, gives("old"))
-    session.forget()
+    session.ledger.forget()
     assert "old" not in session.digest()
     session.call("t", {}, gives("new"))
     assert "old" not in session.digest()

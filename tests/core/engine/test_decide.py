@@ -65,7 +65,7 @@ def test_a_host_that_asks_twice_gets_one_decision_and_one_charge(clock: Any) -> 
     first, again = (session.decide("t", {"n": 1}, id="call_1") for _ in range(2))
     assert (first.repeated, again.repeated) == (False, True)
     assert (first.n, first.seq, first.nudges) == (again.n, again.seq, again.nudges)
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.progress["calls_used"] == 1
 
 
 def test_an_admission_is_run_once_and_a_second_claim_is_in_flight(clock: Any) -> None:
@@ -81,7 +81,7 @@ def test_an_admission_is_run_once_and_a_second_claim_is_in_flight(clock: Any) ->
     assert session.call("t", {"n": 1}, execute, id="call_1").value == "done"
     assert [envelope.code for envelope in ran] == ["call.in_flight"]
     assert ran[0].status == "duplicate_call_blocked"
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.progress["calls_used"] == 1
     assert session.complete(decision, "late").value == "late"
 
 
@@ -89,7 +89,7 @@ def test_one_id_with_other_arguments_is_another_call(clock: Any) -> None:
     session = make(clock, Budget(max_calls=9))
     assert not session.decide("t", {"n": 1}, id="call_0").repeated
     assert not session.decide("t", {"n": 2}, id="call_0").repeated
-    assert session.progress["calls_used"] == 2
+    assert session.ledger.progress["calls_used"] == 2
 
 
 def test_a_call_that_cannot_be_signed_is_never_let_through_by_another_tools_admission(clock: Any) -> None:
@@ -106,10 +106,13 @@ def test_a_call_that_cannot_be_signed_is_never_the_same_call(clock: Any) -> None
     asked = [session.decide("t", {"o": object(), **more}, id="call_0") for more in ({}, {"danger": True})]
     assert [(decision.seq, decision.repeated) for decision in asked] == [(1, False), (2, False)]
     ran = session.call("t", {"o": object(), "danger": True}, lambda *_: "ran", id="call_0")
-    assert (ran.value, session.progress["calls_used"]) == ("ran", 3)
+    assert (ran.value, session.ledger.progress["calls_used"]) == ("ran", 3)
     # Each is settled as what it is.
     assert [session.complete(decision, "late").ok for decision in reversed(asked)] == [True, True]
-    assert session._read(lambda state, _: ([entry.status for entry in state.window], state.pending)) == (["ok"] * 3, {})
+    assert session.ledger.read(lambda state, _: ([entry.status for entry in state.window], state.pending)) == (
+        ["ok"] * 3,
+        {},
+    )
 
 
 def test_an_admission_expires_at_its_timeout_and_is_then_a_new_call(clock: Any) -> None:
@@ -140,10 +143,10 @@ def test_the_time_of_an_approved_call_runs_from_when_it_is_run(clock: Any) -> No
     assert session.call("t", {}, execute, id="call_1").ok
     settled = next(record for record in sink.records if record["event"] == "settle")
     assert (settled["late"], settled["duration_ms"]) == (False, 40_000)
-    assert session.progress["calls_used"] == 2
+    assert session.ledger.progress["calls_used"] == 2
     again = SessionState()
-    assert all(replayed.same for replayed in replay(session._chain, sink.records, again))
-    assert again == session._read(lambda state, _: state)
+    assert all(replayed.same for replayed in replay(session.ledger.chain, sink.records, again))
+    assert again == session.ledger.read(lambda state, _: state)
 
 
 def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> None:
@@ -156,7 +159,7 @@ def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> No
 
     # Without a timeout of the shell's own, which a fake clock does not move.
     session.call("t", {}, execute)
-    assert [entry.status for entry in session._read(lambda state, _: state.window)] == ["error", "ok"]
+    assert [entry.status for entry in session.ledger.read(lambda state, _: state.window)] == ["error", "ok"]
 
 
 # What guards say
@@ -167,7 +170,7 @@ def test_a_guard_that_fails_denies_unless_the_policy_says_otherwise(what: str, c
     session = make(clock, Says(what=what), Budget(max_calls=5))
     envelope = session.call("t", {}, ok)
     assert (envelope.status, envelope.code) == ("denied", "says.error")
-    assert session.progress["calls_used"] == 0
+    assert session.ledger.progress["calls_used"] == 0
     assert make(clock, Says(what=what), on_error="allow").call("t", {}, ok).ok
     assert make(clock, Says(what=what, mode="observe")).call("t", {}, ok).ok
 
@@ -181,7 +184,7 @@ def test_a_guard_whose_counter_fails_charges_nothing(clock: Any) -> None:
     guards = [Rate(max_calls_per_second=1), Counts(), Budget(max_calls=5)]
     session = make(clock, *guards)
     assert [session.call("t", {}, ok).code for _ in range(3)] == ["counts.error"] * 3
-    assert session.progress["calls_used"] == 0
+    assert session.ledger.progress["calls_used"] == 0
     assert make(clock, *guards, on_error="allow").call("t", {}, ok).ok
 
 
@@ -254,9 +257,9 @@ def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_o
     session.request()
     session.charge(model="m", usage={"prompt_tokens": 1})
     ends = (on_error, mode) == ("deny", "enforce")
-    assert session.exhausted_by == ("broken.error" if ends else None)
+    assert session.exhausted == ("broken.error" if ends else None)
     assert [session.call("t", {"n": n}, ok).ok for n in range(2)] == ([False] * 2 if ends else [True] * 2)
-    assert session.progress["calls_used"] == (0 if ends else 2)
+    assert session.ledger.progress["calls_used"] == (0 if ends else 2)
 
 
 def test_a_nudge_of_a_guard_that_only_observes_is_recorded_and_not_said(clock: Any) -> None:
@@ -266,7 +269,7 @@ def test_a_nudge_of_a_guard_that_only_observes_is_recorded_and_not_said(clock: A
     assert session.call("t", {}, ok).to_json() == plain.call("t", {}, ok).to_json()
     asked = sink.records[0]
     assert (asked["decision"], asked["nudges"], asked["observed"]) == ("allow", [], ["says.hint"])
-    assert [again.same for again in replay(session.policy.chain, sink.records)] == [True]
+    assert [again.same for again in replay(session.ledger.policy.chain, sink.records)] == [True]
 
 
 @table(

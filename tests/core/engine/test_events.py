@@ -77,7 +77,7 @@ def test_a_turn_without_calls_or_with_refused_ones_costs_none(clock: Any) -> Non
     session.begin_turn()
     session.begin_turn()
     session.call("t", "{broken", ok)
-    assert session.progress["turns_left"] == 2
+    assert session.ledger.progress["turns_left"] == 2
 
 
 def test_a5_an_exhausted_session_stays_so_and_says_its_first_cause(clock: Any) -> None:
@@ -86,7 +86,7 @@ def test_a5_an_exhausted_session_stays_so_and_says_its_first_cause(clock: Any) -
     calls(session, 1)
     clock.advance(60)
     session.begin_turn()
-    assert (session.exhausted_by, session.tool_choice("required")) == ("budget.max_calls", "none")
+    assert (session.exhausted, session.tool_choice("required")) == ("budget.max_calls", "none")
 
 
 # Charges
@@ -97,7 +97,7 @@ def test_a_cost_that_is_no_amount_is_refused_and_charges_nothing(cost: Any, cloc
     session = make(clock, Budget(max_cost_usd=1))
     with pytest.raises(SessionError, match="amount in USD"):
         session.charge(model="m", cost_usd=cost)
-    assert session.cost_usd == 0
+    assert session.ledger.cost_usd == 0
 
 
 @table("cost", [0.1, "0.1", Decimal("0.1")])
@@ -105,7 +105,7 @@ def test_a_cost_may_be_a_number_or_its_decimal(cost: Any, clock: Any) -> None:
     session = make(clock, Budget(max_cost_usd=1))
     session.charge(model="m", cost_usd=cost)
     session.extend(max_cost_usd=cost)
-    assert session.progress["cost_left_usd"] == 1.0
+    assert session.ledger.progress["cost_left_usd"] == 1.0
 
 
 # Extensions
@@ -116,11 +116,11 @@ def test_an_extension_forgives_refused_turns_and_blown_growth_caps(clock: Any) -
     for _ in range(2):
         refused.begin_turn()
         refused.call("t", "{broken", ok)
-    assert refused.exhausted_by == "denials.max_turns_in_a_row"
+    assert refused.exhausted == "denials.max_turns_in_a_row"
     fast = make(clock, Growth(max_requests_per_second=1))
     fast.request()
     fast.request()
-    assert fast.exhausted_by == "growth.max_requests_per_second"
+    assert fast.exhausted == "growth.max_requests_per_second"
     for session in (refused, fast):
         session.extend()
         assert not session.exhausted
@@ -134,7 +134,7 @@ def test_a_number_of_calls_that_is_none_is_refused_and_leaves_no_trace(count: An
         session.begin_turn(count)
     with pytest.raises(SessionError, match="`calls` takes"):
         session.charge(model="m", cost_usd=0.1, calls=count)
-    assert session.cost_usd == 0
+    assert session.ledger.cost_usd == 0
     assert session.call("t", {}, ok).ok
 
 

@@ -43,8 +43,8 @@ def test_a5_a_session_ends_once_no_tool_fits(clock: Any) -> None:
     session = make(clock, DEAR)
     session.charge(model="m", cost_usd=0.25, calls=1)
     assert session.call("dear", {}, ok).limit_message is None
-    assert session.exhausted_by == CODE
-    assert session.limit_message == (
+    assert session.exhausted == CODE
+    assert session.ledger.limit_message == (
         "$0.15 of the cost limit ($1.00) is left, less than a tool or a usual model turn costs. Stopping tool loop."
     )
     assert session.tool_choice("auto") == "none"
@@ -78,7 +78,7 @@ def test_a5_money_nearly_spent_ends_the_tools(
     if turn is not None:
         session.charge(model="m", cost_usd=turn, calls=1)
     session.call("dear", {}, lambda *_: Success("ok", cost_usd=spent))
-    assert session.exhausted is not goes_on
+    assert (session.exhausted is None) is goes_on
     assert session.tool_choice("auto") == ("auto" if goes_on else "none")
 
 
@@ -88,7 +88,7 @@ def test_the_calls_of_a_response_run_although_no_other_response_fits(clock: Any)
     assert session.exhausted
     assert [session.call("free", {"n": n}, ok).ok for n in range(2)] == [True, True]
     session.request()
-    assert session.exhausted_by == CODE
+    assert session.exhausted == CODE
 
 
 def test_a_usual_turn_is_the_average_one(clock: Any) -> None:
@@ -97,7 +97,7 @@ def test_a_usual_turn_is_the_average_one(clock: Any) -> None:
         session.charge(model="m", cost_usd=cost)
     assert not session.exhausted
     session.charge(model="m", cost_usd=0.25)
-    assert session.exhausted_by == CODE
+    assert session.exhausted == CODE
 
 
 def test_what_is_held_back_for_the_final_answer_is_not_left(clock: Any) -> None:
@@ -105,7 +105,7 @@ def test_what_is_held_back_for_the_final_answer_is_not_left(clock: Any) -> None:
     for each in (session, other):
         each.charge(model="m", cost_usd=0.05)
         each.call("dear", {}, lambda *_: Success("ok", cost_usd=0.3))
-    assert (session.exhausted_by, other.exhausted_by) == (CODE, None)
+    assert (session.exhausted, other.exhausted) == (CODE, None)
 
 
 def test_the_requests_after_the_money_is_as_good_as_spent_are_none(clock: Any) -> None:
@@ -147,9 +147,9 @@ def test_what_a_child_holds_exhausts_nothing_and_what_it_used_does(clock: Any) -
     with parent.child("c") as child:
         assert not parent.exhausted
         assert child.call("dear", {}, ok).ok
-        assert child.exhausted_by == CODE
+        assert child.exhausted == CODE
         assert not parent.exhausted
-    assert parent.exhausted_by == CODE
+    assert parent.exhausted == CODE
 
 
 def test_more_money_lets_it_go_on(clock: Any) -> None:

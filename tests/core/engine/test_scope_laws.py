@@ -86,7 +86,7 @@ class World:
             case "wait":
                 self.clock.now += (0.1, 1.0, 30.0, 120.0)[n]
             case "forget":
-                session.forget()
+                session.ledger.forget()
             case "child":
                 with suppress(SessionError), session.child(f"kid {self.clock.now} {n}", max_calls=2) as child:
                     self.call(child, who, "call", n)

@@ -105,9 +105,9 @@ def test_what_a_call_really_cost_reaches_the_scope(make: Callable[..., Session])
     policy = shared(Budget(max_cost_usd=1.0), tools=[Tool(name="pay", cost_usd=0.4)])
     one, two = make(policy, "s1"), make(policy, "s2")
     assert one.call("pay", {}, lambda *_: Success("ok", cost_usd=0.1)).ok
-    assert two.progress["cost_left_usd"] == 0.9
+    assert two.ledger.progress["cost_left_usd"] == 0.9
     decision = one.decide("pay", {"n": 1}, id="a")
-    assert two.progress["cost_left_usd"] == 0.5
+    assert two.ledger.progress["cost_left_usd"] == 0.5
     two.call("pay", {}, ok)
     refused = two.call("pay", {"n": 2}, ok)
     assert refused.code == "user.budget.max_cost_usd"
@@ -116,16 +116,16 @@ def test_what_a_call_really_cost_reaches_the_scope(make: Callable[..., Session])
     )
     assert not two.exhausted
     one.complete(decision, Success("ok", cost_usd=0.5))
-    assert two.exhausted_by == one.exhausted_by == "user.budget.max_cost_usd"
+    assert two.exhausted == one.exhausted == "user.budget.max_cost_usd"
 
 
 def test_a_model_response_is_charged_to_the_scope_too(make: Callable[..., Session]) -> None:
     policy = shared(Budget(max_cost_usd=1.0, max_tokens=100))
     make(policy, "s1").charge(model="m", usage={"prompt_tokens": 60}, cost_usd=0.25)
     other = make(policy, "s2")
-    assert other.progress == {"calls_used": 0, "cost_left_usd": 0.75, "tokens_left": 40}
+    assert other.ledger.progress == {"calls_used": 0, "cost_left_usd": 0.75, "tokens_left": 40}
     other.charge(model="m", usage={"prompt_tokens": 40}, cost_usd=0.25)
-    assert (other.exhausted_by, other.cost_usd) == ("user.budget.max_tokens", 0.25)
+    assert (other.exhausted, other.ledger.cost_usd) == ("user.budget.max_tokens", 0.25)
     assert make(policy, "s3").tool_choice("auto") == "none"
 
 
@@ -134,8 +134,8 @@ def test_progress_is_that_of_the_nearest_limit(make: Callable[..., Session]) -> 
     make(policy, "s1").call("t", {}, ok)
     for n in range(4):
         make(policy, "s2").call("t", {"n": n}, ok)
-    assert make(policy, "s2").progress == {"calls_used": 4, "calls_left": 4, "turns_left": 2}
-    assert make(policy, "s3").progress == {"calls_used": 0, "calls_left": 5, "turns_left": 3}
+    assert make(policy, "s2").ledger.progress == {"calls_used": 4, "calls_left": 4, "turns_left": 2}
+    assert make(policy, "s3").ledger.progress == {"calls_used": 0, "calls_left": 5, "turns_left": 3}
     assert make(policy, "s3").call("t", {}, ok).progress == {"calls_used": 1, "calls_left": 4, "turns_left": 2}
 
 
@@ -146,19 +146,19 @@ def test_a_session_is_exhausted_while_its_scope_is_and_goes_on_when_that_is_exte
     one, two = make(policy, "s1"), make(policy, "s2")
     one.call("t", {}, ok)
     assert two.call("t", {}, ok).code == "user.budget.max_calls"
-    assert (two.exhausted, two.limit_message) == (
-        True,
+    assert (two.exhausted, two.ledger.limit_message) == (
+        "user.budget.max_calls",
         "Tool call limit reached (1). Stopping tool loop. The limit is that of the user, shared by all of its sessions.",
     )
     assert "limit of the user" in two.digest() or "that of the user" in two.digest()
     one.extend(scope="user", max_calls=2)
-    assert (one.exhausted, two.exhausted) == (False, False)
+    assert (one.exhausted, two.exhausted) == (None, None)
     assert [two.call("t", {"n": n}, ok).ok for n in range(3)] == [True, True, False]
     with pytest.raises(SessionError, match="the policy sets no limit `max_tokens` that could be raised"):
         one.extend(scope="user", max_tokens=2)
     with pytest.raises(SessionError, match="the session is in no scope `team`"):
         one.extend(scope="team", max_calls=2)
-    assert one.progress["calls_left"] == 0
+    assert one.ledger.progress["calls_left"] == 0
 
 
 def test_a_rate_and_a_growth_cap_hold_for_all_sessions_of_a_scope(make: Callable[..., Session], clock: Any) -> None:
@@ -172,7 +172,7 @@ def test_a_rate_and_a_growth_cap_hold_for_all_sessions_of_a_scope(make: Callable
     assert sessions[3].call("t", {}, ok).ok
     for session in sessions:
         session.request()
-    assert {session.exhausted_by for session in sessions} == {"user.growth.max_requests_per_second"}
+    assert {session.exhausted for session in sessions} == {"user.growth.max_requests_per_second"}
     sessions[0].extend(scope="user")
     assert not sessions[1].exhausted
 
@@ -182,7 +182,7 @@ def test_closing_or_forgetting_a_session_loses_nothing_of_its_scopes(make: Calla
     for name in ("s1", "s2"):
         with make(policy, name) as session:
             session.call("t", {}, ok)
-        session.forget()
+        session.ledger.forget()
     assert make(policy, "s1").call("t", {}, ok).code == "user.budget.max_calls"
 
 
@@ -193,7 +193,7 @@ def test_a_child_counts_in_its_parents_scopes_once(make: Callable[..., Session])
         assert [child.call("t", {"n": n}, ok).ok for n in range(2)] == [True] * 2
         with child.child("d", max_calls=1) as deeper:
             assert deeper.call("t", {}, ok).ok
-    assert parent.progress == {"calls_used": 3, "calls_left": 1}
+    assert parent.ledger.progress == {"calls_used": 3, "calls_left": 1}
     assert [parent.call("t", {"n": n}, ok).code for n in range(2)] == [None, "user.budget.max_calls"]
 
 
@@ -208,20 +208,22 @@ def test_the_estimate_of_a_session_that_is_never_heard_of_again_expires_in_its_s
     clock.advance(6)
     # The estimate stays charged, as in a session.
     assert other.call("pay", {}, ok).code == "user.budget.max_cost_usd"
-    state = other._store.update(["/user/u1"], lambda states: (states[0].cost, states[0].held_cost, states[0].pending))
+    state = other.ledger.store.update(
+        ["/user/u1"], lambda states: (states[0].cost, states[0].held_cost, states[0].pending)
+    )
     assert state == (600_000, 0, {})
     gone.complete(lost, Success("late", cost_usd=0.9))
-    assert other.progress["cost_left_usd"] == 0.4
+    assert other.ledger.progress["cost_left_usd"] == 0.4
 
 
 def test_a_name_that_lives_again_takes_nothing_from_the_scope(make: Callable[..., Session]) -> None:
     policy = shared(Budget(max_cost_usd=1.0), tools=[Tool(name="pay", cost_usd=0.4)])
     first = make(policy, "s1")
     first.decide("pay", {}, id="a")
-    first.forget()
+    first.ledger.forget()
     again = make(policy, "s1")
     assert again.call("pay", {}, lambda *_: Success("ok", cost_usd=0.1)).ok
-    assert again.progress["cost_left_usd"] == 0.5
+    assert again.ledger.progress["cost_left_usd"] == 0.5
 
 
 def test_what_was_asked_twice_is_charged_once_in_the_scope(make: Callable[..., Session]) -> None:
@@ -230,7 +232,7 @@ def test_what_was_asked_twice_is_charged_once_in_the_scope(make: Callable[..., S
     for _ in range(3):
         assert session.decide("t", {"n": 1}, id="a").allowed
     assert session.call("t", {"n": 1}, ok, id="a").ok
-    assert session.progress["calls_left"] == 4
+    assert session.ledger.progress["calls_left"] == 4
 
 
 def test_a_scope_that_only_observes_denies_nothing_and_says_what_it_would_have(make: Callable[..., Session]) -> None:
@@ -317,7 +319,7 @@ def test_the_scope_of_everyone_needs_no_id(clock: Any) -> None:
     policy = Policy(scopes={"global": [Budget(max_calls=1)]})
     codes = [policy.session(name, clock=clock).call("t", {}, ok).code for name in ("a", "b")]
     assert codes == [None, "global.budget.max_calls"]
-    assert policy.session("c", clock=clock).limit_message == (
+    assert policy.session("c", clock=clock).ledger.limit_message == (
         "Tool call limit reached (1). Stopping tool loop. The limit is shared by all sessions."
     )
 
@@ -418,7 +420,7 @@ def test_a_limit_of_a_scope_is_found_when_a_call_that_waited_is_made(make: Calla
         if extended:
             session.extend(max_calls=1, scope="user")
         assert session.call("t", {}, ok, id="c1").limit_reached is limit
-        session.forget()
+        session.ledger.forget()
 
 
 def test_a_scope_that_was_forgotten_gives_nothing_back(clock: Any) -> None:
@@ -427,5 +429,5 @@ def test_a_scope_that_was_forgotten_gives_nothing_back(clock: Any) -> None:
     session = policy.session("s", scopes={"user": "u1"}, store=store, clock=clock)
     session.decide("t", {}, id="c1")
     store.forget("/user/u1")
-    session.release("c1")
+    session.calls.release("c1")
     assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].cost)) == (0, 0)

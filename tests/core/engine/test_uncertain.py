@@ -146,7 +146,7 @@ def test_its_records_replay_exactly(clock: Any) -> None:
     session.call("pay", {"usd": 7}, ok)
     state = SessionState()
     assert all(again.same for again in replay(policy.chain, sink.records, state))
-    assert state == session._read(lambda live, _: live)
+    assert state == session.ledger.read(lambda live, _: live)
 
 
 def test_the_life_of_an_admission_is_a_table_that_ends() -> None:

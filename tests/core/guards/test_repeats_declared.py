@@ -15,7 +15,7 @@ def ran(values: list[Any], tool: Tool) -> str:
     session = Policy.load("default").session("s", clock=clock, tools=[tool])
     for value in values:
         if value is None:
-            session.go_on()
+            session.ledger.go_on()
             continue
         said += "." if session.call(tool.name, {"q": "z"}, lambda tool, arguments: value).ok else "R"  # noqa: B023
         clock.advance(10)

@@ -187,7 +187,7 @@ def test_a_replay_goes_by_what_was_advised_then(steps: list[tuple[str, Any, int]
     state = SessionState()
     assert all(made.same for made in replay(chain, sink.records, state))
     assert [(e.retry_at_ms, e.retries_left) for e in state.window] == [
-        (e.retry_at_ms, e.retries_left) for e in one._read(lambda kept, now: list(kept.window))
+        (e.retry_at_ms, e.retries_left) for e in one.ledger.read(lambda kept, now: list(kept.window))
     ]
 
 

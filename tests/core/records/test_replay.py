@@ -23,7 +23,7 @@ def again(policy: Policy, sink: MemorySink, session: Session) -> list[Replayed]:
     state = SessionState()
     mine = [record for record in sink.records if record["session_id"] == session.id]
     replayed = list(replay(policy.chain, mine, state))
-    assert state == session._read(lambda live, _: live)
+    assert state == session.ledger.read(lambda live, _: live)
     return replayed
 
 
@@ -128,7 +128,7 @@ def test_a_forgotten_session_begins_another_life(clock: Any) -> None:
     session = policy.session("s", records=sink, clock=clock)
     open_call = session.decide("a", {"n": 1}, id="1")
     other = policy.session("s", records=sink, clock=clock)
-    other.forget()
+    other.ledger.forget()
     session.call("b", {}, ok)
     session.complete(open_call, "late")
     session.complete(open_call, "later still")
@@ -228,7 +228,7 @@ def test_an_error_names_the_record_and_what_is_wrong_with_it(clock: Any) -> None
 def test_a_session_that_is_forgotten_while_a_call_runs_begins_a_new_life_with_its_end(clock: Any) -> None:
     records, policy = MemorySink(), Policy([Budget(max_calls=5)])
     session = policy.session("s", clock=clock, records=records)
-    session.call("t", {}, lambda *_: session.forget())
+    session.call("t", {}, lambda *_: session.ledger.forget())
     session.call("t", {"n": 2}, lambda *_: 1)
     lives = [record["run"] for record in records.records]
     assert (all(lives), [life == lives[0] for life in lives]) == (True, [True, False, False, False])

@@ -177,7 +177,7 @@ def test_two_lives_of_a_name_share_a_scope_one_after_the_other(clock: Any) -> No
         session = policy.session("s", scopes={"user": "u1"}, records=sink, clock=clock)
         for n in range(2):
             session.call("t", {"n": n}, ok)
-        session.forget()
+        session.ledger.forget()
     replayed = again(policy, lines(sink))
     assert [one.decision.code for one in replayed] == [None, None, None, "user.budget.max_calls"]
     assert all(one.same for one in replayed)
@@ -274,7 +274,7 @@ def tell(make: Callable[[int], Session], clock: Clock, steps: list[tuple[int, st
                 case "child":
                     children[who] = make(who).child(f"kid-{len(children)}-{n}", max_calls=2)
                 case "forget" if who not in children:
-                    session.forget()
+                    session.ledger.forget()
 
 
 @settings(max_examples=60)

@@ -103,12 +103,12 @@ def free(host: Host, who: int, used: tuple[int, int]) -> None:
 def never_ran(host: Host, who: int, _: Any) -> None:
     session = host.sessions[who]
     made = session.decide("work", host.arguments())
-    session._release(made, None)
+    session.calls.release(made)
 
 
 def free_one_never_ran(host: Host, who: int, _: Any) -> None:
     session = host.sessions[who]
-    session._release(session.decide("look", host.arguments()), None)
+    session.calls.release(session.decide("look", host.arguments()))
 
 
 def given_up_by_the_tenant_first(host: Host, who: int, _: Any) -> None:
@@ -120,7 +120,7 @@ def given_up_by_the_tenant_first(host: Host, who: int, _: Any) -> None:
     host.tenant.update(CALL + money(*WORK))
     host.own[who].update(CALL + money(*WORK, held=True))
     host.agrees()
-    session._release(made, None)
+    session.calls.release(made)
     host.tenant.subtract(CALL + money(*WORK))
     host.own[who].subtract(CALL + money(*WORK, held=True))
 

@@ -46,7 +46,7 @@ def take(session: Any, clock: FakeClock, step: tuple[str, int]) -> None:
         case "turn":
             session.begin_turn(number)
         case "extend":
-            session.go_on()
+            session.ledger.go_on()
         case "child":
             with suppress(SessionError), session.child(f"c{clock.now}") as child:
                 child.call(tool, arguments, lambda *_: "x")
@@ -68,7 +68,7 @@ def test_what_is_unpacked_equals_what_was_packed_also_with_what_was_packed_befor
         def look(state: SessionState, _: int) -> tuple[bytes, bytes, SessionState]:
             return pack(state), pack(state, memo), state
 
-        alone, again, state = session._read(look)
+        alone, again, state = session.ledger.read(look)
         assert alone == again
         assert unpack(alone) == state
         assert pack(unpack(alone)) == alone
@@ -80,14 +80,14 @@ def test_an_idle_session_with_a_full_window_packs_into_1600_bytes() -> None:
     for number in range(30):
         clock.advance(1)
         session.call("search_hotels", {"page": number}, lambda *_, n=number: {"results": [n]})
-    assert len(session._read(lambda state, _: pack(state))) <= 1_600
+    assert len(session.ledger.read(lambda state, _: pack(state))) <= 1_600
 
 
 @table("name", ["\ud800", "x" * 100_000, "", "\x00\n", "😀" * 100])
 def test_a_name_that_a_model_made_up_can_be_packed(name: str) -> None:
     session = Policy([]).session("s", clock=FakeClock())
     session.decide(name, {}, id=name or "-")
-    session._read(lambda state, _: unpack(pack(state)))
+    session.ledger.read(lambda state, _: unpack(pack(state)))
 
 
 DAMAGE: list[Callable[[bytes], bytes]] = [

@@ -46,7 +46,7 @@ def test_a_hosts_own_mistake_is_raised_and_charges_nothing(
     session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
     with pytest.raises(raised, match=message):
         ask(session, way, tool, **settings)
-    assert session.progress["calls_used"] == 0
+    assert session.ledger.progress["calls_used"] == 0
 
 
 @table("way", ["call", "acall"])
@@ -55,7 +55,7 @@ def test_what_cannot_be_called_is_raised_before_the_call_is_charged(way: str, ex
     session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
     with pytest.raises(TypeError, match=r"function of \(tool, arguments\)"):
         ask(session, way, "t", execute)
-    assert session.progress["calls_used"] == 0
+    assert session.ledger.progress["calls_used"] == 0
 
 
 def test_a_member_of_a_string_enumeration_names_a_tool(clock: Any) -> None:

@@ -67,7 +67,7 @@ def test_d8_the_name_of_a_child_is_held_to_the_same(clock: Any) -> None:
         with pytest.raises(SessionError):
             session.child(name)
     assert session.child("sub").id == "s/sub"
-    assert session.progress["calls_left"] == 0
+    assert session.ledger.progress["calls_left"] == 0
 
 
 @table("name", ["thread-7", "user@example.org:7", "日本"])

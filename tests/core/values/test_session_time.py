@@ -69,7 +69,7 @@ EVENTS: dict[str, Any] = {
     "call": lambda session: session.call("t", {"n": "wrong"}, ok),
     "failure": lambda session: session.call("t", {"n": "fails"}, fails),
     "decide": lambda session: session.decide("t", {"n": "open"}),
-    "look": lambda session: (session.exhausted, session.progress, session.digest(), session.tool_choice("auto")),
+    "look": lambda session: (session.exhausted, session.ledger.progress, session.digest(), session.tool_choice("auto")),
 }
 
 

@@ -92,7 +92,7 @@ def test_a_sum_is_read_where_its_parts_are_not_told(usage: Any, read: Usage) -> 
 def test_usage_that_says_nothing_or_cannot_be_read_was_not_free(usage: Any, unpriced: int) -> None:
     session = Policy(prices={"m": {"input_mtok": 1.0}}).session("s")
     session.charge(model="m", usage=usage)
-    assert (session.unpriced, session.cost_usd) == (unpriced, 0.0)
+    assert (session.ledger.unpriced, session.ledger.cost_usd) == (unpriced, 0.0)
 
 
 @table("usage", ["12 tokens", 7, True, [CHAT], (1, 2), SimpleNamespace(usage=as_object(CHAT))])

@@ -163,7 +163,7 @@ def test_each_form_is_read_as_a_mapping_and_as_an_object(form: str) -> None:
 def test_a_framework_whose_client_said_nothing_says_no_tokens_which_was_not_free(said: dict[str, int]) -> None:
     session = Policy(prices={"m": {"input_mtok": 1.0}}).session("s")
     session.charge(model="m", usage=said)
-    assert session.unpriced == 1
+    assert session.ledger.unpriced == 1
 
 
 def test_a_request_that_used_nothing_is_told() -> None:

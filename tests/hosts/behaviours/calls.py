@@ -132,8 +132,8 @@ class Calls(Behaviours):
         broken_off = self.host.run(adapter, [hang], in_turn(Say(calls=(Call("hang"),))), thread="t", cancel=begun)
         assert broken_off.error is not None
         session = policy.session("t")
-        assert session._read(lambda state, _: dict(state.pending)) == {}
-        assert session.progress["calls_used"] == 1
+        assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
+        assert session.ledger.progress["calls_used"] == 1
         done = self.again(adapter, [hang], in_turn(), thread="t")
         assert done.answer == "Done."
 

@@ -118,7 +118,7 @@ class Ends(Behaviours):
             causes.append(type(raised))
             raised = raised.__cause__ or raised.__context__
         assert ClientError in causes
-        assert policy.session("t")._read(
+        assert policy.session("t").ledger.read(
             lambda state, _: ((state.own.get("budget") or {}).get("holds", {}), dict(state.pending))
         ) == ({}, {})
         assert self.again(adapter, [searching([])], in_turn(), thread="t").answer == "Done."

@@ -55,14 +55,14 @@ class Pauses(Behaviours):
         assert waits.answer == "Done."
         session = policy.session("t", clock=clock)
         [parked] = session.pending()
-        assert (bank.paid, session.progress["calls_used"]) == ([], 1)
+        assert (bank.paid, session.ledger.progress["calls_used"]) == ([], 1)
 
         clock.advance(HOUR)
         session.approve(parked)
         paid = self.again(adapter, [bank.pay], asks, thread="t")
         assert bank.paid == [5]
         assert [envelope(result)["status"] for result in paid.results[-2:]] == ["success", "denied"]
-        assert session.progress["calls_used"] == 2
+        assert session.ledger.progress["calls_used"] == 2
 
     def test_a_call_that_an_approver_allows_runs_at_once(self) -> None:
         bank = Bank()
@@ -89,8 +89,8 @@ class Pauses(Behaviours):
         assert envelope(done.results[-1])["status"] == "success"
         assert done.answer == "Done."
         session = policy.session("t", clock=clock)
-        assert session.progress["calls_used"] == 1
-        assert session._read(lambda state, _: dict(state.pending)) == {}
+        assert session.ledger.progress["calls_used"] == 1
+        assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
         assert all(again.same for again in replay(policy.chain, sink.records))
 
     def test_a_pause_of_one_call_runs_the_others_of_its_turn_once(self) -> None:
@@ -105,4 +105,4 @@ class Pauses(Behaviours):
         assert held.paused == ["pay"]
         done = self.go(policy, tools, script, thread="t", pausing=["pay"], resume=True)
         assert (ran, bank.paid, done.answer) == (["x"], [5], "Done.")
-        assert policy.session("t").progress["calls_used"] == 2
+        assert policy.session("t").ledger.progress["calls_used"] == 2

@@ -57,7 +57,7 @@ class Sessions(Behaviours):
         for thread in ("a", "b"):
             self.again(adapter, [searching(ran)], roaming, thread=thread)
         assert len(ran) == 4
-        assert [policy.session(thread).progress["calls_used"] for thread in ("a", "b")] == [2, 2]
+        assert [policy.session(thread).ledger.progress["calls_used"] for thread in ("a", "b")] == [2, 2]
 
     def test_runs_without_a_thread_do_not_share_a_budget(self) -> None:
         ran: list[str] = []
@@ -83,7 +83,7 @@ class Sessions(Behaviours):
         self.go(session, [searching(ran)], in_turn(Say(calls=(search("a"),)), Say(calls=(search("b"),))))
         self.go(session, [searching(ran)], roaming)
         assert len(ran) == 3
-        assert session.exhausted_by == "budget.max_calls"
+        assert session.exhausted == "budget.max_calls"
         # Each may have a tool of its own by the same name, also while the other works.
         ran, session = [], Policy([Budget(max_calls=3), Validation()]).session("names")
         other = type(self).driver()
@@ -135,9 +135,9 @@ class Sessions(Behaviours):
         script = in_turn(Say(calls=(search("x"),), usage=(10, 5)), Say("Done.", usage=(20, 5)))
         self.go(policy, [searching([])], script, thread="t", stream=stream)
         session = policy.session("t")
-        assert session.progress["tokens_left"] == 960
-        assert session.cost_usd == pytest.approx(50e-6)
-        assert session.unpriced == 0
+        assert session.ledger.progress["tokens_left"] == 960
+        assert session.ledger.cost_usd == pytest.approx(50e-6)
+        assert session.ledger.unpriced == 0
 
     def test_turns_are_counted_with_their_number_of_calls_and_each_request_is_told_of(self) -> None:
         sink = MemorySink()

@@ -35,7 +35,7 @@ class Crews:
         crew = guard.crew(Crew(agents=agents, tasks=[task(one) for one in agents]), "c")
         assert crew.kickoff().raw == "I know nothing of it."
         assert len(ran) == 3
-        assert guard.session("c").exhausted_by == "budget.max_calls"
+        assert guard.session("c").exhausted == "budget.max_calls"
 
     def test_a_look_in_one_task_refuses_none_in_another(self) -> None:
         ran: list[str] = []
@@ -47,7 +47,7 @@ class Crews:
         assert ran == ["x", "x"]
         assert asyncio.run(crew.akickoff()).raw == "Done."
         assert ran == ["x"] * 4
-        assert guard.session("c").progress["calls_used"] == 4
+        assert guard.session("c").ledger.progress["calls_used"] == 4
 
     def test_work_that_is_delegated_is_within_the_budget_of_who_delegates_it(self) -> None:
         ran: list[str] = []
@@ -63,7 +63,7 @@ class Crews:
         assert out.raw == "I know nothing of it."
         assert ran[0] == "w"
         assert len(ran) == 3
-        assert guard.session("c").progress["calls_used"] == 4
+        assert guard.session("c").ledger.progress["calls_used"] == 4
 
     def test_a_streamed_crew_is_guarded(self) -> None:
         ran: list[str] = []

@@ -40,7 +40,7 @@ class Runs:
         out = guard.agent(agent(model, tools_of([searching(ran)])), "t").kickoff("go")
         assert ran == ["q0", "q1"]
         assert out.raw == "I know nothing of it."
-        assert guard.session("t").exhausted_by == "budget.max_calls"
+        assert guard.session("t").exhausted == "budget.max_calls"
 
     def test_a_stuck_model_that_calls_by_text_comes_to_a_final_answer(self) -> None:
         ran: list[str] = []

@@ -52,4 +52,4 @@ class Tools:
         out = guard.agent(agent(model, [one], cache=True), "t").kickoff("go")
         assert [envelope(result)["status"] for result in told(out)] == ["error", "success", "success"]
         assert ran == ["x", "x"]
-        assert guard.session("t").progress["calls_used"] == 2
+        assert guard.session("t").ledger.progress["calls_used"] == 2

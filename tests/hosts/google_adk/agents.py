@@ -50,7 +50,7 @@ class Agents:
         done = ran_by(policy, agent_of(first, [searching(ran)], sub_agents=[clerk]), [])
         assert ran == ["a", "q0", "q1"]
         assert done.answer == "I know nothing of it."
-        assert policy.session("t").progress["calls_used"] == 3
+        assert policy.session("t").ledger.progress["calls_used"] == 3
 
     def test_an_agent_as_a_tool_gets_its_share_and_gives_back_what_is_left(self) -> None:
         ran: list[str] = []
@@ -60,8 +60,8 @@ class Agents:
         ran_by(policy, agent_of(script, [AgentTool(helper)]), [], share=0.25)
         assert len(ran) == 7
         session = policy.session("t")
-        assert session.progress["calls_left"] == 1
-        assert session._read(lambda state, _: dict(state.pending)) == {}
+        assert session.ledger.progress["calls_left"] == 1
+        assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
 
     @pytest.mark.filterwarnings("ignore:LoopAgent is deprecated:DeprecationWarning")
     def test_a_loop_of_agents_whose_tools_are_off_ends(self) -> None:
@@ -106,5 +106,5 @@ class Agents:
         policy = Policy([Budget(max_calls=2)])
         named = lambda session: f"{session.user_id}/{session.id}"  # noqa: E731
         ran_by(policy, agent_of(roaming, [searching(ran)]), [], named=named)
-        assert policy.session("t").progress["calls_used"] == 0
-        assert GuardrailsPlugin(policy).session("user/t").progress["calls_used"] == 2
+        assert policy.session("t").ledger.progress["calls_used"] == 0
+        assert GuardrailsPlugin(policy).session("user/t").ledger.progress["calls_used"] == 2

@@ -29,7 +29,7 @@ SHIP = Say(calls=(Call("ship", {"order": 7}, "c-ship"),))
 
 def open_calls(policy: Policy, **more: Any) -> dict[str, Any]:
     session = policy.session("t", **more)
-    return session._read(lambda state, _: dict(state.pending))
+    return session.ledger.read(lambda state, _: dict(state.pending))
 
 
 def brings(driver: Driver, agent: Any, plugin: Any, *parts: Any) -> Ran:
@@ -69,7 +69,7 @@ class Later:
         assert json.loads(done.results[-1])["status"] == status
         assert done.answer == "Done."
         session = policy.session("t", clock=clock)
-        assert (session.progress["calls_used"], open_calls(policy)) == (1, {})
+        assert (session.ledger.progress["calls_used"], open_calls(policy)) == (1, {})
 
     def test_a_call_that_a_person_refuses_is_not_counted(self) -> None:
         paid: list[int] = []
@@ -86,7 +86,7 @@ class Later:
         done = driver.ran(agent, plugin, [], thread="t", resume=False)
         assert (done.error, paid) == (None, [])
         assert "rejected" in done.results[-1]
-        assert (policy.session("t").progress["calls_used"], open_calls(policy)) == (0, {})
+        assert (policy.session("t").ledger.progress["calls_used"], open_calls(policy)) == (0, {})
 
     def test_a_confirmed_call_is_refused_where_the_session_is_used_up(self) -> None:
         ran: list[str] = []
@@ -127,4 +127,4 @@ class Later:
         events = list(runner.run(user_id=USER, session_id="t", new_message=message))
         done = told(Ran(), events, asyncio.run(driver._session("t")))
         assert (begun, json.loads(done.results[-1])["status"]) == ([7], "success")
-        assert policy.session("t").progress["calls_used"] == 1
+        assert policy.session("t").ledger.progress["calls_used"] == 1

@@ -97,4 +97,4 @@ class Live:
         results = asyncio.run(go())
         assert ran == ["x"]
         assert [one["status"] for one in results] == ["success", *["duplicate_call_blocked"] * 3], json.dumps(results)
-        assert policy.session("t").progress["calls_used"] == 1
+        assert policy.session("t").ledger.progress["calls_used"] == 1

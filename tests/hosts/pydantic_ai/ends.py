@@ -56,7 +56,7 @@ class Ends:
         done = run(agent(in_turn(Say(calls=(Call("ask"),))), ask, guarded=cap))
         assert ran == ["q0", "q1"]
         assert envelope(told(done)[0])["result"] == "I know nothing of it."
-        assert cap.session(done.conversation_id).progress["calls_left"] == 2
+        assert cap.session(done.conversation_id).ledger.progress["calls_left"] == 2
 
     def test_each_response_is_charged_once_with_its_number_of_calls(self) -> None:
         sink = MemorySink()

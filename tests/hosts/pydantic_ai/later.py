@@ -45,7 +45,7 @@ from tests.hosts.pydantic_ai.later import over_sqlite, run
 one, cap = over_sqlite(sys.argv[1])
 history = ModelMessagesTypeAdapter.validate_json(open(sys.argv[2], "rb").read())
 done = run(one, None, message_history=history, deferred_tool_results=DeferredToolResults(approvals={"c1": True}))
-print(done.output, cap.session("t").progress["calls_used"], cap.session("t")._read(lambda state, _: len(state.pending)))
+print(done.output, cap.session("t").ledger.progress["calls_used"], cap.session("t").ledger.read(lambda state, _: len(state.pending)))
 """
 
 
@@ -73,7 +73,7 @@ class Later:
         waits = run(agent(deployed_once, guarded=cap, **outside))
         assert [call.tool_name for call in waits.output.calls] == ["deploy"]
         session = cap.session(waits.conversation_id)
-        assert session.progress["calls_used"] == 1
+        assert session.ledger.progress["calls_used"] == 1
 
         results = DeferredToolResults(calls={"c1": {"ok": True}})
         done = run(
@@ -83,8 +83,8 @@ class Later:
             deferred_tool_results=results,
         )
         assert envelope(told(done)[0])["result"] == {"ok": True}
-        assert session.progress["calls_used"] == 1
-        assert session._read(lambda state, _: dict(state.pending)) == {}
+        assert session.ledger.progress["calls_used"] == 1
+        assert session.ledger.read(lambda state, _: dict(state.pending)) == {}
 
     def test_a_call_that_a_person_denies_is_not_counted(self) -> None:
         cap = GuardrailsCapability(FIVE)
@@ -104,7 +104,7 @@ class Later:
         denied = DeferredToolResults(approvals={"c1": ToolDenied("not today")})
         done = run(one, None, message_history=waits.all_messages(), deferred_tool_results=denied)
         assert (told(done), done.output, ran) == (["not today"], "Done.", [])
-        assert cap.session(waits.conversation_id).progress["calls_used"] == 0
+        assert cap.session(waits.conversation_id).ledger.progress["calls_used"] == 0
 
     def test_a_deferred_call_that_is_refused_asks_nobody(self) -> None:
         policy = Policy([Budget(max_calls=1)])
@@ -124,7 +124,7 @@ class Later:
     def test_an_approved_call_runs_in_another_process_and_is_charged_once(self, tmp_path: Path) -> None:
         one, cap = over_sqlite(str(tmp_path / "state.db"))
         waits = run(one, conversation_id="t")
-        assert cap.session("t").progress["calls_used"] == 1
+        assert cap.session("t").ledger.progress["calls_used"] == 1
         (tmp_path / "history.json").write_bytes(ModelMessagesTypeAdapter.dump_json(waits.all_messages()))
         command = [sys.executable, "-c", RESUMED, str(tmp_path / "state.db"), str(tmp_path / "history.json")]
         ran = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[3])

@@ -120,5 +120,5 @@ def test_a_request_that_fails_holds_nothing_afterwards(serve: Serve) -> None:
         loop(serve([Text("done")]), session)
         with pytest.raises(APIStatusError):
             loop(serve([Fail(500)]), session)
-        state: SessionState = session._read(lambda live, _: live)
+        state: SessionState = session.ledger.read(lambda live, _: live)
     assert held(state) == (0, 0)

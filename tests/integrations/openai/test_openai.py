@@ -334,7 +334,7 @@ def test_stream_options_of_the_caller_stand(serve: Serve) -> None:
     server = serve([Text("done")])
     with Policy(prices=PRICES).session("usage") as session:
         WAYS[1](server, session, stream_options={"include_usage": False})
-        assert session.cost_usd == 0
+        assert session.ledger.cost_usd == 0
     assert server.requests[0]["stream_options"] == {"include_usage": False}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, JsonLines, Policy
+from guardrails import Budget, Duplicates, JsonLines, Policy, scoped
 from tests.tables import table
 
 
@@ -152,12 +152,12 @@ def test_a_suspended_call_has_the_result_of_its_end_and_a_released_one_none(
 
     sink = JsonLines(tmp_path / "r.jsonl", results="full")
     with Policy([Budget(max_calls=20)]).session("s", records=sink, clock=clock) as made:
-        session = made.scoped({}, passes=(Interrupt,))
+        session = scoped(made, {}, passes=(Interrupt,))
         for number in range(2):
             with pytest.raises(Interrupt):
                 session.call("ask", {"n": number}, interrupted, id=f"c{number}")
         session.call("search", {}, run, id="c2")
-        session.release("c1")
+        session.calls.release("c1")
         session.call("ask", {"n": 0}, run, id="c9")
     sink.close()
     calls, _ = read((tmp_path / "r.jsonl").read_text())

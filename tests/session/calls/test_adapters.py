@@ -95,7 +95,7 @@ def test_a_call_that_was_decided_is_claimed_later(clock: Any) -> None:
     assert session.decide("slow", {}, id="c1", claim=True).claimed
     clock.advance(29)
     assert session.complete("c1", "done").ok
-    assert session.progress["calls_used"] == 1
+    assert session.ledger.progress["calls_used"] == 1
 
 
 # By id
@@ -107,7 +107,7 @@ def test_an_id_that_no_open_call_has_is_an_error_that_says_what_to_do(how: str, 
     session.complete(session.decide("look", {}, id="done"), 1)
 
     def tell(which: Any) -> None:
-        session.complete(which, 1) if how == "complete" else getattr(session, how)(which)
+        session.complete(which, 1) if how == "complete" else getattr(session.calls, how)(which)
 
     for unknown in ("never", "done"):
         with pytest.raises(SessionError, match=f"no call of the id `{unknown}` is open in `s`.*`decide` it first"):
@@ -126,7 +126,7 @@ def test_open_calls_of_one_id_are_told_apart_by_their_arguments(how: str, clock:
     session.decide("look", {"n": 2}, id="c1")
 
     def tell(**more: Any) -> None:
-        session.complete("c1", "seen", **more) if how == "complete" else session.release("c1", **more)
+        session.complete("c1", "seen", **more) if how == "complete" else session.calls.release("c1", **more)
 
     with pytest.raises(SessionError, match="2 open calls of the id `c1` are there: say which by the `arguments`"):
         tell()
@@ -180,12 +180,12 @@ def test_a_call_that_its_host_has_stopped_is_made_again(clock: Any) -> None:
     store = MemoryStore()
     session = policy().session("s", clock=clock, store=store)
     decision = session.decide("pay", {"usd": 1}, id="c1", claim=True)
-    session.suspend(decision)
-    session.suspend("c1")
+    session.calls.suspend(decision)
+    session.calls.suspend("c1")
     clock.advance(3_600)
     assert session.decide("pay", {"usd": 1}, id="c1", claim=True).allowed
     assert session.complete("c1", "paid").ok
-    session.suspend(decision)
+    session.calls.suspend(decision)
     assert used(state_of(store)) == (1, 1, 250_000, 10, 0, 0, 0, 0)
 
 
@@ -199,11 +199,11 @@ def test_a_released_call_was_never_made(by: str, claim: bool, clock: Any) -> Non
     made = policy()
     session = made.session("s", clock=clock, store=store, records=sink)
     decision = session.decide("pay", {"usd": 1}, id="c1", claim=claim)
-    session.release(decision if by == "decision" else "c1")
+    session.calls.release(decision if by == "decision" else "c1")
     assert used(state_of(store)) == (0, 0, 0, 0, 0, 0, 0, 0)
     assert session.call("pay", {"usd": 1}, lambda *_: "paid", id="c1").ok
     assert used(state_of(store)) == (1, 1, 250_000, 10, 0, 0, 0, 0)
-    session.release(decision)
+    session.calls.release(decision)
     assert used(state_of(store)) == (1, 1, 250_000, 10, 0, 0, 0, 0)
     assert [record["event"] for record in sink.records] == ["call", "release", "call", "settle"]
     state = SessionState()
@@ -215,25 +215,25 @@ def test_a_late_word_of_a_released_call_is_only_recorded(clock: Any) -> None:
     store = MemoryStore()
     session = policy().session("s", clock=clock, store=store)
     decision = session.decide("pay", {"usd": 1}, id="c1")
-    session.release(decision)
+    session.calls.release(decision)
     again = session.decide("pay", {"usd": 1}, id="c1")
     assert session.complete(decision, "paid").ok
     assert used(state_of(store)) == (1, 1, 0, 0, 250_000, 10, 1, 0)
-    session.release(again)
+    session.calls.release(again)
     assert used(state_of(store)) == (0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def test_a_session_that_a_released_call_had_ended_goes_on(clock: Any) -> None:
     session = Policy([Budget(max_calls=2)]).session("s", clock=clock)
     first, second = session.decide("look", {"n": 1}, id="c1"), session.decide("look", {"n": 2}, id="c2")
-    assert session.exhausted_by == "budget.max_calls"
-    session.release(first)
-    assert not session.exhausted
+    assert session.exhausted == "budget.max_calls"
+    session.calls.release(first)
+    assert session.tool_choice("auto") == "auto"
     assert session.decide("look", {"n": 3}, id="c3").allowed
-    assert session.exhausted_by == "budget.max_calls"
-    session.release(second)
-    session.release("c3")
-    assert session.progress == {"calls_used": 0, "calls_left": 2}
+    assert session.exhausted == "budget.max_calls"
+    session.calls.release(second)
+    session.calls.release("c3")
+    assert session.ledger.progress == {"calls_used": 0, "calls_left": 2}
 
 
 def test_limits_of_tools_get_back_what_never_ran(clock: Any) -> None:
@@ -244,7 +244,7 @@ def test_limits_of_tools_get_back_what_never_ran(clock: Any) -> None:
         decisions = [session.decide("pay", {"turn": turn, "n": number}) for number in range(2)]
         assert all(decision.allowed for decision in decisions)
         for decision in decisions:
-            session.release(decision)
+            session.calls.release(decision)
     assert session.decide("pay", {}).allowed
     session.begin_turn(1)
     assert session.decide("pay", {"n": 1}).code == "tools.budget.max_turns"
@@ -253,9 +253,9 @@ def test_limits_of_tools_get_back_what_never_ran(clock: Any) -> None:
 def test_a_released_call_is_no_evidence_and_no_part_of_a_streak(clock: Any) -> None:
     session = Policy([Duplicates(rule="always"), Streak(max_same=2), Loops()]).session("s", clock=clock)
     for _ in range(5):
-        session.release(session.decide("look", {"n": 1}))
+        session.calls.release(session.decide("look", {"n": 1}))
     assert session.call("look", {"n": 1}, lambda *_: 1).ok
-    session.release(session.decide("look", {"n": 2}))
+    session.calls.release(session.decide("look", {"n": 2}))
     assert session.call("look", {"n": 3}, lambda *_: 1).ok
     assert session.decide("look", {"n": 4}).code == "streak.max_same"
 
@@ -264,12 +264,12 @@ def test_a_released_question_to_a_person_is_withdrawn(clock: Any) -> None:
     store = MemoryStore()
     session = policy(Approve(tools=("pay",))).session("s", clock=clock, store=store)
     session.call("pay", {"usd": 1}, never, id="c1")
-    session.release("c1")
+    session.calls.release("c1")
     assert session.pending() == []
     assert used(state_of(store)) == (0, 0, 0, 0, 0, 0, 0, 0)
     assert session.call("pay", {"usd": 1}, never, id="c1").code == "approve.pending"
     session.approve("c1")
-    session.release("c1")
+    session.calls.release("c1")
     assert used(state_of(store)) == (0, 0, 0, 0, 0, 0, 0, 0)
     assert not any(one.question for one in state_of(store).pending.values())
 
@@ -287,8 +287,8 @@ def test_scopes_and_families_get_back_what_never_ran(kind: str, tmp_path: Path, 
             assert decision.allowed
             other = made.session(f"t{number}", clock=clock, store=store, scopes={"user": "ada"}, records=sink)
             assert other.decide("look", {}).code == "user.budget.max_calls"
-            kid.release(decision)
-    assert session.progress["calls_used"] == 0
+            kid.calls.release(decision)
+    assert session.ledger.progress["calls_used"] == 0
     assert session.call("pay", {"n": 9}, lambda *_: "paid").ok
     assert all(one.same for one in replay_together(made.chain, sink.records, scopes=made.scopes))
     if isinstance(store, SqliteStore):
@@ -302,7 +302,7 @@ def test_a_guess_comes_back_with_what_never_ran(clock: Any) -> None:
     before = used(state_of(store))
     decision = session.decide("ask", {"n": 1})
     assert used(state_of(store))[-1] == 1
-    session.release(decision)
+    session.calls.release(decision)
     assert used(state_of(store)) == before
 
 
@@ -345,9 +345,9 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
             case ("wait", seconds):
                 clock.now += seconds
             case ("suspend", at) if open_:
-                session.suspend(open_[at % len(open_)])
+                session.calls.suspend(open_[at % len(open_)])
             case ("release", at) if open_:
-                session.release(open_.pop(at % len(open_)))
+                session.calls.release(open_.pop(at % len(open_)))
             case ("complete", at) if open_ and completes:
                 session.complete(open_.pop(at % len(open_)), "done")
                 done += 1
@@ -357,7 +357,7 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
         assert own.held_cost == sum(one.cost for one in open_)
     order.shuffle(open_)
     for decision in open_:
-        session.release(decision.call.id if order.random() < 0.5 else decision)
+        session.calls.release(decision.call.id if order.random() < 0.5 else decision)
     own, scope = state_of(store), state_of(store, SCOPE)
     assert not own.pending
     assert not scope.pending

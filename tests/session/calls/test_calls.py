@@ -46,4 +46,4 @@ def test_what_cannot_be_packed_is_the_error_of_the_guard_that_would_remember_it(
     session = policy.session("s", clock=clock)
     refused = session.call("t", {}, lambda *_: "ran")
     assert refused.code == "odd.error"
-    assert session._read(lambda state, _: (state.own.get("odd"), state.calls)) == (None, 0)
+    assert session.ledger.read(lambda state, _: (state.own.get("odd"), state.calls)) == (None, 0)

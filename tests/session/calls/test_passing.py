@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool
+from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool, scoped
 from guardrails.core.packing import pack, unpack
 from guardrails.core.records.replay import replay
 from guardrails.core.state import SessionState
@@ -29,7 +29,7 @@ def policy(*guards: Any, **more: Any) -> Policy:
 
 
 def passing(session: Any, *kinds: type[BaseException]) -> Any:
-    return session.scoped({}, passes=kinds or (Interrupt, Bubble))
+    return scoped(session, {}, passes=kinds or (Interrupt, Bubble))
 
 
 def held(store: MemoryStore, key: str = "s") -> tuple[int, int, int, int]:
@@ -172,7 +172,7 @@ def test_ctrl_c_and_cancellation_end_the_call_whatever_is_passed(stop: type[Base
 
 
 def test_passes_add_up_and_are_a_childs_too(clock: Any) -> None:
-    session = policy().session("s", clock=clock).scoped({}, passes=(Interrupt,)).scoped({}, passes=[Bubble])
+    session = scoped(scoped(policy().session("s", clock=clock), {}, passes=(Interrupt,)), {}, passes=[Bubble])
     with session.child("kid") as kid:
         for error in (Interrupt(), Bubble()):
             with pytest.raises(type(error)):

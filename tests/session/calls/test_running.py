@@ -47,7 +47,7 @@ def test_an_endless_async_generator_is_cut_and_said_not_to_be_complete(
     assert envelope.ok
     assert envelope.value[:3] == [0, 1, 2]
     assert (envelope.is_complete, envelope.total_matches) == (False, None)
-    assert session.cost_usd == (0.5 if wrapped else 0.0)
+    assert session.ledger.cost_usd == (0.5 if wrapped else 0.0)
 
 
 @table("kind", ["async generator", "generator", "generator, awaited", "from a coroutine"])
@@ -139,7 +139,7 @@ def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(
         "no result within 0.051 s, when the session's time was up",
     )
     clock.advance(0.051)
-    assert session.exhausted_by == "budget.max_elapsed"
+    assert session.exhausted == "budget.max_elapsed"
     release.set()
     assert late_records(sink) == [False, True]
 

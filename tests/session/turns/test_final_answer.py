@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, MemorySink, Policy, Session
+from guardrails import Budget, FinalAnswer, MemorySink, Policy, Session
 from guardrails.session.turns.final_answer import SILENT_CODE
 from tests.tables import table
 
@@ -25,7 +25,7 @@ def spend(guarded: Session) -> None:
 
 def test_tools_are_off_once_the_session_is_exhausted_and_the_answer_was_forced() -> None:
     guarded = session(1)
-    final = guarded.final_answer()
+    final = FinalAnswer(guarded)
     assert not final.forced
     spend(guarded)
     assert final.forced
@@ -35,7 +35,7 @@ def test_tools_are_off_once_the_session_is_exhausted_and_the_answer_was_forced()
 
 def test_what_a_request_with_tools_brought_is_run_though_the_session_is_exhausted_by_now() -> None:
     guarded = session(1)
-    final = guarded.final_answer()
+    final = FinalAnswer(guarded)
     assert not final.forced
     spend(guarded)
     assert final.take(None, CALLS) == "run"
@@ -48,7 +48,7 @@ def test_a_model_that_does_not_answer_is_asked_once_more_and_then_the_digest_is_
 ) -> None:
     guarded = session(1)
     spend(guarded)
-    final = guarded.final_answer()
+    final = FinalAnswer(guarded)
     assert final.forced
     assert final.take(*waste) == "again"
     assert (final.forced, final.ended, final.answer) == (True, None, None)
@@ -58,7 +58,7 @@ def test_a_model_that_does_not_answer_is_asked_once_more_and_then_the_digest_is_
 
 
 def test_a_model_that_says_nothing_is_asked_for_its_answer_with_tools_off() -> None:
-    final = session().final_answer()
+    final = FinalAnswer(session())
     assert final.take(None) == "again"
     assert (final.forced, final.code) == (True, SILENT_CODE)
     assert final.take("done") == "answered"
@@ -66,7 +66,7 @@ def test_a_model_that_says_nothing_is_asked_for_its_answer_with_tools_off() -> N
 
 
 def test_a_request_that_may_not_be_made_forces_the_answer_by_its_own_code() -> None:
-    final = session().final_answer()
+    final = FinalAnswer(session())
     assert not final.force(None)
     assert final.force("budget.max_tokens")
     assert (final.forced, final.code) == (True, "budget.max_tokens")
@@ -74,7 +74,7 @@ def test_a_request_that_may_not_be_made_forces_the_answer_by_its_own_code() -> N
 
 def test_c1_a_forced_choice_holds_for_the_first_request_and_none_stands_above_it() -> None:
     guarded = session(1)
-    final = guarded.final_answer()
+    final = FinalAnswer(guarded)
     assert final.tool_choice("required") == "required"
     final.take(None, CALLS)
     assert final.tool_choice("required") is None
@@ -82,14 +82,14 @@ def test_c1_a_forced_choice_holds_for_the_first_request_and_none_stands_above_it
     assert final.tool_choice("required") == "none"
     # The next loop of the same session.
     guarded.extend(max_calls=5)
-    assert guarded.final_answer().tool_choice("required") == "required"
+    assert FinalAnswer(guarded).tool_choice("required") == "required"
 
 
 def test_a_call_made_against_none_reads_what_exhausted_the_session_and_is_recorded() -> None:
     sink = MemorySink()
     guarded = session(1, records=sink)
     spend(guarded)
-    final = guarded.final_answer()
+    final = FinalAnswer(guarded)
     assert final.forced
     final.take(None, CALLS)
     envelope = final.refusal("look", {"a": 1}, id="c2")
@@ -106,7 +106,7 @@ def test_any_model_is_stopped_two_requests_after_its_session_is_exhausted(
     turns: list[tuple[str | None, int]], limit: int
 ) -> None:
     guarded = session(limit)
-    final = guarded.final_answer()
+    final = FinalAnswer(guarded)
     forced = 0
     for text, calls in [*turns, *[(None, 1)] * (limit + 2)]:
         off = final.forced

@@ -196,7 +196,7 @@ def test_charge_says_what_a_response_cost_and_the_record_says_by_which_list(cloc
     assert session.charge(model="gpt-5-mini", cost_usd=0.5).by == "caller"
     assert session.charge(model="no-such", usage=usage).cost_usd is None
     assert session.charge(model="gpt-5-mini").unknown == "the response did not say what it used"
-    assert (session.cost_usd, session.unpriced) == (0.50027, 2)
+    assert (session.ledger.cost_usd, session.ledger.unpriced) == (0.50027, 2)
     session.close()
     first, _, third, _ = [line for line in records.records if line["event"] == "charge"]
     assert (first["priced_by"], first["priced_as"], first["provider"]) == (LISTED, "openai/gpt-5-mini", "openai")
@@ -237,7 +237,7 @@ def test_what_is_no_usage_is_refused_before_it_is_priced(clock: Any) -> None:
     session = Policy().session("s", clock=clock)
     with pytest.raises(SessionError):
         session.charge(model="gpt-5-mini", usage="12 tokens")
-    assert session.unpriced == 0
+    assert session.ledger.unpriced == 0
 
 
 def test_coverage_says_which_models_have_a_price() -> None:

@@ -193,7 +193,7 @@ def hold(schedule: list[tuple[str, int]]) -> None:
             assert read["result"] == {"paid": number}
         if not ran:
             assert read["status"] in ("denied", "limit_reached", "duplicate_call_blocked")
-    spent = bench.session.cost_usd
+    spent = bench.session.ledger.cost_usd
     assert spent <= CALLS * COST + 1e-9
 
 

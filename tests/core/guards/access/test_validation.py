@@ -55,7 +55,7 @@ def test_a7_each_field_that_does_not_fit_is_named(
     assert [error["field"] for error in envelope.errors] == fields
     assert all(error["message"] for error in envelope.errors)
     assert (envelope.retryable, envelope.retryable_after_correction, ran) == (False, True, [])
-    assert session.progress["calls_used"] == 0
+    assert session.ledger.progress["calls_used"] == 0
 
 
 @table(

@@ -54,13 +54,13 @@ def test_a4_50_parallel_calls_of_50_cents_under_a_dollar_admit_2(clock: Any) -> 
     assert not any(decision.denial.ends_session for decision in decisions[2:])
     for decision in decisions[:2]:
         session.complete(decision, "ok")
-    assert (session.cost_usd, session.exhausted_by) == (1.0, "budget.max_cost_usd")
+    assert (session.ledger.cost_usd, session.exhausted) == (1.0, "budget.max_cost_usd")
 
 
 def test_an_estimate_is_given_back_where_the_call_cost_less(clock: Any) -> None:
     session = make(clock, Budget(max_cost_usd=1.0), tools=[Tool(name="t", cost_usd=0.6)])
     assert admitted(session, 3, lambda *_: Success("ok", cost_usd=0.1)) == 3
-    assert session.progress["cost_left_usd"] == 0.7
+    assert session.ledger.progress["cost_left_usd"] == 0.7
 
 
 def test_a_call_that_does_not_fit_is_refused_alone_and_cheaper_ones_still_run(clock: Any) -> None:
@@ -80,16 +80,16 @@ def test_a4_failing_tools_are_not_free(error: Exception, clock: Any) -> None:
 
     session = make(clock, Budget(max_calls=2, max_cost_usd=1.0), tools=[Tool(name="t", cost_usd=0.4)])
     assert [session.call("t", {"n": n}, fails).status for n in range(3)] == ["error", "error", "limit_reached"]
-    assert session.cost_usd == 0.8
+    assert session.ledger.cost_usd == 0.8
 
 
 def test_a_denied_call_is_charged_nothing(clock: Any) -> None:
     session = make(clock, Budget(max_calls=5, max_cost_usd=1.0), Duplicates(), tools=[Tool(name="t", cost_usd=0.2)])
     session.call("t", {}, ok)
-    before = session.progress
+    before = session.ledger.progress
     for _ in range(20):
         assert not session.call("t", {}, ok).ok
-    assert session.progress == before
+    assert session.ledger.progress == before
 
 
 def test_a_tool_that_claims_to_have_cost_less_than_nothing_is_charged_its_estimate(clock: Any) -> None:
@@ -106,7 +106,7 @@ def test_a4_tokens_count_and_the_model_and_the_tools_share_them(clock: Any) -> N
     session = make(clock, Budget(max_tokens=100))
     session.charge(model="m", usage={"prompt_tokens": 50, "completion_tokens": 9})
     assert session.call("t", {}, lambda *_: Success("ok", tokens=41)).limit_message is not None
-    assert session.exhausted_by == "budget.max_tokens"
+    assert session.exhausted == "budget.max_tokens"
 
 
 def test_a4_time_ends_a_session_at_its_limit_and_not_before(clock: Any) -> None:
@@ -132,9 +132,9 @@ def test_a_clock_that_goes_back_or_jumps_never_gives_time_back(clock: Any) -> No
     session = make(clock, Budget(max_elapsed=10))
     session.call("t", {}, ok)
     clock.advance(8)
-    assert session.progress["seconds_left"] == 2
+    assert session.ledger.progress["seconds_left"] == 2
     clock.advance(-1_000_000)
-    assert session.progress["seconds_left"] == 10
+    assert session.ledger.progress["seconds_left"] == 10
     assert session.call("t", {"n": 2}, ok).ok
     clock.advance(1_000_011)
     assert session.call("t", {"n": 3}, ok).code == "budget.max_elapsed"
@@ -146,7 +146,7 @@ def test_money_for_the_final_answer_is_held_back(clock: Any) -> None:
     guard = Budget(max_cost_usd=1.0, final_answer_reserve_usd=0.3)
     session = make(clock, guard, tools=[Tool(name="t", cost_usd=0.1)])
     assert admitted(session, 20) == 7
-    assert (session.exhausted, session.cost_usd) == (True, 0.7)
+    assert (session.exhausted, session.ledger.cost_usd) == ("budget.max_cost_usd", 0.7)
 
 
 @table("limit", ["max_calls", "max_turns", "max_cost_usd", "max_tokens"])

@@ -51,22 +51,22 @@ def refused(number: int) -> Any:
 
 def test_a4_three_turns_that_only_repeat_a_refused_call_end_the_session(clock: Any) -> None:
     session = make(clock, Denials())
-    seen = [(turn(session, REFUSED), session.exhausted)[1] for _ in range(4)]
+    seen = [(turn(session, REFUSED), session.exhausted is not None)[1] for _ in range(4)]
     assert seen == [False, False, False, True]
-    assert session.exhausted_by == CAP
+    assert session.exhausted == CAP
     assert turn(session, ("t", {}))[0].code == CAP
 
 
 def test_ten_turns_of_nothing_but_refusals_end_a_session_whatever_they_ask_for(clock: Any) -> None:
     session = make(clock, Denials())
-    seen = [(turn(session, refused(number)), session.exhausted)[1] for number in range(10)]
+    seen = [(turn(session, refused(number)), session.exhausted is not None)[1] for number in range(10)]
     assert seen == [False] * 9 + [True]
-    assert session.limit_message == "Every tool call of 10 turns in a row was refused. Stopping tool loop."
+    assert session.ledger.limit_message == "Every tool call of 10 turns in a row was refused. Stopping tool loop."
 
 
 def test_calls_that_cannot_be_signed_are_no_repeats_and_ten_turns_of_them_end_a_session(clock: Any) -> None:
     session = make(clock, Denials())
-    seen = [(turn(session, ("no", {"a": object()})), session.exhausted)[1] for _ in range(10)]
+    seen = [(turn(session, ("no", {"a": object()})), session.exhausted is not None)[1] for _ in range(10)]
     assert seen == [False] * 9 + [True]
 
 
@@ -163,7 +163,7 @@ def test_an_extended_session_is_forgiven_what_was_refused(clock: Any) -> None:
     for _ in range(4):
         turn(session, REFUSED)
     session.extend()
-    seen = [(turn(session, REFUSED), session.exhausted)[1] for _ in range(4)]
+    seen = [(turn(session, REFUSED), session.exhausted is not None)[1] for _ in range(4)]
     assert seen == [False, False, False, True]
 
 

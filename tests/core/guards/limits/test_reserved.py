@@ -34,7 +34,7 @@ def used(session: Any, tokens: int, **said: Any) -> None:
 
 
 def live(session: Any) -> SessionState:
-    found: SessionState = session._read(lambda state, _: state)
+    found: SessionState = session.ledger.read(lambda state, _: state)
     return found
 
 
@@ -63,10 +63,10 @@ def test_20_parallel_requests_of_900_tokens_under_a_cap_of_1000_are_one(clock: A
 def test_money_is_held_for_a_request_until_it_is_charged(clock: Any) -> None:
     session = make(clock, Budget(max_cost_usd=1), tools=[Tool(name="pay", cost_usd=0.5)])
     asked = session.request(cost_usd=0.6)
-    assert session.progress["cost_left_usd"] == 0.4
+    assert session.ledger.progress["cost_left_usd"] == 0.4
     assert session.call("pay", {}, ok).limit_message == "This call is estimated at $0.50, $0.40 is left."
     used(session, 10, cost_usd=0.1, request=asked)
-    assert session.progress["cost_left_usd"] == 0.9
+    assert session.ledger.progress["cost_left_usd"] == 0.9
     assert session.call("pay", {}, ok).ok
 
 
@@ -81,7 +81,7 @@ def test_a_request_that_fails_gives_back_what_it_holds(end: str, clock: Any) -> 
     else:
         with pytest.raises(ConnectionError), session.request(tokens=900):
             raise ConnectionError
-    assert session.progress["tokens_left"] == 1_000
+    assert session.ledger.progress["tokens_left"] == 1_000
 
 
 def test_a_request_that_nobody_settles_stays_held_after_its_time_and_is_corrected_by_its_charge(clock: Any) -> None:
@@ -137,7 +137,7 @@ def test_requests_of_unknown_size_are_held_by_the_average_so_far(clock: Any) -> 
     # Of a guess the first is made all the same, however little is left.
     for each in asked[:9]:
         used(session, 900, request=each)
-    assert session.progress["tokens_left"] == 100
+    assert session.ledger.progress["tokens_left"] == 100
     assert [session.request().allowed for _ in range(3)] == [True, False, False]
 
 
@@ -147,7 +147,7 @@ def test_a_host_that_never_says_how_its_requests_end_is_refused_no_call_for_it(c
     for _ in range(30):
         session.request()
     assert session.call("ask", {}, ok).ok
-    assert session.progress["tokens_left"] == 400
+    assert session.ledger.progress["tokens_left"] == 400
 
 
 def test_a_turn_that_is_not_charged_ends_the_request_that_was_guessed(clock: Any) -> None:
@@ -191,7 +191,7 @@ def test_tokens_of_a_tool_are_reserved_and_settled_by_what_it_used(clock: Any) -
     assert decisions[2].denial.message == "This call is estimated at 400 tokens, 200 is left."
     session.complete(decisions[0], Success("ok", tokens=100))
     session.complete(decisions[1], "ok")
-    assert session.progress["tokens_left"] == 500
+    assert session.ledger.progress["tokens_left"] == 500
 
 
 def test_a_tool_that_declares_nothing_is_held_by_what_its_calls_used_on_average(clock: Any) -> None:
@@ -202,13 +202,13 @@ def test_a_tool_that_declares_nothing_is_held_by_what_its_calls_used_on_average(
     # One that says nothing this time has used nothing.
     session.complete(decisions[0], "ok")
     session.complete(decisions[1], Success("ok", tokens=200))
-    assert (session.progress["tokens_left"], held(live(session), guesses=True)) == (500, (0, 0))
+    assert (session.ledger.progress["tokens_left"], held(live(session), guesses=True)) == (500, (0, 0))
 
 
 def test_calls_one_after_the_other_are_refused_by_no_guess(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=1_000))
     admitted = sum(session.call("t", {"n": n}, lambda *_: Success("ok", tokens=300)).ok for n in range(9))
-    assert (admitted, session.exhausted_by) == (4, "budget.max_tokens")
+    assert (admitted, session.exhausted) == (4, "budget.max_tokens")
 
 
 # Children

@@ -34,7 +34,7 @@ def capped(clock: Any, **settings: Any) -> Any:
 def test_a_hundred_million_tokens_of_a_model_without_a_price_close_the_session(clock: Any) -> None:
     session = capped(clock)
     session.charge(model=UNKNOWN, usage=MUCH, calls=1)
-    assert (session.exhausted_by, session.unpriced, session.tool_choice("auto")) == (CODE, 1, "none")
+    assert (session.exhausted, session.ledger.unpriced, session.tool_choice("auto")) == (CODE, 1, "none")
     refused = session.call("t", {}, ok)
     assert (refused.code, refused.status) == (CODE, "limit_reached")
 
@@ -45,8 +45,8 @@ def test_a_model_of_any_name_closes_it_and_nobody_tells_the_model_of_prices(
 ) -> None:
     session = capped(clock)
     session.charge(model=model, usage=SOME)
-    assert session.exhausted_by == CODE
-    assert session.limit_message == "The cost limit ($0.50) cannot be held any more. Stopping tool loop."
+    assert session.exhausted == CODE
+    assert session.ledger.limit_message == "The cost limit ($0.50) cannot be held any more. Stopping tool loop."
 
 
 @table(
@@ -65,7 +65,7 @@ def test_a_model_of_any_name_closes_it_and_nobody_tells_the_model_of_prices(
 def test_whatever_was_used_at_no_known_price_closes_it(charge: dict[str, Any], clock: Any) -> None:
     session = capped(clock, prices={"my-*": Price(input_mtok=1.0)})
     session.charge(**charge)
-    assert session.exhausted_by == CODE
+    assert session.exhausted == CODE
 
 
 @table(
@@ -106,8 +106,8 @@ def test_what_is_priced_or_free_or_broke_off_closes_nothing(charge: dict[str, An
 def test_a_whole_response_that_does_not_say_what_it_used_closes_it(usage: Any, model: str, clock: Any) -> None:
     session = capped(clock)
     session.charge(model=model, usage=usage)
-    assert session.exhausted_by == CODE
-    assert session.limit_message == "The cost limit ($0.50) cannot be held any more. Stopping tool loop."
+    assert session.exhausted == CODE
+    assert session.ledger.limit_message == "The cost limit ($0.50) cannot be held any more. Stopping tool loop."
     session.extend()
     assert session.call("t", {}, ok).ok
 
@@ -115,14 +115,14 @@ def test_a_whole_response_that_does_not_say_what_it_used_closes_it(usage: Any, m
 def test_a_response_that_broke_off_closes_it_where_it_had_used_tokens_without_a_price(clock: Any) -> None:
     session = capped(clock)
     session.charge(model=UNKNOWN, usage=SOME, whole=False)
-    assert session.exhausted_by == CODE
+    assert session.exhausted == CODE
 
 
 def test_a_free_model_costs_nothing_whatever_it_did_not_say(clock: Any) -> None:
     session = capped(clock, prices={"free": Price(input_mtok=0.0), "dear": Price(input_mtok=0.0, output_mtok=1.0)})
     assert session.charge(model="free").cost == 0
     assert session.charge(model="dear").cost is None
-    assert session.unpriced == 1
+    assert session.ledger.unpriced == 1
 
 
 @table(
@@ -140,7 +140,7 @@ def test_a_free_model_costs_nothing_whatever_it_did_not_say(clock: Any) -> None:
 def test_without_a_cap_that_is_enforced_nothing_is_closed(guards: Any, clock: Any) -> None:
     session = make(clock, *guards)
     session.charge(model=UNKNOWN, usage=MUCH)
-    assert (session.exhausted, session.unpriced) == (False, 1)
+    assert (session.exhausted, session.ledger.unpriced) == (None, 1)
     assert session.call("t", {}, ok).ok
 
 
@@ -162,9 +162,9 @@ def test_an_extended_session_goes_on_until_the_next_response_without_a_price(clo
     session.charge(model="gpt-5-mini", usage=SOME)
     assert session.call("t", {}, ok).ok
     session.charge(model="other", usage=SOME)
-    assert session.exhausted_by == CODE
+    assert session.exhausted == CODE
     session.extend(max_cost_usd=1)
-    assert (session.exhausted, session.unpriced) == (False, 2)
+    assert (session.exhausted, session.ledger.unpriced) == (None, 2)
 
 
 def test_a_scope_with_a_cap_closes_for_all_of_its_sessions(clock: Any) -> None:
@@ -175,7 +175,7 @@ def test_a_scope_with_a_cap_closes_for_all_of_its_sessions(clock: Any) -> None:
 
     session("one", "u1").charge(model=UNKNOWN, usage=MUCH)
     other = session("two", "u1")
-    assert other.exhausted_by == f"user.{CODE}"
+    assert other.exhausted == f"user.{CODE}"
     assert other.call("t", {}, ok).code == f"user.{CODE}"
     assert session("three", "u2").call("t", {}, ok).ok
     other.extend(scope="user")
@@ -187,7 +187,7 @@ def test_a_response_of_a_child_closes_the_family_that_shares_its_cap(own: dict[s
     parent = capped(clock)
     with parent.child("c", **own) as child:
         child.charge(model=UNKNOWN, usage=SOME)
-        assert (child.exhausted_by, parent.exhausted_by) == (CODE, CODE)
+        assert (child.exhausted, parent.exhausted) == (CODE, CODE)
     assert parent.call("t", {}, ok).code == CODE
 
 
@@ -226,5 +226,5 @@ def test_a_session_whose_counters_are_all_taken_closes_too(clock: Any) -> None:
     for n in range(80):
         session.call(f"tool_{n}", {}, ok)
     session.charge(model=UNKNOWN, usage=SOME)
-    assert session.exhausted_by == CODE
+    assert session.exhausted == CODE
     assert session.call("tool_1", {"n": 1}, ok).code == CODE

@@ -97,7 +97,7 @@ def test_a_call_before_its_wait_is_over_is_refused_with_the_rest_of_it(clock: An
     assert flaky.call("get", {"other": 1}, lambda *_: 1).ok
     clock.advance(6)
     assert flaky.call("get", {}, lambda *_: 1).ok
-    assert flaky.progress["calls_used"] == 3
+    assert flaky.ledger.progress["calls_used"] == 3
 
 
 @table(("gone", "shown"), [(0.0, "20 s"), (0.001, "20 s"), (0.25, "19.8 s"), (19.999, "0.1 s")])
