@@ -13,7 +13,7 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text()
 
 
 def test_the_end_of_a_loop_is_as_the_text_says(capsys: pytest.CaptureFixture[str]) -> None:
-    block = next(one for one in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "final_answer" in one)
+    block = next(one for one in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "FinalAnswer" in one)
     exec(compile(block, "adapters.md", "exec"), {})
     said = capsys.readouterr().out.splitlines()
     assert said[:5] == [

@@ -37,7 +37,7 @@ def test_the_code_runs_and_the_file_says_the_same(tmp_path: Path, monkeypatch: p
         (tmp_path / "policy.yaml").write_text(text)
         scopes = {name: chain.guards for name, chain in Policy.load("./policy.yaml").scopes.items()}
         assert scopes == {name: chain.guards for name, chain in names["policy"].scopes.items()}
-        assert names["session"].progress == {
+        assert names["session"].ledger.progress == {
             "calls_used": 0,
             "calls_left": 20,
             "cost_left_usd": 1.0,

@@ -107,7 +107,7 @@ def test_the_python_of_the_page_runs_where_its_commands_have_run(
         exec(compile(program, "rollout.md", "exec"), names)
     assert names["session"].call("stock", {}, lambda *_: "none").ok
     names["session"].close()
-    assert (names["session"].policy.name, names["policy"].name) == ("observe", "overrides.yaml")
+    assert (names["session"].ledger.policy.name, names["policy"].name) == ("observe", "overrides.yaml")
 
 
 def test_the_suggested_policy_refuses_none_of_the_honest_work_and_most_of_the_waste(week: Week) -> None:

@@ -179,7 +179,7 @@ def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, cl
     settled = [record for record in sink.records if record["event"] == "settle"]
     assert {record.get("no_retry") for record in settled} == {None, "tenant.retry_budget.empty"}
     assert all(record["retryable"] is False for record in settled if "no_retry" in record)
-    policy = sessions[0].policy
+    policy = sessions[0].ledger.policy
     again = replay_together(policy.chain, sink.records, scopes=policy.scopes)
     live = [record["code"] for record in sink.records if record["event"] == "call"]
     assert [line.decision.code for line in again] == live
