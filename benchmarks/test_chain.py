@@ -224,7 +224,7 @@ def test_new_session(table: Table, default: Policy, sink: JsonLines) -> None:
 
 
 def test_new_tool(table: Table, default: Policy) -> None:
-    chain, numbers = default.session("plans").policy.chain, itertools.count()
+    chain, numbers = default.session("plans").ledger.policy.chain, itertools.count()
 
     def run() -> float:
         names = [f"search_{next(numbers)}" for _ in range(CALLS)]

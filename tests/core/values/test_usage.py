@@ -183,6 +183,6 @@ def test_a_response_that_tells_its_own_cost_is_believed_where_no_price_is_known(
     with Policy(prices={"known": {"input_mtok": 1, "output_mtok": 1}}).session("s") as session:
         priced = session.charge(model="no-such-model", usage=usage)
         assert (priced.cost, priced.by) == (cost, by)
-        assert session.unpriced == (cost is None)
+        assert session.ledger.unpriced == (cost is None)
         if usage.get("prompt_tokens"):
             assert session.charge(model="known", usage=usage).cost == 15
