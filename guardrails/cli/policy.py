@@ -137,7 +137,7 @@ def policy_test(
     from guardrails.offline.policy_cases import find_cases, report, shipped_with_cases
 
     if schema:
-        from guardrails.offline.policy_cases.document import json_schema
+        from guardrails.offline.policy_cases.steps import json_schema
 
         print_json(json_schema())
         return

@@ -814,6 +814,8 @@ def _fix(kind: str, node: Node) -> str:
 
 def _unknown_key(path: Sequence[str | int], schema: Schema) -> str:
     key, known = str(path[-1]), _known_keys(path[:-1], schema)
+    if key in known:
+        return f"{quoted(key)} does not go with the other keys here"
     near = suggestion(key, list(known))
     below = [f"{above}.{key}" for above, place in known.items() if key in _properties(place, schema)][:3]
     if below and not near:

@@ -5,37 +5,59 @@ A file of cases read into values, with every mistake of it at once.
 import json
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import ValidationError
+
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file import MAX_BYTES, Mistake, Node, find, find_mistakes, parse, plain, quoted, shipped
+from guardrails.policy.file import (
+    MAX_BYTES,
+    Mistake,
+    Node,
+    find,
+    find_mistakes,
+    inner,
+    parse,
+    plain,
+    quoted,
+    shipped,
+    suggestion,
+)
 from guardrails.policy.reload import is_name
 
-from .case import (
-    Answer,
-    Call,
-    Case,
-    CaseFile,
-    Charge,
-    Exhausted,
-    Expected,
-    Extend,
-    Failed,
-    Ran,
-    Repeat,
-    Request,
-    Settle,
-    Step,
-    Turn,
-    Wait,
-)
-from .step_rules import step_mistakes
+from .steps import MAX_STEPS, Call, Repeat, Request, Settle, Step, adapter, json_schema
 
 
 SUFFIX: Final = ".cases.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """
+    One session from its start, and the decision expected of each of its calls.
+    """
+
+    name: str
+    file: str
+    line: int
+    tools: tuple[Tool, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFile:
+    """
+    The cases of one file.
+    """
+
+    name: str
+    policy: str | None
+    """The policy that the cases were written for."""
+    cases: tuple[Case, ...]
 
 
 def find_cases(policy: str) -> Path:
@@ -83,129 +105,85 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
 
     Raises PolicyError with every mistake as `file:line:column: message`, the source line and a caret.
     """
-    from pydantic import ValidationError
-
-    from .document import adapter, json_schema
-
     parsed = parse(text, name)
-    mistakes, root, data = list(parsed.mistakes), parsed.root, None
+    mistakes, root, made = list(parsed.mistakes), parsed.root, CaseFile(name=name, policy=None, cases=())
     if root is not None:
+        mistakes += _same_names(root)
         try:
             data = adapter().validate_json(json.dumps(plain(root)))
         except ValidationError as error:
             mistakes += find_mistakes(error.errors(include_url=False), root, json_schema())
-        mistakes += _rules(root)
-    cases: tuple[Case, ...] = ()
-    if root is not None and data is not None:
-        nodes = _items(root, "cases")
-        made = [_case(entry, node, name, mistakes) for entry, node in zip(data["cases"], nodes, strict=True)]
-        cases = tuple(made)
-    if mistakes or data is None:
+        else:
+            cases = [
+                _case(one, node, name, mistakes) for one, node in zip(data.cases, _items(root, "cases"), strict=True)
+            ]
+            made = CaseFile(name=name, policy=data.policy, cases=tuple(cases))
+    if mistakes or root is None:
         ordered = sorted(dict.fromkeys(mistakes), key=lambda m: (*m.position[1:], m.message))
         raise PolicyError([str(mistake) for mistake in ordered])
-    return CaseFile(name=name, policy=data.get("policy"), cases=cases)
+    return made
 
 
 def _items(node: Node, key: str) -> list[Node]:
     """
     Returns the nodes of the list under *key*, an empty list if there is none.
     """
-    entry = node.value.get(key) if isinstance(node.value, dict) else None
-    return entry.node.value if entry is not None and isinstance(entry.node.value, list) else []
+    found = inner(node, key)
+    return found.value if found is not None and isinstance(found.value, list) else []
 
 
-def _rules(root: Node) -> Iterator[Mistake]:
+def _same_names(root: Node) -> Iterator[Mistake]:
     lines: dict[str, int] = {}
     for case in _items(root, "cases"):
-        yield from step_mistakes(case)
-        name = case.value.get("name") if isinstance(case.value, dict) else None
-        if name is None or not isinstance(name.node.value, str):
-            continue
-        if name.node.value in lines:
-            first = f"another case has this name, on line {lines[name.node.value]}"
-            yield Mistake(name.place, f"name: {first}")
-        lines.setdefault(name.node.value, name.place.line)
+        name = inner(case, "name")
+        if name is not None and isinstance(name.value, str):
+            if name.value in lines:
+                first = f"another case has this name, on line {lines[name.value]}"
+                yield Mistake(name.position, f"name: {first}")
+            lines.setdefault(name.value, name.position.line)
 
 
-def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) -> Case:
+def _case(data: Any, node: Node, file: str, mistakes: list[Mistake]) -> Case:
     tools = []
-    for declared, place in zip(data.get("tools", []), _items(node, "tools"), strict=True):
+    for declared, place in zip(data.tools, _items(node, "tools"), strict=True):
         settings = {key: tuple(value) if isinstance(value, list) else value for key, value in declared.items()}
         tools.append(Tool(name=declared["name"]).override(settings))
         try:
             tools[-1].arguments()
         except PolicyError as error:
-            at = place.value["parameters"].place if isinstance(place.value, dict) else place.position
-            mistakes.append(Mistake(at, f"parameters: {error}"))
-    steps = () if mistakes else _steps(data["steps"], _items(node, "steps"))
-    return Case(name=data["name"], file=file, line=node.position.line, tools=tuple(tools), steps=steps)
+            at = inner(place, "parameters") or place
+            mistakes.append(Mistake(at.position, f"parameters: {error}"))
+    mistakes += _placed(data.steps, _items(node, "steps"), set())
+    if _total(data.steps) > MAX_STEPS:
+        mistakes.append(Mistake(node.position, f"steps: more than {MAX_STEPS} steps, repetitions counted"))
+    return Case(name=data.name, file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data.steps))
 
 
-def _steps(data: list[dict[str, Any]], nodes: list[Node]) -> tuple[Step, ...]:
-    return tuple(_step(entry, node) for entry, node in zip(data, nodes, strict=True))
+def _placed(steps: list[Step], nodes: list[Node], pending: set[str]) -> Iterator[Mistake]:
+    """
+    Give each step its line. Yields what one asks of another, or of how it is written, in vain.
+    """
+    for step, node in zip(steps, nodes, strict=True):
+        step._line = node.position.line  # noqa: SLF001  it has no key of its own
+        at = inner(node, "at")
+        if at is not None and at.written.startswith("+") and not isinstance(at.value, str):
+            # YAML reads `+5` as the number 5, which would be a time after the start.
+            yield Mistake(at.position, f"at: `{at.written}` is read as a number: write `{at.written}s`")
+        if isinstance(step, Call) and step.pending and step.id:
+            pending.add(step.id)
+        if isinstance(step, Settle) and step.settle not in pending:
+            near = suggestion(step.settle, sorted(pending))
+            yield Mistake(node.position, f"settle: no call above has `id: {step.settle}` and `pending: true`{near}")
+        if isinstance(step, Repeat):
+            yield from _placed(step.steps, _items(node, "steps"), pending)
 
 
-def _step(data: dict[str, Any], node: Node) -> Step:
-    at = data.get("at")
-    place: dict[str, Any] = {"line": node.position.line}
-    if at is not None:
-        place |= {"at_ms": at.ms, "relative": at.relative}
-    match data:
-        case {"call": tool}:
-            return Call(
-                **place,
-                tool=tool,
-                arguments=data.get("arguments", {}),
-                id=data.get("id"),
-                ran=None if "pending" in data or "lost" in data else _ran(data),
-                lost="lost" in data,
-                expected=_expected(data),
-            )
-        case {"settle": id}:
-            return Settle(**place, id=id, ran=_ran(data), expected=_expected(data))
-        case {"turn": calls}:
-            return Turn(**place, calls=calls)
-        case {"charge": charge}:
-            return Charge(**place, **charge)
-        case {"request": times}:
-            return Request(**place, times=times)
-        case {"wait": seconds}:
-            return Wait(**place, ms=_ms(seconds))
-        case {"extend": amounts}:
-            return Extend(**place, amounts=amounts)
-        case {"approve": id}:
-            return Answer(**place, id=id, approved=True)
-        case {"refuse": id}:
-            return Answer(**place, id=id, approved=False, reason=data.get("reason", ""))
-        case {"repeat": times}:
-            return Repeat(**place, times=times, steps=_steps(data["steps"], _items(node, "steps")))
-    return Exhausted(**place, code=data["exhausted"])
-
-
-def _ran(data: dict[str, Any]) -> Ran:
-    error = data.get("error")
-    given = {key: data[key] for key in ("result", "result_bytes", "cost_usd", "tokens") if key in data}
-    return Ran(**given, failed=None if error is None else _failed(error), takes_ms=_ms(data.get("takes", 0)))
-
-
-def _failed(error: Any) -> Failed:
-    if isinstance(error, str):
-        return Failed(type=error)  # type: ignore[arg-type]
-    given = {key: value for key, value in error.items() if key != "retry_after"}
-    wait = error.get("retry_after")
-    return Failed(**given, retry_after_ms=None if wait is None else _ms(wait))
-
-
-def _expected(data: dict[str, Any]) -> Expected:
-    observed = data.get("observed", [])
-    return Expected(
-        said=data.get("expect", "allow"),
-        code=data.get("code"),
-        observed=frozenset([observed] if isinstance(observed, str) else observed),
-        status=data.get("status"),
-        envelope=data.get("envelope"),
+def _total(steps: list[Step]) -> int:
+    return sum(
+        step.repeat * _total(step.steps)
+        if isinstance(step, Repeat)
+        else step.request
+        if isinstance(step, Request)
+        else 1
+        for step in steps
     )
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)

@@ -5,7 +5,7 @@ Live through a case: the same `decide` and `complete` as every session, with a c
 import json
 import re
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -25,7 +25,23 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Success, micro_dollars
 from guardrails.session.calls.results import Results
 
-from .case import Answer, Call, Case, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
+from .reading import Case
+from .steps import (
+    Approve,
+    Call,
+    Charge,
+    End,
+    Exhausted,
+    Extend,
+    Failed,
+    Refuse,
+    Repeat,
+    Request,
+    Settle,
+    Step,
+    Turn,
+    Wait,
+)
 from .verdict import Difference, Failure, codes_of, decision_differs, envelope_differs, said_of
 
 
@@ -99,11 +115,11 @@ class _Run:
         states = self.states if is_shared(name, values) else self.states[:1]
         self.engine.apply(event(name, values, self.now), self.now, states)
 
-    def steps(self, steps: tuple[Step, ...]) -> None:
+    def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
             if isinstance(step, Repeat):
                 outer = self.repetition
-                for self.repetition in range(1, step.times + 1):
+                for self.repetition in range(1, step.repeat + 1):
                     self.steps(step.steps)
                 self.repetition = outer
             else:
@@ -111,11 +127,11 @@ class _Run:
 
     def _step(self, step: Step) -> None:  # noqa: C901  a case for each kind of step
         self.result.steps += 1
-        if step.at_ms is not None:
-            at = step.at_ms + (self.now if step.relative else START_MS)
+        if step.at is not None:
+            at = step.at.ms + (self.now if step.at.relative else START_MS)
             if at < self.now:
                 before = f"a time of {(self.now - START_MS) / 1000:g} s or later, as of the step before"
-                self._fail(step, "at", before, f"{step.at_ms / 1000:g} s")
+                self._fail(step, "at", before, f"{step.at.ms / 1000:g} s")
             self.now = max(self.now, at)
         now = self.now
         match step:
@@ -124,45 +140,49 @@ class _Run:
             case Settle():
                 self._settle(step)
             case Charge():
-                if step.begins_turn:
-                    self.happen("turn", {"calls": step.calls})
-                cost = None if step.cost_usd is None else micro_dollars(step.cost_usd)
-                self.happen("charge", {"cost": cost, "tokens": step.tokens or 0, "untold": step.tokens is None})
+                said = step.charge
+                if said.begins_turn:
+                    self.happen("turn", {"calls": said.calls})
+                cost = None if said.cost_usd is None else micro_dollars(said.cost_usd)
+                self.happen("charge", {"cost": cost, "tokens": said.tokens or 0, "untold": said.tokens is None})
             case Turn():
-                self.happen("turn", {"calls": step.calls})
+                self.happen("turn", {"calls": step.turn})
             case Request():
-                for _ in range(step.times):
+                for _ in range(step.request):
                     self.happen("request", {})
             case Wait():
-                self.now += step.ms
+                self.now += _ms(step.wait)
             case Extend():
                 try:
-                    self.happen("extend", {"amounts": internal(step.amounts)})
+                    self.happen("extend", {"amounts": internal(step.extend)})
                 except SessionError as error:
                     self._fail(step, "extend", "limits that can be raised", str(error))
-            case Answer():
-                asked = [
-                    one for one in self.states[0].pending.values() if one.question is not None and one.id == step.id
-                ]
-                try:
-                    answer = {"approved": step.approved, "reason": step.reason}
-                    self.happen("unpark", {"seq": asked[0].seq if asked else 0, **answer})
-                except SessionError as error:
-                    self._fail(step, f"answer `{step.id}`", "a call that waits", str(error))
+            case Approve():
+                self._answer(step, step.approve, {"approved": True, "reason": ""})
+            case Refuse():
+                self._answer(step, step.refuse, {"approved": False, "reason": step.reason})
             case Exhausted():
                 cause = self.engine.look(partial(exhausted_by, self.chain), self.states, now)
                 code = None if cause is None else cause[0]
-                if code != step.code:
-                    self._fail(step, "session", f"exhausted by {step.code or 'nothing'}", f"by {code or 'nothing'}")
+                if code != step.exhausted:
+                    wanted = step.exhausted or "nothing"
+                    self._fail(step, "session", f"exhausted by {wanted}", f"by {code or 'nothing'}")
+
+    def _answer(self, step: Step, call_id: str, answer: dict[str, Any]) -> None:
+        asked = [one.seq for one in self.states[0].pending.values() if one.question is not None and one.id == call_id]
+        try:
+            self.happen("unpark", {"seq": asked[0] if asked else 0, **answer})
+        except SessionError as error:
+            self._fail(step, f"answer `{call_id}`", "a call that waits", str(error))
 
     def _call(self, step: Call) -> None:
-        plan = self.chain.plan(step.tool)
+        plan = self.chain.plan(step.call)
         call_id = f"call {self.result.steps}" if step.id is None else str(self._fill(step.id))
-        call = tool_call(step.tool, self._fill(step.arguments), call_id, plan.arguments, plan.tool.labels)
+        call = tool_call(step.call, self._fill(step.arguments), call_id, plan.arguments, plan.tool.labels)
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
-        claim = step.ran is not None
+        claim = not (step.pending or step.lost)
         decision = self.engine.decide(call, plan, self.now, claim, None, self.states)
-        found = decision_differs(step.expected, decision)
+        found = decision_differs(step, decision)
         read: dict[str, Any] | None = None
         if decision.envelope is not None:
             read = self._read(decision.envelope)
@@ -172,38 +192,38 @@ class _Run:
         elif step.lost:
             # Given up by whatever comes next.
             self.engine.apply(partial(lose, seq=decision.seq, now_ms=self.now), self.now, self.states[:1])
-        elif step.ran is None:
+        elif step.pending:
             self.pending[call_id] = decision
         else:
-            read = self._complete(decision, step.ran, plan)
+            read = self._complete(decision, step, plan)
         if read is not None and not found.expected:
-            envelope_differs(step.expected.status, self._fill(step.expected.envelope), read, found)
-        self._note(step, f"call `{step.tool}`", found, decision)
+            envelope_differs(step.status, self._fill(step.envelope), read, found)
+        self._note(step, f"call `{step.call}`", found, decision)
 
     def _settle(self, step: Settle) -> None:
-        call_id = str(self._fill(step.id))
+        call_id = str(self._fill(step.settle))
         decision = self.pending.pop(call_id, None)
         if decision is None:
             self._fail(step, f"settle `{call_id}`", "a pending call", "no call of that id is pending")
             return
-        read = self._complete(decision, step.ran, self.chain.plan(decision.call.tool))
+        read = self._complete(decision, step, self.chain.plan(decision.call.tool))
         found = Difference()
-        envelope_differs(step.expected.status, self._fill(step.expected.envelope), read, found)
+        envelope_differs(step.status, self._fill(step.envelope), read, found)
         self._note(step, f"settle `{call_id}`", found, None)
 
-    def _complete(self, decision: Decision, ran: Ran, plan: Plan) -> dict[str, Any]:
+    def _complete(self, decision: Decision, ran: End, plan: Plan) -> dict[str, Any]:
         """
         Let the call end, and give the fields that the model reads.
         """
         limit = plan.timeout_ms
-        if limit is not None and ran.takes_ms >= limit:
+        if limit is not None and _ms(ran.takes) >= limit:
             self.now += limit
             outcome: Outcome = reading_of(TimeoutError(f"no result within {limit / 1000:g} s"))
         else:
-            self.now += ran.takes_ms
+            self.now += _ms(ran.takes)
             outcome = self._outcome(ran, plan, decision.call.arguments)
         prepared = prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
-        prepared.unknown = limit is not None and ran.takes_ms >= limit
+        prepared.unknown = limit is not None and _ms(ran.takes) >= limit
         envelope, completion = self.engine.complete(decision, prepared, plan, self.now, None, self.states)
         call = decision.call
         if call.sig is not None and call.canonical is not None and not completion.late:
@@ -211,15 +231,15 @@ class _Run:
             self.results.keep("", call.sig, Earlier(call.tool, call.canonical, payload, outcome.error_type is None))
         return self._read(envelope)
 
-    def _outcome(self, ran: Ran, plan: Plan, arguments: Any) -> Outcome:
-        failed = ran.failed
+    def _outcome(self, ran: End, plan: Plan, arguments: Any) -> Outcome:
+        failed = Failed(type=ran.error) if isinstance(ran.error, str) else ran.error
         if failed is not None:
             return Outcome(
                 None,
                 failed.type,
                 str(self._fill(failed.message)) or f"the call failed: {failed.type}",
                 failed.http_status,
-                failed.retry_after_ms,
+                None if failed.retry_after is None else _ms(failed.retry_after),
                 cost=None if ran.cost_usd is None else micro_dollars(ran.cost_usd),
                 tokens=ran.tokens,
             )
@@ -260,6 +280,10 @@ class _Run:
             line=step.line, step=what, expected=expected, decided=decided, repetition=self.repetition, **codes
         )
         self.result.failures.append(failure)
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
 
 
 def filled(value: Any, n: int) -> Any:

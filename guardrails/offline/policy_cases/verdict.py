@@ -11,7 +11,7 @@ from typing import Any, Final
 from guardrails.core.decision import Decision
 from guardrails.core.values.types import Denial, Nudge, Status
 
-from .case import Expected, Said
+from .steps import Call, Said
 
 
 ABSENT: Final = object()
@@ -76,18 +76,18 @@ def codes_of(said: Iterable[Denial | Nudge]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.code for each in said))
 
 
-def decision_differs(expected: Expected, decision: Decision) -> Difference:
+def decision_differs(step: Call, decision: Decision) -> Difference:
     """
-    Returns how *decision* differs from the expected one. The decided side names every code there was.
+    Returns how *decision* differs from the one that *step* expects. The decided side names every code there was.
     """
     found = Difference()
     said = said_of(decision)
     codes = [decision.code] if decision.denials else [code for code, _ in decision.nudges]
-    if said != expected.said or (expected.code is not None and expected.code not in codes):
-        found.expected.append(" ".join(filter(None, (expected.said, expected.code))))
-    seen = frozenset(denial.code for denial in decision.observed)
-    if seen != expected.observed:
-        found.expected.append(f"observed {_list(sorted(expected.observed))}")
+    if said != step.expect or (step.code is not None and step.code not in codes):
+        found.expected.append(" ".join(filter(None, (step.expect, step.code))))
+    observed = {step.observed} if isinstance(step.observed, str) else set(step.observed)
+    if {denial.code for denial in decision.observed} != observed:
+        found.expected.append(f"observed {_list(sorted(observed))}")
     if found.expected:
         found.decided.append(_told(decision))
     return found

@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from guardrails.offline.policy_cases.document import Moment, json_schema, moment
+from guardrails.offline.policy_cases.steps import Moment, json_schema, moment
 from tests.tables import table
 
 

@@ -9,19 +9,10 @@ import pytest
 
 from guardrails import PolicyError
 from guardrails.offline.policy_cases import find_cases, read_cases, shipped_with_cases
-from guardrails.offline.policy_cases.case import (
+from guardrails.offline.policy_cases.steps import (
     Call,
-    Charge,
-    Exhausted,
-    Expected,
-    Extend,
     Failed,
-    Ran,
-    Repeat,
-    Request,
-    Settle,
-    Turn,
-    Wait,
+    Moment,
 )
 from tests.tables import table
 
@@ -70,31 +61,36 @@ def test_every_kind_of_step_is_read_with_its_line() -> None:
     steps:
       - {call: "{}", arguments: text}
 """)
-    allow = Expected()
-    ran = Ran(result=[1], takes_ms=2_000, cost_usd=0.5, tokens=7)
-    slow = Failed(type="rate_limit", message="slow", http_status=429, retry_after_ms=60_000)
-    plain: dict[str, Any] = {"tool": "search", "arguments": {}, "id": None, "lost": False, "expected": allow}
-    error = Expected(status="error", envelope={"retryable": True})
-    denied = Expected(said="deny", code="x.y", observed=frozenset({"a.b"}))
-    assert read == (
-        Call(line=5, at_ms=5_000, relative=True, **(plain | {"arguments": {"q": "a"}, "id": "one", "ran": ran})),
-        Call(line=6, at_ms=65_000, **(plain | {"id": "two", "ran": None})),
-        Settle(line=7, id="two", ran=Ran(failed=slow), expected=allow),
-        Call(line=8, **(plain | {"ran": Ran(failed=Failed(type="timeout")), "expected": error})),
-        Call(line=9, **(plain | {"ran": None, "lost": True, "expected": denied})),
-        Call(
-            line=10,
-            **(plain | {"ran": Ran(result_bytes=1_024), "expected": Expected(observed=frozenset({"a.b", "c.d"}))}),
-        ),
-        Turn(line=11, calls=3),
-        Charge(line=12, at_ms=1_000, relative=True, calls=2, tokens=5, cost_usd=0.1, begins_turn=True),
-        Charge(line=13, calls=0, tokens=None, cost_usd=None, begins_turn=False),
-        Request(line=14, times=4),
-        Wait(line=15, ms=30_000),
-        Extend(line=16, amounts={"max_elapsed": 60.0, "max_calls": 5}),
-        Exhausted(line=17, code=None),
-        Repeat(line=18, times=3, steps=(Call(line=20, **(plain | {"tool": "{}", "arguments": "text", "ran": Ran()})),)),
+    kinds = [(type(step).__name__, step.line) for step in read]
+    assert kinds == [
+        *[
+            ("Call", 5),
+            ("Call", 6),
+            ("Settle", 7),
+            ("Call", 8),
+            ("Call", 9),
+            ("Call", 10),
+            ("Turn", 11),
+            ("Charge", 12),
+        ],
+        *[("Charge", 13), ("Request", 14), ("Wait", 15), ("Extend", 16), ("Exhausted", 17), ("Repeat", 18)],
+    ]
+    first = Call(
+        call="search", arguments={"q": "a"}, at="+5s", id="one", result=[1], takes="2s", cost_usd=0.5, tokens=7
     )
+    assert read[0].model_dump() == first.model_dump()
+    assert (read[0].at, read[1].at) == (Moment(5_000, relative=True), Moment(65_000, relative=False))
+    assert (read[2].settle, read[2].error) == (
+        "two",
+        Failed(type="rate_limit", message="slow", http_status=429, retry_after="1m"),
+    )
+    assert (read[3].error, read[3].status, read[3].envelope) == ("timeout", "error", {"retryable": True})
+    assert (read[4].lost, read[4].expect, read[4].code, read[4].observed) == (True, "deny", "x.y", "a.b")
+    assert (read[5].result_bytes, read[5].observed) == (1_024, ["a.b", "c.d"])
+    assert (read[6].turn, read[7].charge.tokens, read[8].charge.begins_turn, read[9].request) == (3, 5, False, 4)
+    assert (read[10].wait, read[11].extend, read[12].exhausted) == (30, {"max_elapsed": 60.0, "max_calls": 5}, None)
+    [inside] = read[13].steps
+    assert (read[13].repeat, inside.call, inside.arguments, inside.line) == (3, "{}", "text", 20)
 
 
 def test_a_file_names_its_policy_and_a_case_its_tools() -> None:
@@ -140,7 +136,10 @@ def test_all_mistakes_are_told_at_once_in_order_with_their_places() -> None:
         ("version: 1\n", "bad.yaml:1:1: missing key `cases`"),
         ("version: 1\ncases: {a: 1}\n", "bad.yaml:2:8: cases: not a list: got a map"),
         ("version: 1\ncases:\n- steps: [{call: a}]\n", "bad.yaml:3:3: missing key `name`"),
-        (HEAD + "  - call\n", "bad.yaml:5:5: cases.0.steps.0: not a map of keys: got `call`"),
+        (
+            HEAD + "  - call\n",
+            "bad.yaml:5:5: cases.0.steps.0: a step is a map of keys, one of them `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `approve`, `refuse`, `exhausted`, `repeat`, got `call`",
+        ),
         (HEAD + "  - {call: a, call: b}\n", "bad.yaml:5:15: key `call` is given twice (first on line 5)"),
         (
             HEAD + "  - {call: a\n",

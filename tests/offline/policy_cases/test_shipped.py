@@ -16,7 +16,7 @@ from guardrails import Policy
 from guardrails.core.chain import Chain
 from guardrails.core.guards.base import Guard
 from guardrails.offline.policy_cases import CaseFile, Result, find_cases, load_cases, run_case, shipped_with_cases
-from guardrails.offline.policy_cases.case import Call, Repeat, Settle, Step
+from guardrails.offline.policy_cases.steps import Call, Repeat, Settle, Step
 from tests.tables import table
 
 
@@ -114,10 +114,11 @@ def names_what(name: str, guard: str) -> bool:
     """
     for case in cases(name).cases:
         for step in steps_of(case.steps):
-            codes = {step.expected.code, *step.expected.observed}
+            observed = [] if isinstance(step, Settle) else step.observed
+            codes = [getattr(step, "code", None), *([observed] if isinstance(observed, str) else observed)]
             if any(code is not None and code.startswith(f"{guard}.") for code in codes):
                 return True
-            if SHAPES.get(guard) in (step.expected.envelope or {}):
+            if SHAPES.get(guard) in (step.envelope or {}):
                 return True
     return False
 

@@ -23,28 +23,32 @@ def mistakes(steps: str) -> list[str]:
     [
         (
             "at: 5s",
-            "f:5:5: a step needs one of `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `approve`, `refuse`, `exhausted`, `repeat`",
+            "f:5:5: cases.0.steps.0: a step is a map of keys, one of them `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `approve`, `refuse`, `exhausted`, `repeat`, got a map",
         ),
-        ("cal: a", "f:5:6: unknown key `cal`, did you mean `call`?"),
-        ("call: a, turn: 1", "f:5:15: a step is one thing: `call` or `turn`, write two steps"),
-        ("wait: 5s, result: 1", "f:5:16: `result` does not go with `wait`, which takes no other key"),
-        ("turn: 1, id: x", "f:5:15: `id` does not go with `turn`, which takes `at`"),
-        ("repeat: 2", "f:5:6: missing key `steps`: what is to be repeated"),
-        ("call: a, result: 1, error: timeout", "f:5:26: a call ends in one way: `result` or `error`"),
-        ("call: a, pending: true, lost: true", "f:5:30: a call ends in one way: `pending` or `lost`"),
-        ("call: a, expect: deny", "f:5:15: missing key `code`: which guard is to deny, and why"),
-        ("call: a, expect: nudge", "f:5:15: missing key `code`: which guard is to nudge, and why"),
+        ("call: a, turn: 1", "f:5:15: `turn` does not go with the other keys here"),
+        ("call: a, cod: x", "f:5:15: unknown key `cod`, did you mean `code`?"),
+        ("wait: 5s, result: 1", "f:5:16: `result` does not go with the other keys here"),
+        ("repeat: 2", "f:5:5: missing key `steps`"),
+        ("call: a, result: 1, error: timeout", "f:5:5: cases.0.steps.0: a call ends in one way: `result` or `error`"),
+        ("call: a, pending: true, lost: true", "f:5:5: cases.0.steps.0: a call ends in one way: `pending` or `lost`"),
+        ("call: a, expect: deny", "f:5:5: cases.0.steps.0: missing key `code`: which guard is to deny, and why"),
         (
             "call: a, code: x.y",
-            "f:5:15: `code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`",
+            "f:5:5: cases.0.steps.0: `code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`",
         ),
         (
             "call: a, pending: true, takes: 5s",
-            "f:5:30: `takes` of a pending call is not known: write it at its `settle`",
+            "f:5:5: cases.0.steps.0: `takes` of a pending call is not known: write it at its `settle`",
         ),
-        ("call: a, lost: true, status: error", "f:5:27: `status` of a lost call is not known: it has no end"),
-        ("call: a, envelope: {statos: error}", "f:5:26: unknown key `statos`, did you mean `status`?"),
-        ("settle: b", "f:5:14: settle: no call above has `id: b` and `pending: true`"),
+        (
+            "call: a, lost: true, status: error",
+            "f:5:5: cases.0.steps.0: `status` of a lost call is not known: it has no end",
+        ),
+        (
+            "call: a, envelope: {statos: error}",
+            "f:5:5: cases.0.steps.0: unknown key `statos` of `envelope`, did you mean `status`?",
+        ),
+        ("settle: b", "f:5:5: settle: no call above has `id: b` and `pending: true`"),
         ("call: a, at: +5", "f:5:19: at: `+5` is read as a number: write `+5s`"),
     ],
 )
@@ -67,7 +71,7 @@ def test_keys_that_belong_together_are_no_mistake(step: str) -> None:
 
 def test_an_unknown_field_of_an_envelope_that_is_near_none_is_told_all_there_are() -> None:
     [mistake] = mistakes("  - {call: a, envelope: {zzz: 1}}\n")
-    assert mistake.startswith("f:5:26: unknown key `zzz`, known here: `status`, `code`, `query_summary`, ")
+    assert "unknown key `zzz` of `envelope`, known here: `status`, `code`, `query_summary`, " in mistake
 
 
 def test_the_call_that_was_probably_meant_is_named() -> None:
@@ -79,5 +83,5 @@ def test_the_call_that_was_probably_meant_is_named() -> None:
 @table("times, fits", [(1_000, True), (1_001, False)])
 def test_a_case_has_a_bounded_number_of_steps_with_its_repetitions(inner: str, times: int, fits: bool) -> None:
     steps = f"  - repeat: 100\n    steps:\n    - {inner % times}\n"
-    told = [] if fits else ["f:4:3: steps: more than 100000 steps, repetitions counted"]
+    told = [] if fits else ["f:3:3: steps: more than 100000 steps, repetitions counted"]
     assert mistakes(steps) == told
