@@ -95,7 +95,7 @@ Verdict = Denial | Nudge | None
 Codes = Mapping[str, tuple[str, ...]]
 
 
-class Bound:
+class _Slot:
     """
     A place for what a guard works out of its settings, once.
     """
@@ -105,7 +105,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guard(Bound):
+class Guard(_Slot):
     """
     One guard of the chain. Its fields are its settings.
 

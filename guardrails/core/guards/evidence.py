@@ -3,7 +3,7 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state import MANY, Entry, SessionState, low
@@ -30,24 +30,19 @@ SLOW: Final = 2
 """How many times what is taken for settled a slow agent may need for a call; a later look begins anew."""
 
 
-def past(state: SessionState) -> list[Entry]:
+def past(state: SessionState, tool: str | None = None) -> Iterator[Entry]:
     """
-    Returns the calls that are over, newest first. Those of the present turn do not know of each other's results, and those
-    before a user's message, or before work of which the window does not tell, say nothing of what comes after it.
+    Yields the calls that are over, of a *tool* if it is named, newest first, as they are asked for: mostly the latest tells enough.
+
+    Those of the present turn do not know of each other's results. Those before a user's message, or before work of which the window
+    does not tell, say nothing of what comes after it.
     """
-    return [*_past(state)]
-
-
-def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
-    """
-    Yields the same of one *tool*, as they are asked for: mostly the latest tells enough.
-    """
-    return (entry for entry in _past(state) if entry.tool == tool)
-
-
-def _past(state: SessionState) -> Iterator[Entry]:
     turn, since = state.mark or -1, changed_seq(state)
-    return (one for one in reversed(state.window) if one.seq > since and one.turn != turn and is_over(one))
+    for one in reversed(state.window):
+        if one.seq <= since:
+            break
+        if one.turn != turn and (tool is None or one.tool == tool) and is_over(one):
+            yield one
 
 
 def is_over(entry: Entry) -> bool:
@@ -98,7 +93,8 @@ def moves(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
     Returns whether the result of *last* was seen to change by itself, and time has passed since.
     """
-    return limit_s is not None and low(last.sig) in moving(state) and state.now_ms > last.at_ms
+    _, known, _ = state.own.get(Evidence.name) or NONE
+    return limit_s is not None and low(last.sig) in known and state.now_ms > last.at_ms
 
 
 def moved(state: SessionState, entry: Entry) -> bool:
@@ -157,37 +153,13 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     if entry.status != "ok" or entry.empty or entry.unfinished or entry.little:
         return False
-    return not ends_like_another(state, entry)
+    return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in state.window)
 
 
-def ends_like_another(state: SessionState, entry: Entry) -> bool:
+def shown_to_change(since: Iterable[Any], between: Iterable[Any]) -> bool:
     """
-    Returns whether another call of the same tool in the window ended like that of *entry*.
-    """
-    exact, steady = entry.result_hash, entry.steady
-    # What is evidence is equal in one of the two; most calls are in neither.
-    near = [one for one in state.window if one.result_hash == exact or one.steady == steady]
-    return any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in near)
-
-
-class Executed(Protocol):
-    """
-    A call that ran, of a session or of a transcript.
-    """
-
-    @property
-    def sig(self) -> int | None: ...
-
-    @property
-    def status(self) -> str: ...
-
-    @property
-    def result_hash(self) -> int | None: ...
-
-
-def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> bool:
-    """
-    Returns whether a look *since* a call showed something else than the same look *between* it and an equal call before.
+    Returns whether a look *since* a call showed something else than the same look *between* it and an equal call before. Calls have a `sig`,
+    a `status` and a `result_hash`.
     """
     shown = {call.sig: call.result_hash for call in between if call.status == "ok"}
     return any(call.status == "ok" and shown.get(call.sig, call.result_hash) != call.result_hash for call in since)
@@ -196,6 +168,8 @@ def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> b
 MOVING: Final = 64
 """Calls that are remembered to change by themselves."""
 FAMILY: Final = "family"
+NONE: Final[Sequence[Any]] = (0, [], 0)
+"""(number of the call up to which all is outdated, calls that move, calls of the family that may have changed something)"""
 
 
 @guard
@@ -210,18 +184,13 @@ class Work(Guard):
     events: ClassVar[tuple[str, ...]] = ("extend",)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if not shares(state) or not facts.tool.changes:
-            return mine
-        return _worked(state, mine, facts.expires_ms)
+        return _worked(state, mine, facts.expires_ms) if facts.tool.changes and shares(state) else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if not shares(state):
-            return mine
-        worked = facts.entry.worked if facts.entry is not None else facts.tool.changes
-        return _worked(state, mine, 0) if worked else _worked(state, mine, 0, more=0)
+        return _worked(state, mine, more=_did(facts)) if shares(state) else mine
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return _worked(state, mine, 0) if event.values.get("asked") and shares(state) else mine
+        return _worked(state, mine) if event.values.get("asked") and shares(state) else mine
 
 
 @guard
@@ -229,7 +198,7 @@ class Evidence(Guard):
     """
     What earlier results still show: nothing after work that nobody can place, and calls whose answers change by themselves.
 
-    It remembers the number of the call up to which all is outdated, the calls that move, and the work of the family that it knows of.
+    It remembers what `NONE` names.
     """
 
     codes: ClassVar[Codes] = {}
@@ -239,29 +208,35 @@ class Evidence(Guard):
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if not _follows(state):
-            return mine
-        known = work_of(state) + (shares(state) and facts.tool.changes)
-        return [changed_seq(state), mine[1] if mine else [], known]
+        return _known(state, mine, own=facts.tool.changes) if _follows(state) else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        entry, first = facts.entry, state.window[0].seq if state.window else 0
-        outside = facts.tool.changes if entry is None else entry.worked and entry.seq < first
+        entry, key = facts.entry, low(call.sig)
+        outside = _did(facts) and (entry is None or entry.seq < state.window[0].seq)
         repeated = entry is not None and len(state.latest) < len(state.window) and moved(state, entry)
         if not (outside or repeated or _follows(state)):
             return mine
-        since, moves_, known = changed_seq(state), mine[1] if mine else [], work_of(state)
-        if shares(state):
-            known += entry.worked if entry is not None else facts.tool.changes
-        key = low(call.sig)
-        if repeated and key not in moves_:
-            moves_ = [*moves_, key][-MOVING:]
-        return [state.seq if outside else since, moves_, known]
+        since, known, work = _known(state, mine, own=_did(facts))
+        if repeated and key not in known:
+            known = [*known, key][-MOVING:]
+        return [state.seq if outside else since, known, work]
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if not event.values.get("asked"):
-            return mine
-        return [state.seq, mine[1] if mine else [], work_of(state) + shares(state)]
+        return [state.seq, *_known(state, mine, own=True)[1:]] if event.values.get("asked") else mine
+
+
+def _did(facts: Facts) -> bool:
+    """
+    Returns whether a call that is over may have changed something.
+    """
+    return facts.tool.changes if facts.entry is None else facts.entry.worked
+
+
+def _known(state: SessionState, mine: Any, *, own: bool) -> list[Any]:
+    """
+    Returns what a session remembers from now on, if the next work of the family is its *own*.
+    """
+    return [changed_seq(state), (mine or NONE)[1], work_of(state) + (own and shares(state))]
 
 
 def shares(state: SessionState) -> bool:
@@ -289,17 +264,8 @@ def changed_seq(state: SessionState) -> int:
     """
     Returns the number of the call up to which every result is outdated.
     """
-    mine = state.own.get(Evidence.name)
-    known = mine[2] if mine else 0
-    return state.seq if FAMILY in state.own and work_of(state) != known else mine[0] if mine else 0
-
-
-def moving(state: SessionState) -> Sequence[int]:
-    """
-    Returns the calls whose answers change with nothing in between.
-    """
-    mine = state.own.get(Evidence.name)
-    return mine[1] if mine else ()
+    since, _, work = state.own.get(Evidence.name) or NONE
+    return state.seq if FAMILY in state.own and work_of(state) != work else int(since)
 
 
 def others_work(state: SessionState) -> bool:
@@ -313,7 +279,7 @@ def others_work(state: SessionState) -> bool:
     return any(until > state.now_ms and not own.startswith(f"{name}/") for name, until in family["who"].items())
 
 
-def _worked(state: SessionState, mine: Any, until: int, more: int = 1) -> Any:
+def _worked(state: SessionState, mine: Any, until: int = 0, *, more: int = 1) -> Any:
     """
     Returns the work of the family after one more call of this member; its own calls are open *until* then, or as its admissions say.
     """

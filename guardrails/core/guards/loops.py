@@ -2,8 +2,8 @@
 Tell a model that goes round in circles what to do instead, then refuse; the session ends only if refusals are ignored.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, takewhile
 from string import Template
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
@@ -24,13 +24,11 @@ from .evidence import (
     Evidence,
     alike,
     changed_seq,
-    ends_like_another,
     is_evidence,
     is_over,
     moves,
     outdated,
     past,
-    past_of,
     recent,
 )
 from .similarity import same_but_numbers, same_words, sketch_of
@@ -139,9 +137,7 @@ class Loops(Guard):
         return (Evidence(mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode))
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        if call.sig in state.latest:
-            return self._repeat(call, past(state), state, facts)
-        return self._fresh(call, state, facts)
+        return (self._repeat if call.sig in state.latest else self._fresh)(call, state, facts)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -150,10 +146,11 @@ class Loops(Guard):
             own = [one for one in reversed(state.window) if one.sig == call.sig and one.seq > changed_seq(state)][:2]
             accepted = all(entry.status == "ok" and entry.little for entry in own)
             if accepted and len({entry.result_hash for entry in own}) == 2:
-                envelope.nudge(_nudge("done", {"tool": call.tool}).hint)
+                envelope.nudge(_said("done", {"tool": call.tool}).hint)
         return envelope
 
-    def _repeat(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
+    def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        before = [*past(state)]
         last = next((entry for entry in before if entry.sig == call.sig), None)
         if last is None or call.sig is None or last.advised or last.due(facts.now_ms):
             return None
@@ -164,22 +161,15 @@ class Loops(Guard):
                 # No evidence, but for the advice to wait: what said the same each time.
                 same = [one.result_hash == last.result_hash for one in before if one.sig == call.sig]
                 count = [*same, False].index(False)
-            return _nudge("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
-        old = outdated(state, last)
-        if (
-            last.error_type in LASTING
-            and not old
-            and recent(state, last, self.settled_for)
-            and not _mended(state, last)
-        ):
-            denial = self._graded("unrepaired", count, call, state)
-            if denial is not None:
-                return denial
-        cycle = self._cycle(call, before, state, old=old)
-        if cycle is not None:
-            return cycle
-        if old or last.little or not recent(state, last, self.settled_for):
-            return None
+            return _said("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
+        old, near = outdated(state, last), recent(state, last, self.settled_for)
+        verdict = None
+        if last.error_type in LASTING and near and not old and not _mended(state, last):
+            verdict = self._graded("unrepaired", count, call, state)
+        if verdict is None:
+            verdict = self._cycle(call, before, state, old=old)
+        if verdict is not None or old or last.little or not near:
+            return verdict
         words = "reread" if last.status == "ok" and not last.changes else "identical"
         # A look that showed something is worth a word at the second time; all else may be meant twice.
         times, refuse = count - (words == "identical"), last.error_type not in PASSING
@@ -187,13 +177,11 @@ class Loops(Guard):
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState, *, old: bool) -> Verdict:
         length, count = laps(before, call.sig)
-        if not count:
-            return None
         lap = before[:length]
         times = [state.now_ms, *(entry.at_ms for entry in lap)]
-        pause = max(later - sooner for later, sooner in pairwise(times)) / 1_000
+        pause = max((later - sooner for later, sooner in pairwise(times)), default=0) / 1_000
         limit = self.settled_for or pause
-        if pause > SLOW * limit:
+        if not count or pause > SLOW * limit:
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
@@ -201,17 +189,17 @@ class Loops(Guard):
         return self._graded("cycle", count, call, state, refuse=refuse, length=length)
 
     def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        own = past_of(state, call.tool)
-        last = next(own, None)
         if facts.tool.repeats == "allow":
             return None
+        own = past(state, call.tool)
+        last = next(own, None)
         if last is None or last.status == "error":
-            return self._failing(call, state, last, shell=facts.tool.shell)
-        if last.changes or not (last.empty or ends_like_another(state, last)):
+            return self._failing(call, state, last, own, shell=facts.tool.shell)
+        run = [] if last.changes else _alike(last, own)
+        if not run or (len(run) == 1 and not last.empty):
             return None
-        sketch = sketch_of(call.arguments)
-        call.note_sketch(sketch)
-        run = [last, *_run(own, lambda one: one.empty == last.empty and (last.empty or is_evidence(one, last)), last)]
+        run = _by_turn(run)
+        sketch = call.note_sketch(sketch_of(call.arguments))
         refuse = last.seq == state.seq and recent(state, last, self.settled_for) and not facts.tool.shell
         same = [entry for entry in run if same_words(entry.sketch, sketch)]
         verdict = self._graded("reworded", len(same), call, state, refuse=refuse)
@@ -224,28 +212,25 @@ class Loops(Guard):
             verdict = self._graded("empty", len(run), call, state, refuse=refuse)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
 
-    def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
+    def _failing(
+        self, call: ToolCall, state: SessionState, last: Entry | None, own: Iterator[Entry], *, shell: bool
+    ) -> Verdict:
         """
         Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
         """
         name = call.tool
         if last is None:
-            before = past(state)
-            server = call.tool.rpartition("__")[0]
-            if not before or not server or before[0].tool.rpartition("__")[0] != server:
+            name = name.rpartition("__")[0]
+            own = past(state) if name else own
+            last = next(own, None)
+            if last is None or last.tool.rpartition("__")[0] != name:
                 return None
-            last, rest, name = before[0], iter(before[1:]), server
-        else:
-            rest = past_of(state, call.tool)
-            next(rest)
         if last.status != "error" or last.steady == 0:
             return None
-        run = [last, *_run(rest, lambda one: one.status == "error" and one.steady == last.steady, last)]
-        count = len({entry.sig for entry in run})
-        deny = self.same_error["deny"] or 0
-        unbroken = all(one is other for one, other in zip(run[:deny], past(state), strict=False))
+        run = _by_turn(_alike(last, own))
+        unbroken = all(one is other for one, other in zip(run[: self.same_error["deny"]], past(state), strict=False))
         refuse = last.error_type in WRONG and unbroken and name == call.tool and not shell
-        error = last.error_type or "other"
+        count, error = len({entry.sig for entry in run}), last.error_type or "other"
         verdict = self._graded("same_error", count, call, state, refuse=refuse, error=error, tool=name)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
 
@@ -264,17 +249,12 @@ class Loops(Guard):
         Returns what the grades of *pattern* say of *count* calls; the *words* are those of another pattern if they fit better.
         """
         grades: FromCalls = getattr(self, pattern)
-        nudge, deny = grades["nudge"], grades["deny"]
+        nudge, deny, after = grades["nudge"], grades["deny"], self.final_after
         values = {"tool": call.tool, "count": count} | values
         if refuse and deny is not None and count >= deny:
-            return _denial(words or pattern, values, final=self._final(call, state))
-        if nudge is not None and count >= nudge:
-            return _nudge(words or pattern, values)
-        return None
-
-    def _final(self, call: ToolCall, state: SessionState) -> bool:
-        after = self.final_after
-        return after is not None and state.turn > 0 and repeats_refused(state, call.sig, after)
+            final = after is not None and state.turn > 0 and repeats_refused(state, call.sig, after)
+            return _denial(words or pattern, values, final=final)
+        return _said(words or pattern, values) if nudge is not None and count >= nudge else None
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
@@ -301,16 +281,24 @@ def _same(one: Entry, other: Entry) -> bool:
     return is_evidence(one, other) or (one.little and one.result_hash == other.result_hash)
 
 
-def _run(entries: Iterator[Entry], goes_on: Callable[[Entry], bool], last: Entry) -> Iterator[Entry]:
+def _alike(last: Entry, entries: Iterable[Entry]) -> list[Entry]:
     """
-    Yields the beginning of *entries* while it *goes_on*; one of each turn.
+    Returns *last* and the beginning of *entries* that ended as it did, or as empty.
     """
-    for entry in entries:
-        if not goes_on(entry):
-            break
-        if not entry.turn or entry.turn != last.turn:
-            yield entry
-            last = entry
+
+    def same(one: Entry) -> bool:
+        if last.status == "error":
+            return one.status == "error" and one.steady == last.steady
+        return one.empty == last.empty and (last.empty or is_evidence(one, last))
+
+    return [last, *takewhile(same, entries)]
+
+
+def _by_turn(run: Sequence[Entry]) -> list[Entry]:
+    """
+    Returns one entry of each turn of *run*.
+    """
+    return [*run[:1], *(one for newer, one in pairwise(run) if not one.turn or one.turn != newer.turn)]
 
 
 def _mended(state: SessionState, last: Entry) -> bool:
@@ -340,25 +328,20 @@ def _news_now(state: SessionState, tool: str, last: Entry) -> bool:
     )
 
 
+def _said(pattern: str, values: dict[str, object]) -> Nudge:
+    message, hint = WORDS[pattern]
+    return Nudge(code=f"loops.{pattern}", hint=f"{Template(message).substitute(values)} {hint}".rstrip(), values=values)
+
+
 def _denial(pattern: str, values: dict[str, object], *, final: bool) -> Denial:
-    message, hint = _words(pattern, values)
-    # Beside a failure that was not refused stands advice on it already.
-    hint = hint or ADVICE.get(values.get("error"), "")
+    message, hint = WORDS[pattern]
     again = pattern in ("unrepaired", "identical", "reread")
     return Denial(
         code=f"loops.{pattern}",
         status="limit_reached" if final else "duplicate_call_blocked" if again else "denied",
-        message=message,
-        hint=FINISH if final else hint,
+        message=Template(message).substitute(values),
+        # Beside a failure that was not refused stands advice on it already.
+        hint=FINISH if final else hint or ADVICE.get(values.get("error"), ""),
         values=values,
         ends_session=final,
     )
-
-
-def _nudge(pattern: str, values: dict[str, object]) -> Nudge:
-    return Nudge(code=f"loops.{pattern}", hint=" ".join(_words(pattern, values)).rstrip(), values=values)
-
-
-def _words(pattern: str, values: dict[str, object]) -> tuple[str, str]:
-    message, hint = WORDS[pattern]
-    return Template(message).substitute(values), hint
