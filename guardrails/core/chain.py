@@ -13,7 +13,6 @@ from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED
 from guardrails.core.guards.base import Facts, Guard, overrides
 from guardrails.core.guards.budget import Budget, Limits
-from guardrails.core.guards.evidence import brought_news
 from guardrails.core.guards.settings import filled, laid
 from guardrails.core.refusals import ALIASES, broken
 from guardrails.core.result import Source
@@ -34,6 +33,8 @@ FAR_MS: Final = 86_400_000
 
 Hook = tuple[str, str, bool, Callable[..., Any]]
 """(name of the guard, key of what it remembers, enforced, method)"""
+Hooks = Mapping[str, tuple[Hook, ...]]
+"""By event."""
 ACTS: Final = ("check", "shape", "spent")
 KEEPS: Final = ("admit", "settle")
 _OWN: Final = Guard.__module__.rpartition(".")[0]
@@ -78,7 +79,7 @@ class Plan:
     settles: tuple[Hook, ...]
     shapes: tuple[Hook, ...]
     success_shapes: tuple[Hook, ...]
-    on: Mapping[str, tuple[Hook, ...]]
+    on: Hooks
     """By event of a call, the hooks that are asked."""
     max_bytes: int
     timeout_ms: int | None
@@ -162,10 +163,6 @@ class Chain:
         self.on = _events([*counting, *others])
         self.family = tuple(dict.fromkeys(g.key for g in (*counting, *with_companions(ruled)) if g.family))
         """Keys of what a whole family remembers together."""
-        self.repeating = tuple(f"{cls.name}." for cls in self.kinds if cls.nudges_repeats)
-        """Prefixes of the codes of nudges that are not said beside something new."""
-
-    brought_news = staticmethod(brought_news)
 
     def with_tools(self, tools: Iterable[Tool]) -> "Chain":
         """

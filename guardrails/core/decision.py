@@ -2,6 +2,7 @@
 The answers of the engine: to a call, to its end, and to any other event.
 """
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
@@ -19,7 +20,7 @@ Expired = tuple[tuple[int, Pending], ...]
 @dataclass
 class Decision:
     """
-    What was decided about a call. Fields after *turn* are those of the class until they are set.
+    The decision on a call. Most calls have no more than its first fields; the others are those of the class until they are set.
     """
 
     call: ToolCall
@@ -27,50 +28,49 @@ class Decision:
     """Number of its event in the session; 0: the state could not be reached."""
     at_ms: int
     turn: int
-    envelope: Envelope | None = field(default=None, kw_only=True)
-    """What the model reads of a call that does not run; None: it may run."""
-    denials: tuple[Denial, ...] = field(default=(), kw_only=True)
-    observed: tuple[Denial | Nudge, ...] = field(default=(), kw_only=True)
-    """Verdicts of guards that only observe."""
-    nudges: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
-    """(code, hint)"""
-    errors: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
-    """(guard, what it raised)"""
-    seq: int | None = field(default=None, kw_only=True)
-    """Number among the admitted calls; None: it was not admitted."""
-    cost: int = field(default=0, kw_only=True)
-    """The estimate that is held, in micro-dollars."""
-    tokens: int = field(default=0, kw_only=True)
-    claimed: bool = field(default=False, kw_only=True)
+    session: str = ""
+    run: str = ""
+    claimed: bool = False
     """Who asked runs it."""
-    repeated: bool = field(default=False, kw_only=True)
+    seq: int | None = None
+    """Number among the admitted calls; None: it was not admitted."""
+    cost: int = 0
+    """The estimate that is held, in micro-dollars."""
+    tokens: int = 0
+    nudges: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    """(code, hint)"""
+    denials: tuple[Denial, ...] = field(default=(), init=False)
+    envelope: Envelope | None = field(default=None, init=False)
+    """What the model reads of a call that does not run; None: it may run."""
+    observed: tuple[Denial | Nudge, ...] = field(default=(), init=False)
+    """Verdicts of guards that only observe."""
+    errors: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    """(guard, what it raised)"""
+    repeated: bool = field(default=False, init=False)
     """The same was decided before, and nothing is charged again."""
-    claim_n: int = field(default=0, kw_only=True)
-    """Number of the event by which an admission was taken up; 0: there was none."""
-    park_n: int = field(default=0, kw_only=True)
-    """Number of the event by which it waits for a person, or ceased to; 0: there was none."""
-    expired: Expired = field(default=(), kw_only=True)
+    expired: Expired = field(default=(), init=False)
     """Admissions that were given up before."""
-    session: str = field(default="", kw_only=True)
-    run: str = field(default="", kw_only=True)
-    marks: dict[str, Any] | None = field(default=None, kw_only=True)
+    claim_n: int = field(default=0, init=False)
+    """Number of the event by which an admission was taken up; 0: there was none."""
+    park_n: int = field(default=0, init=False)
+    """Number of the event by which it waits for a person, or ceased to; 0: there was none."""
+    marks: dict[str, Any] | None = field(default=None, init=False)
     """Its place among events of other sessions."""
-    left_ms: int | None = field(default=None, kw_only=True)
+    left_ms: int | None = field(default=None, init=False)
     """Milliseconds until the session's time is up; None: it is days away, or there is no limit."""
-    retry_source: RetrySource | None = field(default=None, kw_only=True)
+    retry_source: RetrySource | None = field(default=None, init=False)
     """Of a call that follows its own failure: who asked for it."""
 
     @classmethod
-    def again(cls, call: ToolCall, pending: Pending, *, session: str = "", run: str = "") -> Self:
+    def again(cls, call: ToolCall, one: Pending, session: str = "", run: str = "") -> Self:
         """
-        Returns the decision that *pending* was made by.
+        Returns the decision that the admission *one* was made by.
         """
-        made = cls(call, pending.n, pending.at_ms, pending.turn, repeated=True, session=session, run=run)
-        made.seq, made.cost, made.tokens, made.nudges = pending.seq, pending.cost, pending.tokens, pending.hints
-        made.claimed = pending.stage == "running"
-        if pending.question is not None and pending.stage != "suspended":
-            said = waiting(pending.question)
-            made.envelope, made.denials = Envelope.refusal(said), (said,)
+        claimed = one.stage == "running"
+        made = cls(call, one.n, one.at_ms, one.turn, session, run, claimed, one.seq, one.cost, one.tokens)
+        made.nudges, made.repeated = one.hints, True
+        if one.question is not None and one.stage != "suspended":
+            made.refuse(waiting(one.question))
         return made
 
     @classmethod
@@ -79,9 +79,24 @@ class Decision:
         Returns the decision on a *call* of which the state or the time cannot be known, for *error*. The call runs
         uncharged if there is no *denial*.
         """
-        made = cls(call, 0, at_ms, 0, errors=(error,), session=session)
+        made = cls(call, 0, at_ms, 0, session)
+        made.errors = (error,)
         if denial is not None:
-            made.envelope, made.denials = Envelope.refusal(denial), (denial,)
+            made.refuse(denial)
+        return made
+
+    def refuse(self, *denials: Denial, limit: str | None = None, left_out: frozenset[str] = frozenset()) -> None:
+        """
+        Let the call not run, for *denials*; the model reads the first, and the message of a *limit* that is used up.
+        """
+        self.denials, self.envelope = denials, Envelope.refusal(denials[0], limit, left_out=left_out)
+
+    def of(self, call: ToolCall) -> Self:
+        """
+        Returns the same of another form of its *call*.
+        """
+        made = copy(self)
+        made.call = call
         return made
 
     @property
@@ -113,10 +128,10 @@ class Decision:
         return self.denials[0].code if self.denials else None
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Completion:
     """
-    What the end of a call came to, for its record.
+    The end of a call, for its record. Most have no more than the first fields.
     """
 
     n: int
@@ -125,22 +140,29 @@ class Completion:
     late: bool
     """Its admission was given up before: nothing is charged."""
     duration_ms: int
-    limit: str | None = None
-    """Code of the limit that the envelope shows."""
-    errors: tuple[tuple[str, str], ...] = ()
-    retryable: bool | None = None
-    wait_ms: int | None = None
-    retries: int | None = None
-    is_complete: bool | None = None
-    no_retry: str | None = None
-    """Code of why a failure is not to be repeated though it may pass."""
-    run: str = ""
-    judged: Judged | None = None
-    changes: bool = True
-    uncertain: bool = False
+    elapsed_ms: int
+    run: str
+    changes: bool
+    is_complete: bool | None
+    uncertain: bool
     """Nobody knows whether it happened."""
-    elapsed_ms: int = 0
-    marks: dict[str, Any] | None = None
+    limit: str | None = field(default=None, init=False)
+    """Code of the limit that the envelope shows."""
+    errors: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    retryable: bool | None = field(default=None, init=False)
+    wait_ms: int | None = field(default=None, init=False)
+    retries: int | None = field(default=None, init=False)
+    no_retry: str | None = field(default=None, init=False)
+    """Code of why a failure is not to be repeated though it may pass."""
+    judged: Judged | None = field(default=None, init=False)
+    marks: dict[str, Any] | None = field(default=None, init=False)
+
+    def advise(self, envelope: Envelope, no_retry: str | None) -> None:
+        """
+        Note what *envelope* says of a failure.
+        """
+        self.retryable, self.wait_ms = envelope.retryable, envelope.retry_after_ms
+        self.retries, self.judged, self.no_retry = envelope.max_retries_remaining, envelope.judged, no_retry
 
 
 class Happened(NamedTuple):

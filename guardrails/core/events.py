@@ -5,14 +5,14 @@ hosts take up or let go.
 An event is a name and its values, as the record has them: a replay lets the record itself happen. `EVENTS` has one function for each.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import ceil
 from typing import Any, Final, TypeVar
 
 from guardrails.core.chain import Chain, first_cause
 from guardrails.core.decision import NOT_AGAIN, Happened
-from guardrails.core.engine import Engine, exhausted_by, give_up, tell, tell_of
+from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import NO_LIMITS, TABLE, Budget, children, held
 from guardrails.core.question import digest_of
@@ -39,7 +39,7 @@ from guardrails.core.values.types import Denial, ToolCall
 
 
 Values = Mapping[str, Any]
-Step = Callable[[Engine, SessionState, Sequence[Scope]], Happened]
+Step = Callable[[Moment], Happened]
 T = TypeVar("T")
 
 LIMITS: Final = {limit.name: limit for limit in TABLE}
@@ -79,95 +79,90 @@ def is_shared(name: str, values: Values) -> bool:
 _SHARED: Final = frozenset({"charge", "request", "release", "unpark", "suspend", "policy", "note"})
 
 
-def _happen(
-    happen: Callable[..., Any],
-    values: Values,
-    now_ms: int,
-    engine: Engine,
-    state: SessionState,
-    scopes: Sequence[Scope],
-) -> Happened:
-    made = happen(engine, state, scopes, values, now_ms)
-    return made if isinstance(made, Happened) else _happened(engine, state, scopes, made)
+def _happen(happen: Callable[..., Any], values: Values, now_ms: int, at: Moment) -> Happened:
+    made = happen(at, values, now_ms)
+    return made if isinstance(made, Happened) else _happened(at, made)
 
 
-def _happened(
-    engine: Engine, state: SessionState, scopes: Sequence[Scope], limits: dict[str, int] | None = None
-) -> Happened:
+def _happened(at: Moment, limits: dict[str, int] | None = None, refused: tuple[str, str] | None = None) -> Happened:
+    state = at.state
     state.n += 1
-    return Happened(state.n, state.now_ms, state.run, engine.marks(state, scopes), limits)
+    return Happened(state.n, state.now_ms, state.run, at.marks(), limits, refused)
 
 
 # What models do
 
 
-def _turn(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> Happened | None:
+def _turn(at: Moment, values: Values, now_ms: int) -> Happened | None:
     """
     A model response came, with `calls` calls (0: unknown). `uncharged`: nobody will charge it, and what was guessed of its request
     comes back.
     """
-    key = _key(values)
+    state, chain, key = at.state, at.chain, _key(values)
     if is_known(state, key):
         return NOT_AGAIN
     note_key(state, key)
-    chain = engine.chain
     if values.get("uncharged"):
-        tell(state, chain.on, "release", {"guess": True}, Facts(state.now_ms), None)
-        for scope in scopes:
-            tell(scope.state, scope.chain.on, "release", {"guess": True}, _facts(scope, engine), None)
-            scope.state.n += 1
-    now = touch(state, now_ms)
-    facts = Facts(now, turn=state.turn, turn_over=True, least=chain.least)
-    cause = first_cause(chain, chain.spenders, state, facts)
-    if cause is not None:
-        exhaust(state, cause)
-    tell(state, chain.on, "turn", values, facts, None)
+        _release_in(at, {"guess": True}, Facts(state.now_ms))
+    facts = Facts(touch(state, now_ms), turn=state.present.number, turn_over=True, least=chain.least)
+    _end(chain, state, facts)
+    tell(state, chain.on, "turn", values, facts)
     end_turn(state, values["calls"])
     return None
 
 
-def _charge(
-    engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int
-) -> Happened | None:
+def _charge(at: Moment, values: Values, now_ms: int) -> Happened | None:
     """
     A response of `model` is to be paid, `cost` in micro-dollars; None: the price is unknown or, without a model, that nobody asked for it.
     """
     key = _key(values)
-    if is_known(state, key, charged=True):
+    if is_known(at.state, key, charged=True):
         return NOT_AGAIN
-    note_key(state, key, charged=True)
-    _everywhere(engine, state, scopes, now_ms, "charge", values)
+    note_key(at.state, key, charged=True)
+    _everywhere(at, now_ms, "charge", values)
     return None
 
 
-def _request(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> Happened:
+def _request(at: Moment, values: Values, now_ms: int) -> Happened:
     """
     A model request starts, and holds its `estimate` (micro-dollars, tokens) for `lasts_ms` or until it is charged, if that fits. Without
     one it holds as much as responses have used on average.
     """
-    now, estimate = time_of(state, now_ms), values.get("estimate")
+    state, estimate = at.state, values.get("estimate")
     cost, tokens = estimate or (0, 0)
-    refused = exhausted_by(engine.chain, state, now, scopes, request=True, cost=cost, tokens=tokens)
+    now = time_of(state, now_ms)
+    refused = exhausted_by(at.chain, state, now, at.scopes, request=True, cost=cost, tokens=tokens)
     more = {"n": state.n + 1, "refused": refused is not None, "lasts_ms": values.get("lasts_ms", ADMISSION_MS)}
-    _everywhere(engine, state, scopes, now_ms, "request", {**values, "estimate": estimate, **more})
-    return _happened(engine, state, scopes)._replace(refused=refused)
+    _everywhere(at, now_ms, "request", {**values, "estimate": estimate, **more})
+    return _happened(at, refused=refused)
 
 
-def _everywhere(
-    engine: Engine, state: SessionState, scopes: Sequence[Scope], now_ms: int, name: str, values: Values
-) -> None:
+def _everywhere(at: Moment, now_ms: int, name: str, values: Values) -> None:
     """
     Count something in the session and in each of its scopes alike.
     """
-    for scope in scopes:
-        _count(scope.chain, scope.state, _facts(scope, engine), name, values)
-        scope.state.n += 1
-        scope.state.exhausted = None
-    _count(engine.chain, state, Facts(touch(state, now_ms), turn=state.turn), name, values)
+    for scope in at.scopes:
+        _count(scope.chain, scope.state, Facts(scope.now_ms, holder=at.engine.id), name, values)
+        _number(scope)
+    _count(at.chain, at.state, Facts(touch(at.state, now_ms), turn=at.state.present.number), name, values)
 
 
-def _facts(scope: Scope, engine: Engine) -> Facts:
-    return Facts(scope.now_ms, holder=engine.id)
+def _number(scope: Scope) -> None:
+    """
+    Number an event of a scope, which is never over: its limits are asked each time.
+    """
+    scope.state.n += 1
+    scope.state.exhausted = None
+
+
+def _release_in(at: Moment, values: Values, facts: Facts) -> None:
+    """
+    Give back what a model request holds, everywhere.
+    """
+    tell(at.state, at.chain.on, "release", values, facts)
+    for scope in at.scopes:
+        tell(scope.state, scope.chain.on, "release", values, Facts(scope.now_ms, holder=at.engine.id))
+        _number(scope)
 
 
 def _count(chain: Chain, state: SessionState, facts: Facts, name: str, values: Values) -> None:
@@ -175,7 +170,7 @@ def _count(chain: Chain, state: SessionState, facts: Facts, name: str, values: V
         state.cost += values["cost"] or 0
         state.tokens += values["tokens"]
     facts.least = chain.least
-    failed = tell(state, chain.on, name, values, facts, None)
+    failed = tell(state, chain.on, name, values, facts)
     if failed and chain.on_error != "allow" and chain.mode == "enforce":
         exhaust(state, chain.worded(broken(failed[0], ends=True)))
     _end(chain, state, facts)
@@ -198,21 +193,20 @@ def _key(values: Values) -> bytes | None:
 
 
 def _of(state: SessionState, values: Values) -> Pending | None:
-    seq = values.get("seq")
-    return next((one for one in state.pending.values() if one.seq == seq), None)
+    return state.pending.get(values.get("seq") or 0)
 
 
-def _unpark(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+def _unpark(at: Moment, values: Values, now_ms: int) -> None:
     """
     A person says of a parked call, or of one whose end is unknown, whether it is to be made. Raises SessionError if it waits no more.
     """
+    state = at.state
     pending, yes, sig = _of(state, values), values["approved"], values.get("sig")
     if pending is None and sig in state.uncertain:
         one = state.uncertain.pop(sig)
         if not yes:
             state.uncertain[sig] = one._replace(reason=values["reason"] or "it is never to be made again")
-        touch(state, now_ms)
-        _note(engine, state, scopes, values, now_ms)
+        _note(at, values, now_ms)
         return
     waits = pending is not None and pending.stage in ("parked", "approved")
     if pending is None or not waits or (yes and pending.stage == "approved"):
@@ -220,85 +214,80 @@ def _unpark(engine: Engine, state: SessionState, scopes: Sequence[Scope], values
     if yes and pending.expires_ms <= time_of(state, now_ms):
         raise SessionError("the answer comes too late: the time of the question is over")
     now = touch(state, now_ms)
-    plan = engine.chain.plan(pending.tool)
     if yes:
         approve(pending, now)
     else:
         drop(state, pending, "refuse")
-    tell_of(state, plan, pending, "unpark", approved=yes, reason=values["reason"])
-    _let_go(engine, state, scopes, pending, "approve" if yes else "refuse")
+    tell_of(state, at.chain.plan(pending.tool), pending, "unpark", approved=yes, reason=values["reason"])
+    _let_go(at, pending, "approve" if yes else "refuse")
 
 
-def _let_go(engine: Engine, state: SessionState, scopes: Sequence[Scope], pending: Pending, event: str) -> None:
+def _let_go(at: Moment, pending: Pending, event: str) -> None:
     """
     Let what happened to an admission happen in the scopes too; guards take back what they counted of a call that never ran.
     """
-    undone = event in ("refuse", "withdraw")
+    undone, own = event in ("refuse", "withdraw"), at.engine.id
     if undone:
-        tell_of(state, engine.chain.plan(pending.tool), pending, "withdraw")
-    for scope in scopes:
-        move_in(scope.state, engine.id, pending, event, state.now_ms)
+        tell_of(at.state, at.chain.plan(pending.tool), pending, "withdraw")
+    for scope in at.scopes:
+        move_in(scope.state, own, pending, event, at.state.now_ms)
         if undone:
-            tell_of(scope.state, scope.chain.plan(pending.tool), pending, "withdraw", holder=engine.id)
+            tell_of(scope.state, scope.chain.plan(pending.tool), pending, "withdraw", holder=own)
 
 
-def _suspend(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+def _suspend(at: Moment, values: Values, now_ms: int) -> None:
     """
     A host takes a call out, and goes on with it later: in minutes, in another process.
     """
-    now, pending, call = touch(state, now_ms), _of(state, values), values.get("call")
+    now, pending, call = touch(at.state, now_ms), _of(at.state, values), values.get("call")
     if pending is not None and suspend(pending, now, "" if not isinstance(call, ToolCall) else digest_of(call)):
-        _let_go(engine, state, scopes, pending, "suspend")
+        _let_go(at, pending, "suspend")
     else:
-        _note(engine, state, scopes, values, now_ms)
+        _note(at, values, now_ms)
 
 
-def _release(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+def _release(at: Moment, values: Values, now_ms: int) -> None:
     """
     A call will never run, a model request came to nothing, or a child is over: what they hold comes back.
     """
+    state, chain = at.state, at.chain
     now = touch(state, now_ms)
     if "child" in values:
         release(state, values["child"], values["used"])
     elif "request" in values:
-        tell(state, engine.chain.on, "release", values, Facts(now), None)
-        for scope in scopes:
-            tell(scope.state, scope.chain.on, "release", values, _facts(scope, engine), None)
-            scope.state.n += 1
-            scope.state.exhausted = None
-        _end(engine.chain, state, Facts(now, turn=state.turn, least=engine.chain.least))
+        _release_in(at, values, Facts(now))
+        _end(chain, state, Facts(now, turn=state.present.number, least=chain.least))
     elif (pending := _of(state, values)) is not None and withdraw(state, pending):
-        _let_go(engine, state, scopes, pending, "withdraw")
-        _reopen(engine.chain, state)
+        _let_go(at, pending, "withdraw")
+        _reopen(chain, state)
     else:
-        _note(engine, state, scopes, values, now_ms)
+        _note(at, values, now_ms)
 
 
-def _expire(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> Happened:
+def _expire(at: Moment, values: Values, now_ms: int) -> Happened:
     """
     An admission is given up, as a record says.
     """
+    state = at.state
     touch(state, now_ms)
     pending = _of(state, values)
-    n = state.n if pending is None else give_up(engine, state, pending)
-    return Happened(n, state.now_ms, state.run, None)
+    return Happened(state.n if pending is None else at.give_up(pending), state.now_ms, state.run, None)
 
 
-def _note(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+def _note(at: Moment, values: Values, now_ms: int) -> None:
     """
     Something of a call that is not known any more: time passes, and it is numbered.
     """
-    for scope in scopes:
-        scope.state.n += 1
-        scope.state.exhausted = None
-    touch(state, now_ms)
+    for scope in at.scopes:
+        _number(scope)
+    touch(at.state, now_ms)
 
 
-def lose(engine: Engine, state: SessionState, scopes: Sequence[Scope], seq: int | None, now_ms: int) -> None:
+def lose(at: Moment, seq: int | None, now_ms: int) -> None:
     """
     Let the admission of number *seq* be overdue: nobody will ever say how its call ended. It is no event of its own.
     """
-    pending = _of(state, {"seq": seq})
+    pending = at.state.pending.get(seq or 0)
     if pending is not None:
         pending.expires_ms = now_ms
 
@@ -306,26 +295,24 @@ def lose(engine: Engine, state: SessionState, scopes: Sequence[Scope], seq: int 
 # Limits
 
 
-def _policy(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+def _policy(at: Moment, values: Values, now_ms: int) -> None:
     """
     From now on another policy holds: a session that was ended by a limit goes on if that is not used up any more.
     """
-    for scope in scopes:
+    for scope in at.scopes:
         scope.state.n += 1
-    touch(state, now_ms)
-    _reopen(engine.chain, state)
+    touch(at.state, now_ms)
+    _reopen(at.chain, at.state)
 
 
 def _reopen(chain: Chain, state: SessionState) -> None:
     if state.exhausted is None or state.closed or not state.exhausted[0].startswith(f"{Budget.name}."):
         return
     state.exhausted = None
-    _end(chain, state, Facts(state.now_ms, turn=state.turn, turn_over=True, least=chain.least))
+    _end(chain, state, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=chain.least))
 
 
-def _extend(
-    engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int
-) -> dict[str, int] | None:
+def _extend(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     """
     A session, or with `scope` what it shares, may use `amounts` more than its limits, or more than it has used if that is more; it goes on.
 
@@ -333,12 +320,10 @@ def _extend(
     SessionError for a limit that the policy does not set.
     """
     if "scope" not in values:
-        return _raise_in(engine.chain, state, values, now_ms)
-    for scope in scopes:
+        return _raise_in(at.chain, at.state, values, now_ms)
+    for scope in at.scopes:
         _raise_in(scope.chain, scope.state, values, scope.now_ms)
-        scope.state.n += 1
-        scope.state.exhausted = None
-    touch(state, now_ms)
+    _note(at, values, now_ms)
     return None
 
 
@@ -372,16 +357,14 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
     ended = state.exhausted[0].partition(".")[0] if state.exhausted is not None else ""
     if not asked or limits or ended in {name for name, *_ in chain.turn_spenders}:
         state.exhausted = None
-    state.refused = []
-    tell(state, chain.on, "extend", {"limits": limits, "asked": asked}, Facts(now, turn=state.turn), None)
+    state.present.refused = []
+    tell(state, chain.on, "extend", {"limits": limits, "asked": asked}, Facts(now, turn=state.present.number))
     state.limits.update((name, amount) for name, amount in limits.items() if name != "max_children")
-    _end(chain, state, Facts(now, turn=state.turn, least=chain.least))
+    _end(chain, state, Facts(now, turn=state.present.number, least=chain.least))
     return {name: amount for name, amount in limits.items() if name != "max_children"}
 
 
-def _reserve(
-    engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int
-) -> dict[str, int] | None:
+def _reserve(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
     """
     A `child` begins, with `amounts` of the limits of its parent. A limit that is not named gives a `share` of the rest
     of it, rounded up; time gives all. With `more` the child has begun already, and its own limits are raised by
@@ -389,18 +372,17 @@ def _reserve(
 
     Raises SessionError if that is more than is left, or the child does not run any more.
     """
-    child, present = values["child"], state.reserved.get(values["child"])
-    if values.get("more"):
-        made = _more(engine.chain, state, child, present, values["amounts"], now_ms)
-    elif present is not None:
-        made = present
+    state, chain, child, more = at.state, at.chain, values["child"], values.get("more")
+    present = state.reserved.get(child)
+    if more:
+        made = _more(chain, state, child, present, values["amounts"], now_ms)
     else:
-        made = _share(engine.chain, state, child, values, now_ms)
+        made = _share(chain, state, child, values, now_ms) if present is None else present
     now = touch(state, now_ms)
-    if present is None or values.get("more"):
-        tell(state, engine.chain.on, "reserve", values, Facts(now), None)
+    if present is None or more:
+        tell(state, chain.on, "reserve", values, Facts(now))
     state.reserved[child] = made
-    return None if values.get("more") else made
+    return None if more else made
 
 
 def _share(chain: Chain, state: SessionState, child: str, values: Values, now_ms: int) -> dict[str, int]:
@@ -446,17 +428,18 @@ def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
     return {name: budget.left(state, name, now) for name in LIMITS}
 
 
-def _open(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> None:
+def _open(at: Moment, values: Values, now_ms: int) -> None:
     """
     A child begins.
     """
-    touch(state, now_ms)
+    touch(at.state, now_ms)
 
 
-def _close(engine: Engine, state: SessionState, scopes: Sequence[Scope], values: Values, now_ms: int) -> dict[str, int]:
+def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
     """
     A session is over for good. Its limits are what it used, with what is held for what never ended.
     """
+    state = at.state
     touch(state, now_ms)
     exhaust(state, CLOSED)
     state.closed = True

@@ -17,7 +17,7 @@ import orjson
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
-from .state import Entry, EntryStatus, Pending, Question, SessionState, Stage, Uncertain
+from .state import Entry, EntryStatus, Pending, Question, SessionState, Stage, Turn, Uncertain
 
 
 VERSION: Final = 7
@@ -32,10 +32,13 @@ STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 ERROR_NUMBERS: Final[dict[str | None, int]] = {None: 0, **{kind: place for place, kind in enumerate(ERROR_TYPES, 1)}}
 TOTALS: Final = (
     *("n", "seq", "calls", "turns", "cost", "tokens", "held_cost", "held_tokens", "started_ms", "now_ms", "behind_ms"),
-    *("stood_ms", "turn", "turn_expects", "turn_decided", "turn_admitted", "implied", "turn_ms", "shared"),
+    *("stood_ms", "shared"),
 )
-_totals = attrgetter(*TOTALS)
+TURN: Final = ("number", "expects", "decided", "admitted", "implied", "since_ms")
+_totals = attrgetter(*TOTALS, *(f"present.{name}" for name in TURN))
 _question = attrgetter(*(each.name for each in fields(Question)))
+_CAME: Final = (0, 8, 2, 4, 16)
+"""The bit of each that may come."""
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
 _MAX_WAIT: Final = 2**31 - 1
 _MAX_RETRIES: Final = 63
@@ -71,7 +74,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         ("l", state.limits),
         ("r", state.reserved),
         ("x", state.exhausted),
-        ("w", state.refused),
+        ("w", state.present.refused),
         ("c", state.closed),
         ("u", [[sig, *said] for sig, said in state.uncertain.items()] if state.uncertain else None),
         ("e", b2a_base64(state.keys, newline=False).decode() if state.keys else None),
@@ -104,7 +107,7 @@ def row(entry: Entry) -> bytes:
     """
     closer = entry.sketch or entry.steady
     wait = int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1
-    flags = entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little + 16 * entry.brief
+    flags = entry.explored + _CAME[entry.came] + 32 * entry.lasting
     retries = int(min(max(0, entry.retries_left), _MAX_RETRIES))
     packed = ENTRY.pack(
         entry.seq,
@@ -154,7 +157,7 @@ def unpack(packed: bytes) -> SessionState:
         if version < VERSION:
             from .packing_6 import state_of
 
-            return state_of(window, names, rest)
+            return state_of(window, rest)
         return _state(window, rest)
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise StateUnreadable(
@@ -165,7 +168,8 @@ def unpack(packed: bytes) -> SessionState:
 def _entry(packed: bytes, at: int, tool: str) -> tuple[Entry, int]:
     seq, sig, digest, at_ms, wait, status, error, rest, turn, beside = ENTRY.unpack_from(packed, at)
     at += ENTRY.size
-    made = Entry(seq, tool, sig if rest & 1 else None, at_ms, bool(rest & 2), turn, STATUSES[status % len(STATUSES)])
+    made = Entry(seq, tool, sig if rest & 1 else None, at_ms, bool(rest & 2), turn)
+    made.status, flags = STATUSES[status % len(STATUSES)], status // len(STATUSES)
     if error & LOOKED_AT:
         made.sketch, made.steady = CLOSER.unpack_from(packed, at)
         at += CLOSER.size
@@ -173,9 +177,8 @@ def _entry(packed: bytes, at: int, tool: str) -> tuple[Entry, int]:
     made.error_type = ERROR_TYPES[error - 1] if error else None
     made.result_hash, made.beside, made.retries_left = digest, beside, rest >> 2
     made.retry_at_ms = at_ms + wait if wait >= 0 else 0
-    flags = status // len(STATUSES)
-    made.explored, made.empty = bool(flags & 1), bool(flags & 2)
-    made.unfinished, made.little, made.brief = bool(flags & 4), bool(flags & 8), bool(flags & 16)
+    made.explored, made.lasting = bool(flags & 1), bool(flags & 32)
+    made.came = next((came for came, bit in enumerate(_CAME) if flags & bit), 0)
     return made, at
 
 
@@ -197,9 +200,10 @@ def filled(state: SessionState) -> SessionState:
 
 
 def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
-    state = SessionState(**dict(zip(TOTALS, whole(rest["t"]), strict=True)), window=window)
+    totals, present = whole(rest["t"])[: len(TOTALS)], rest["t"][len(TOTALS) :]
+    state = SessionState(**dict(zip(TOTALS, totals, strict=True)), window=window)
     state.run, state.own = rest.get("i", ""), dict(rest.get("g", {}))
-    state.refused = rest.get("w", [])
+    state.present = Turn(**dict(zip(TURN, present, strict=True)), refused=rest.get("w", []))
     state.limits, state.reserved, state.closed = rest.get("l", {}), rest.get("r", {}), rest.get("c", False)
     whole([*state.limits.values()])
     if "x" in rest:
@@ -211,8 +215,7 @@ def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
     for numbers, call_id, hints, limit, question, own in rest.get("o", ()):
         seq, n, expires_ms, cost, tokens, turn, stage = whole(numbers)
         entry = by_seq[seq] if own is None else Entry(seq, *own)
-        one = Pending(entry, call_id, n, expires_ms, cost, tokens, turn, STAGES[stage % 8])
-        one.once = stage >= 8
+        one = Pending(entry, call_id, n, expires_ms, cost, tokens, turn, STAGES[stage % 8], stage >= 8)
         one.hints = tuple((code, hint) for code, hint in hints)
         one.limit = None if limit is None else (limit[0], limit[1], limit[2])
         one.question = None if question is None else Question(*question)

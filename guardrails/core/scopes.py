@@ -19,9 +19,9 @@ from guardrails.core.state import (
     charge_held,
     drop,
     expire,
+    held_key,
     move,
     overdue,
-    pending_key,
     suspend,
     time_of,
     touch,
@@ -160,7 +160,7 @@ def hold_in(scope: SessionState, holder: str, call: Pending) -> None:
             call.stage,
             replace(call.question, message="", hint="", reason="", digest="", shown=""),
         )
-    key = pending_key(holder, None, call.seq)
+    key = held_key(holder, call.seq)
     earlier = scope.pending.pop(key, None)
     if earlier is not None:
         # A session that was forgotten and lives again counts anew.
@@ -175,7 +175,7 @@ def move_in(scope: SessionState, holder: str, call: Pending, event: str, now_ms:
     Let *event* of a call happen to what the scope holds for it, if it holds something.
     """
     scope.n += 1
-    held = scope.pending.get(pending_key(holder, None, call.seq))
+    held = scope.pending.get(held_key(holder, call.seq))
     if held is None:
         if event == "withdraw":
             # A scope that was forgotten counts nothing of it.
@@ -197,7 +197,7 @@ def settle_in(scope: SessionState, holder: str, seq: int, estimate: tuple[int, i
     """
     Charge what a call of the session *holder* cost, in place of its *estimate*.
     """
-    held = scope.pending.pop(pending_key(holder, None, seq), None)
+    held = scope.pending.pop(held_key(holder, seq), None)
     if held is None and any(estimate):
         return
     cost = estimate[0] if outcome.cost is None else outcome.cost

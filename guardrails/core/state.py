@@ -79,10 +79,15 @@ LIFE: Final[Mapping[Stage, Mapping[str, Stage]]] = {
 EntryStatus = Literal["running", "ok", "error", "expired"]
 
 
+CAME: Final = ("", "little", "empty", "unfinished", "brief")
+"""Of a success that brought not much, by number: it only acknowledged what was done; nothing was found; what is waited for is not there
+yet; one short line or value."""
+
+
 @dataclass
 class Entry:
     """
-    One executed call in the window. Fields after *turn* are those of the class until they are set.
+    One executed call in the window.
     """
 
     seq: int
@@ -94,43 +99,61 @@ class Entry:
     """It may have changed something."""
     turn: int = 0
     """Mark of its turn, see `SessionState.mark`."""
-    status: EntryStatus = "running"
-    error_type: ErrorType | None = None
-    result_hash: int = 0
-    """Evidence: of a success as it is, of an error with digits deleted."""
-    retry_at_ms: int = 0
-    """After a failure: when a retry may run; 0 if nobody advised one, and tries are left all the same."""
-    retries_left: int = 0
-    """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
-    explored: bool = False
-    """A retry of it is advised only to learn from what comes of it."""
-    beside: int = 0
-    """Calls that were admitted while it ran; `MANY` stands for that many or more."""
     sketch: int = 0
     """Its arguments, where a guard looked at them."""
-    steady: int = 0
+    status: EntryStatus = field(default="running", init=False)
+    error_type: ErrorType | None = field(default=None, init=False)
+    result_hash: int = field(default=0, init=False)
+    """Evidence: of a success as it is, of an error with digits deleted."""
+    lasting: bool = field(default=False, init=False)
+    """Its envelope said that the same call fails again."""
+    retries_left: int = field(default=0, init=False)
+    """How many more identical calls its envelope advised."""
+    retry_at_ms: int = field(default=0, init=False)
+    """From when on."""
+    explored: bool = field(default=False, init=False)
+    """It did so only to learn from what comes of it."""
+    beside: int = field(default=0, init=False)
+    """Calls that were admitted while it ran; `MANY` stands for that many or more."""
+    steady: int = field(default=0, init=False)
     """32 bits of the news in its result, or of the family of its failure; 0: not taken."""
-    empty: bool = False
-    """It brought nothing."""
-    unfinished: bool = False
-    """What is waited for is not there yet."""
-    little: bool = False
-    """It only acknowledged what was done."""
-    brief: bool = False
-    """It answered in one short line or value."""
+    came: int = field(default=0, init=False)
+    """What its result brought, a place in `CAME`."""
+
+    @property
+    def little(self) -> bool:
+        """
+        It only acknowledged what was done.
+        """
+        return self.came == 1
+
+    @property
+    def empty(self) -> bool:
+        """
+        It brought nothing.
+        """
+        return self.came == 2
+
+    @property
+    def unfinished(self) -> bool:
+        """
+        What is waited for is not there yet.
+        """
+        return self.came == 3
+
+    @property
+    def brief(self) -> bool:
+        """
+        It answered in one short line or value.
+        """
+        return self.came == 4
 
     @property
     def advised(self) -> bool:
         """
         Whether its envelope said that the same call may be made again.
         """
-        return self.retries_left > 0 and self.retry_at_ms > 0
-
-    def due(self, now_ms: int) -> bool:
-        """
-        Returns whether the wait before the same call is over, if it failed for a cause that may pass.
-        """
-        return 0 < self.retry_at_ms <= now_ms
+        return self.retries_left > 0
 
     @property
     def worked(self) -> bool:
@@ -193,13 +216,13 @@ class Pending:
     tokens: int = 0
     turn: int = 0
     stage: Stage = "open"
-    hints: tuple[tuple[str, str], ...] = ()
-    """(code, hint) of what guards said without refusing."""
-    limit: tuple[str, str, str] | None = None
-    """(code, message, hint) of the limit that this call used up."""
-    question: Question | None = None
     once: bool = False
     """If nobody knows how it ended, it is not made again."""
+    hints: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    """(code, hint) of what guards said without refusing."""
+    limit: tuple[str, str, str] | None = field(default=None, init=False)
+    """(code, message, hint) of the limit that this call used up."""
+    question: Question | None = field(default=None, init=False)
 
     @property
     def seq(self) -> int:
@@ -218,8 +241,11 @@ class Pending:
         return self.entry.at_ms
 
     @property
-    def key(self) -> "Key":
-        return pending_key(self.id, self.entry.sig, self.entry.seq)
+    def key(self) -> int | str:
+        """
+        Its key among those of its session: its number; in a scope, where numbers are of several sessions, with whose call it is.
+        """
+        return self.entry.seq if self.n else held_key(self.id, self.entry.seq)
 
     @property
     def waits(self) -> bool:
@@ -229,9 +255,6 @@ class Pending:
         return self.stage == "parked"
 
 
-Key = tuple[str, int | None]
-
-
 def low(sig: int | None) -> int:
     """
     Returns 32 bits of a signature, enough to tell the few that are kept from each other; -1 if there is none.
@@ -239,11 +262,46 @@ def low(sig: int | None) -> int:
     return -1 if sig is None else sig & 0xFFFFFFFF
 
 
-def pending_key(call_id: str, sig: int | None, seq: int | None) -> Key:
+def held_key(holder: str, seq: int) -> str:
     """
-    Returns the key of an admission among those of its session.
+    Returns the key of the admission *seq* of the session *holder* in a scope.
     """
-    return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)
+    return f"{holder}#{seq}"
+
+
+@dataclass(slots=True)
+class Turn:
+    """
+    The present turn of a session.
+    """
+
+    number: int = 0
+    """Turns that its host announced."""
+    expects: int = 0
+    """Calls of it; 0: unknown."""
+    decided: int = 0
+    admitted: int = 0
+    implied: int = 0
+    """Turns that were told by the times of calls, as long as none is announced."""
+    since_ms: int = 0
+    """When the latest of them began."""
+    refused: list[int] = field(default_factory=list)
+    """32 bits of the signatures refused in it, of refusals that count."""
+
+    @property
+    def mark(self) -> int:
+        """
+        Its mark, from 1 to 255; 0: there was no turn.
+        """
+        number = self.number + self.implied
+        return (number - 1) % 255 + 1 if number else 0
+
+    @property
+    def is_last(self) -> bool:
+        """
+        Whether the call that was just decided is the last of it, as far as is known.
+        """
+        return self.decided == self.expects if self.expects else self.admitted > 0
 
 
 @dataclass(slots=True)
@@ -271,24 +329,14 @@ class SessionState:
     """How far the clock is behind the session's time."""
     stood_ms: int = 0
     """Of its time, how long it stood still."""
-    turn: int = 0
-    """Number of the present turn, if its host announces turns."""
-    turn_expects: int = 0
-    """Calls of the present turn; 0: unknown."""
-    turn_decided: int = 0
-    turn_admitted: int = 0
-    implied: int = 0
-    """Turns that were told by the times of calls, as long as none is announced."""
-    turn_ms: int = 0
-    """When the latest of them began."""
-    refused: list[int] = field(default_factory=list)
-    """32 bits of the signatures refused in the present turn, of refusals that count."""
+    present: Turn = field(default_factory=Turn)
     keys: bytes = b""
     """Hashes of the latest responses that were named by a key, the lowest bit set if they were charged."""
     window: list[Entry] = field(default_factory=list)
     latest: dict[int | None, int] = field(default_factory=dict)
     """By signature, the number of the latest call of the window."""
-    pending: dict[Key, Pending] = field(default_factory=dict)
+    pending: dict[int | str, Pending] = field(default_factory=dict)
+    """By number the admissions that are open, see `Pending.key`."""
     uncertain: dict[int, Uncertain] = field(default_factory=dict)
     """By signature the calls that are not to be made twice and whose end is unknown."""
     limits: dict[str, int] = field(default_factory=dict)
@@ -326,17 +374,23 @@ class SessionState:
         """
         The mark of the present turn, from 1 to 255; 0: there was none.
         """
-        number = self.turn + self.implied
-        return (number - 1) % 255 + 1 if number else 0
+        return self.present.mark
+
+    @property
+    def turn(self) -> int:
+        """
+        Number of the present turn, if its host announces turns.
+        """
+        return self.present.number
 
     @property
     def only_refused(self) -> bool:
         """
         Whether the present turn has no admitted call.
         """
-        if self.turn:
-            return self.turn_admitted == 0
-        return not self.window or self.window[-1].turn != self.mark
+        if self.present.number:
+            return self.present.admitted == 0
+        return not self.window or self.window[-1].turn != self.present.mark
 
     def waited_ms(self, now_ms: int) -> int:
         """
@@ -409,7 +463,7 @@ def touch(state: SessionState, now_ms: int) -> int:
     if state.started_ms < 0:
         state.started_ms = state.now_ms = now_ms
         return now_ms
-    if state.behind_ms or not 0 <= now_ms - state.now_ms <= LEAP_MS:
+    if state.behind_ms or not state.now_ms <= now_ms <= state.now_ms + LEAP_MS:
         now_ms, state.behind_ms = read_clock(state.now_ms, state.behind_ms, now_ms)
     if state.pending:
         state.stood_ms = state.waited_ms(now_ms)
@@ -430,44 +484,43 @@ def move(pending: Pending, event: str) -> bool:
     return stage is not None
 
 
-def admit(state: SessionState, call: ToolCall, *, timeout_ms: int, changes: bool, window: int) -> Pending:
+def admit(
+    state: SessionState,
+    call: ToolCall,
+    window: int,
+    lasts_ms: int,
+    changes: bool,
+    once: bool,
+    claims: bool,
+    cost: int,
+    tokens: int,
+) -> Pending:
     """
-    Count a call and open its admission. *window* executed calls are remembered.
+    Count a call, hold its estimate, and open its admission. *window* executed calls are remembered.
     """
-    sig = call.sig
-    state.n += 1
+    sig, now, turn, entries, latest = call.sig, state.now_ms, state.present, state.window, state.latest
+    state.n = n = state.n + 1
     state.seq = seq = state.seq + 1
     state.calls += 1
-    state.turn_decided += 1
-    if state.turn_admitted == 0:
+    turn.decided += 1
+    if turn.admitted == 0:
         state.turns += 1
-    state.turn_admitted += 1
-    entry = Entry.__new__(Entry)
-    entry.seq, entry.tool, entry.sig, entry.at_ms, entry.changes = seq, call.tool, sig, state.now_ms, changes
-    entry.turn = state.mark
-    if call.sketch:
-        entry.sketch = call.sketch
-    entries = state.window
+    turn.admitted += 1
+    if cost or tokens:
+        state.held_cost += cost
+        state.held_tokens += tokens
+    entry = Entry(seq, call.tool, sig, now, changes, turn.mark, call.sketch or 0)
     entries.append(entry)
-    state.latest[sig] = seq
+    latest[sig] = seq
     if len(entries) > window:
         oldest = entries.pop(0)
-        if state.latest.get(oldest.sig) == oldest.seq:
-            del state.latest[oldest.sig]
-    pending = Pending.__new__(Pending)
-    pending.entry, pending.id, pending.n, pending.turn = entry, call.id, state.n, state.turn
-    pending.expires_ms = state.now_ms + timeout_ms
-    state.pending[(call.id, sig) if sig is not None else pending_key(call.id, None, seq)] = pending
+        if latest.get(oldest.sig) == oldest.seq:
+            del latest[oldest.sig]
+    pending = Pending(
+        entry, call.id, n, now + lasts_ms, cost, tokens, turn.number, "running" if claims else "open", once
+    )
+    state.pending[seq] = pending
     return pending
-
-
-def hold(state: SessionState, pending: Pending, cost: int, tokens: int) -> None:
-    """
-    Hold an estimate for an admission.
-    """
-    pending.cost, pending.tokens = cost, tokens
-    state.held_cost += cost
-    state.held_tokens += tokens
 
 
 def claim(state: SessionState, pending: Pending, *, timeout_ms: int) -> None:
@@ -559,12 +612,13 @@ def _leave_turn(state: SessionState, pending: Pending) -> None:
     Take a call that never ran out of its turn. A turn without any other call in the window is not counted.
     """
     entry, window = pending.entry, state.window
-    if pending.turn == state.turn:
-        state.turn_decided -= 1
-        state.turn_admitted -= 1
-        state.turns -= state.turn_admitted == 0
+    turn = state.present
+    if pending.turn == turn.number:
+        turn.decided -= 1
+        turn.admitted -= 1
+        state.turns -= turn.admitted == 0
     elif entry.seq >= window[0].seq:
-        marks = (entry.turn,) if pending.turn else range(1, state.implied + 1)
+        marks = (entry.turn,) if pending.turn else range(1, turn.implied + 1)
         others = any(one is not entry and one.turn in marks for one in window)
         whole = window[0].seq == 1 or window[0].turn not in marks
         state.turns -= whole and not others and all(one.turn != pending.turn for one in state.pending.values())
@@ -598,14 +652,12 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome) -> None:
     """
     move(pending, "settle")
     entry = pending.entry
-    sig = entry.sig
-    del state.pending[(pending.id, sig) if sig is not None else pending.key]
+    del state.pending[entry.seq]
     cost, tokens = outcome.cost, outcome.tokens
-    charge_held(state, pending, pending.cost if cost is None else cost, pending.tokens if tokens is None else tokens)
-    if outcome.error_type is None:
-        entry.status = "ok"
-    else:
-        entry.status, entry.error_type = "error", outcome.error_type
+    if pending.cost or pending.tokens or cost or tokens:
+        cost, tokens = pending.cost if cost is None else cost, pending.tokens if tokens is None else tokens
+        charge_held(state, pending, cost, tokens)
+    entry.status, entry.error_type = "ok" if outcome.error_type is None else "error", outcome.error_type
     _end(state, entry)
 
 
@@ -636,13 +688,6 @@ def note_uncertain(state: SessionState, pending: Pending) -> None:
             del state.uncertain[next(iter(state.uncertain))]
 
 
-def note_retry(entry: Entry, tries: int, at_ms: int, *, explored: bool = False) -> None:
-    """
-    Keep how many more identical calls are a retry of a failure, and from when on.
-    """
-    entry.retries_left, entry.retry_at_ms, entry.explored = tries, at_ms, explored
-
-
 # Turns
 
 
@@ -650,10 +695,8 @@ def end_turn(state: SessionState, calls: int) -> None:
     """
     Close the present turn and open the next, of *calls* calls (0: unknown).
     """
-    state.turn_decided = state.turn_admitted = 0
-    state.refused = []
-    state.turn += 1
-    state.turn_expects = calls
+    turn = state.present
+    state.present = Turn(turn.number + 1, calls, implied=turn.implied, since_ms=turn.since_ms)
 
 
 def goes_on(state: SessionState, sig: int | None) -> bool:
@@ -661,10 +704,11 @@ def goes_on(state: SessionState, sig: int | None) -> bool:
     Returns whether another call of the present implied turn still runs, or this very call: calls that overlap are one turn, as a fan-out
     is. Refused calls do not run, so those of a fan-out are told by how soon they come.
     """
-    if not state.implied:
+    turn = state.present
+    if not turn.implied or not (turn.refused or state.pending):
         return False
-    mark, age = state.mark, state.now_ms - state.turn_ms
-    if state.refused and state.only_refused and low(sig) not in state.refused:
+    mark, age = turn.mark, state.now_ms - turn.since_ms
+    if turn.refused and state.only_refused and low(sig) not in turn.refused:
         return age <= TOGETHER_MS
     open_ = (one for one in state.pending.values() if one.stage in ("open", "running"))
     return any(one.sig == sig or (one.entry.turn == mark and age <= OVERLAP_MS) for one in open_)
@@ -674,16 +718,16 @@ def note_refused(state: SessionState, sig: int | None) -> None:
     """
     Keep that a call of the present turn was refused.
     """
-    state.refused = [*state.refused, low(sig)][-REFUSED:]
+    state.present.refused = [*state.present.refused, low(sig)][-REFUSED:]
 
 
 def begin_implied(state: SessionState) -> None:
     """
     Open the next implied turn. The turns that a budget counts are those that are announced: they stay what they are.
     """
-    state.implied += 1
-    state.refused = []
-    state.turn_ms = state.now_ms
+    turn = state.present
+    turn.implied += 1
+    turn.refused, turn.since_ms = [], state.now_ms
 
 
 def is_known(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:

@@ -178,7 +178,7 @@ def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any]) -> Call
 
 
 def _light(decision: Decision) -> Decision:
-    return replace(decision, call=replace(decision.call, arguments=None, signature=None, asked=None))
+    return decision.of(replace(decision.call, arguments=None, signature=None, asked=None))
 
 
 def _light_outcome(outcome: Outcome) -> Outcome:

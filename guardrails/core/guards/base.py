@@ -33,19 +33,18 @@ NO_TOOL: Final = Tool(name="-")
 """Stands for the tool where it is about no call."""
 
 
-@dataclass
 class Facts:
     """
     Everything a decision depends on that is neither in the call nor in the state; recorded, so that a replay is exact.
     """
 
     now_ms: int
-    tool: Tool = NO_TOOL
-    cost: int = 0
+    tool: Tool
+    cost: int
     """Estimated cost of the call, or of the model request, in micro-dollars."""
-    tokens: int = 0
+    tokens: int
     """Estimated tokens of it."""
-    turn: int = 0
+    turn: int
     """Number of the present turn."""
     known: frozenset[str] | None = None
     """The tools there are; None: nobody said."""
@@ -73,10 +72,23 @@ class Facts:
     """Once the call is done: how long it took."""
     late: bool = False
     """Its admission was given up before."""
+    hints: tuple[tuple[str, str], ...] = ()
+    """Of a call that is over: (code, hint) of the nudges before it ran; those that `shape` leaves there are said with its result."""
     models: "Mapping[str, RetryModel] | None" = None
     """The learned models that are loaded."""
     advised: "Advised | None" = None
     """Of a failure that is replayed: the verdict of a model, as it was recorded."""
+
+    def __init__(
+        self, now_ms: int, tool: Tool = NO_TOOL, cost: int = 0, tokens: int = 0, turn: int = 0, **more: Any
+    ) -> None:
+        self.now_ms = now_ms
+        self.tool = tool
+        self.cost = cost
+        self.tokens = tokens
+        self.turn = turn
+        if more:
+            vars(self).update(more)
 
 
 class Event(NamedTuple):
@@ -137,8 +149,6 @@ class Guard(_Slot):
     """Settings that no file has."""
     files: ClassVar[tuple[str, ...]] = ()
     """Settings that name a file, relative to the policy file."""
-    nudges_repeats: ClassVar[bool] = False
-    """True: its nudges are left out of the envelope of a call that brought something new."""
     sees_unfit: ClassVar[bool] = True
     """Whether it looks at a call whose arguments do not fit the tool, though `validation` refuses that call."""
 

@@ -413,7 +413,7 @@ class Budget(Guard):
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.spent(state, mine, facts)
-        if cause is None and self.max_turns is not None and state.turn_admitted == 0:
+        if cause is None and self.max_turns is not None and state.present.admitted == 0:
             cause = self._turns(state) or self._reserved(state, "max_turns", "turns", 0)
         if cause is None and (state.reserved or state.pending):
             waiting = _waiting(state)

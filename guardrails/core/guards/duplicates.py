@@ -13,7 +13,7 @@ from guardrails.core.values.units import Duration
 from guardrails.core.words import in_flight
 
 from .base import Codes, Facts, Guard, Verdict, guard
-from .evidence import PASSING, Evidence, changed_seq, is_evidence, moves, outdated, shown_to_change, speak
+from .evidence import PASSING, Evidence, changed_seq, is_evidence, may_retry, moves, outdated, shown_to_change, speak
 
 
 REPAIRABLE: Final[frozenset[ErrorType | None]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
@@ -63,7 +63,7 @@ class Duplicates(Guard):
         if state.pending and any(pending.sig == call.sig for pending in state.pending.values()):
             return in_flight(call.tool)
         earlier = state.earlier(call.sig, self.window)
-        if facts.tool.repeats == "ask" or not earlier or _may_retry(earlier[0], facts.now_ms):
+        if facts.tool.repeats == "ask" or not earlier or may_retry(state, earlier[0]):
             return None
         last = earlier[0]
         if self.rule == "always":
@@ -100,10 +100,6 @@ def _does_something(state: SessionState, last: Entry, before: Entry) -> bool:
     """
     between = (entry for entry in state.window if before.seq < entry.seq < last.seq)
     return last.changes and shown_to_change((entry for entry in state.window if entry.seq > last.seq), between)
-
-
-def _may_retry(last: Entry, now_ms: int) -> bool:
-    return last.retries_left > 0 or last.due(now_ms)
 
 
 def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:

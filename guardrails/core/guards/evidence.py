@@ -26,6 +26,10 @@ How many times the distance between two equal looks they speak, up to what a gua
 
 Measured on recorded calls: of 24 looks after two equal ones none had changed; the latest came 3.1 times the distance later.
 """
+UNJUDGED_RETRIES: Final = 3
+"""Retries of a failure that may pass, where nobody judges it."""
+UNJUDGED_WAIT_MS: Final = 60_000
+"""From the last of them on until another."""
 SLOW: Final = 2
 """How many times what is taken for settled a slow agent may need for a call; a later look begins anew."""
 
@@ -68,6 +72,18 @@ def same_end(one: Entry, other: Entry) -> bool:
     Returns whether two results, or two failures, are equal, or the news in them is.
     """
     return one.result_hash == other.result_hash or one.steady == other.steady != 0
+
+
+def may_retry(state: SessionState, last: Entry) -> bool:
+    """
+    Returns whether the same call as *last* is a retry of its failure: as its envelope advised; else, if it may pass and nobody said
+    anything of it, a few times, and after that each minute.
+    """
+    if last.advised or last.lasting or last.error_type not in TRANSIENT:
+        return last.advised
+    earlier = [entry.status for entry in state.earlier(last.sig, len(state.window))]
+    failed = [*earlier, ""].index(next((one for one in earlier if one != "error"), ""))
+    return failed <= UNJUDGED_RETRIES or state.now_ms - last.at_ms >= UNJUDGED_WAIT_MS
 
 
 def recent(state: SessionState, last: Entry, limit_s: float | None, *, times: float = 1) -> bool:

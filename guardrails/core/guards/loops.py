@@ -23,9 +23,11 @@ from .evidence import (
     SLOW,
     Evidence,
     alike,
+    brought_news,
     changed_seq,
     is_evidence,
     is_over,
+    may_retry,
     moves,
     outdated,
     past,
@@ -112,7 +114,6 @@ class Loops(Guard):
         "loops.cycle": ("tool", "count", "length"),
     }
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
-    nudges_repeats: ClassVar[bool] = True
 
     unrepaired: Grades = map_of(nudge=None, deny=1)
     """The exact call that failed for a cause that lies in it, while nothing is done that could remove it."""
@@ -142,6 +143,9 @@ class Loops(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
+        if facts.hints and facts.entry is not None and brought_news(state, facts.entry):
+            # That a repeat brings nothing is not said beside something new.
+            facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
         if outcome.error_type is None and facts.tool.read_only is False and facts.tool.repeats != "allow":
             own = [one for one in reversed(state.window) if one.sig == call.sig and one.seq > changed_seq(state)][:2]
             accepted = all(entry.status == "ok" and entry.little for entry in own)
@@ -152,7 +156,7 @@ class Loops(Guard):
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         before = [*past(state)]
         last = next((entry for entry in before if entry.sig == call.sig), None)
-        if last is None or call.sig is None or last.advised or last.due(facts.now_ms):
+        if last is None or call.sig is None or may_retry(state, last):
             return None
         count = alike(before, call.sig)
         goes_on = last.unfinished or (last.little and not last.changes)

@@ -294,4 +294,4 @@ def _as_told(decision: Decision, record: Record) -> Decision:
     Returns *decision* as it was when *record* was written: the call may have been taken up under another id since.
     """
     own = record.get("id", decision.call.id)
-    return decision if own == decision.call.id else replace(decision, call=replace(decision.call, id=own))
+    return decision if own == decision.call.id else decision.of(replace(decision.call, id=own))

@@ -3,7 +3,7 @@ One recorded session while it is judged: its state, the calls that still run, an
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -61,7 +61,8 @@ class Side:
             asked = ((decision.denials[0].code, ""),)
             yes = {"seq": decision.seq, "sig": call.sig, "approved": True, "reason": ""}
             engine.apply(event("unpark", yes, now), now, (state,))
-            decision = replace(engine.decide(call, plan, now, True, None, (state,)), nudges=asked)
+            decision = engine.decide(call, plan, now, True, None, (state,))
+            decision.nudges = asked
         if decision.envelope is not None:
             return decision
         if shown is None:

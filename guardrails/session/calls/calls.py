@@ -221,7 +221,7 @@ class Calls:
             alone = Engine(ledger.chain, ledger.id)
             envelope, completion = alone.complete(decision, prepared, plan, now, None, (SessionState(),))
             # No event of the session, whose state does not know of it.
-            completion = replace(completion, n=0)
+            completion.n = 0
         else:
             if ledger.records is not None:
                 ledger.records.settled(decision, prepared, completion)
@@ -354,7 +354,7 @@ class Calls:
     def _with(self, arguments: Any, decision: Decision) -> Decision | None:
         own = decision.call
         call = self._made(own.tool, arguments, own.id, self.ledger.plan(own.tool))
-        return replace(decision, call=replace(call, sketch=own.sketch)) if call.sig == own.sig else None
+        return decision.of(replace(call, sketch=own.sketch)) if call.sig == own.sig else None
 
 
 def _bare(pending: Pending) -> ToolCall:

@@ -289,6 +289,6 @@ def test_an_approval_of_other_arguments_does_not_hide_the_one_that_binds() -> No
     for call in asked:
         made = engine.decide(call, plan, 0, False, None, [state])
         assert made.allowed
-        suspend(state.pending[call.id, 7], 0, digest_of(call))
+        suspend(state.pending[made.seq or 0], 0, digest_of(call))
     again = replace(asked[1], id="later")
     assert engine.decide(again, plan, 0, True, None, [state]).n == 2

@@ -364,6 +364,6 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
     assert (own.held_cost, own.held_tokens, scope.held_cost, scope.held_tokens) == (0, 0, 0, 0)
     assert own.calls == scope.calls == done
     if not done:
-        assert (own.turns, own.cost, own.tokens, own.turn_admitted) == (0, 0, 0, 0)
+        assert (own.turns, own.cost, own.tokens, own.present.admitted) == (0, 0, 0, 0)
         assert not any((own.own.get("tools.budget") or {}).values())
     assert all(one.same for one in replay_together(made.chain, sink.records, scopes=made.scopes))
