@@ -20,7 +20,6 @@ _SAME_DIGITS: Final = bytes(ord("0") if chr(code) in "0123456789" else ord(" ") 
 _TOKEN: Final = re.compile(
     rb'"(?:[^"\\]|\\.)*+(?P<end>")?|(?P<open>[\[{])|(?P<close>[\]}])|(?P<next>[,:])|[^\s"\[\]{},:]++', re.DOTALL
 )
-_CUT_STRING: Final = re.compile(rb'"(?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4})*+', re.DOTALL)
 _CLOSING: Final = {b"[": b"]", b"{": b"}"}
 
 
@@ -90,15 +89,14 @@ def _is_container(line: bytes) -> bool:
     return type(value) in (dict, list) and bool(value)
 
 
-def completed(text: bytes, *, strings: bool = False) -> Any:
+def completed(text: bytes) -> Any:
     """
-    Returns the value of *text* up to the last part that is whole, with the brackets closed that are open there. With
-    *strings* the text of a member counts as far as it goes, too.
+    Returns the value of *text* up to the last part that is whole, with the brackets closed that are open there.
 
     Returns None if no part is whole, the brackets do not match, or *text* is not cut but broken. Takes time in
     proportion to the length of *text*.
     """
-    end, closing = _last_whole(text, strings=strings)
+    end, closing = _last_whole(text)
     if not closing:
         return None
     try:
@@ -107,7 +105,7 @@ def completed(text: bytes, *, strings: bool = False) -> Any:
         return None
 
 
-def _last_whole(text: bytes, *, strings: bool) -> tuple[int, bytes]:
+def _last_whole(text: bytes) -> tuple[int, bytes]:
     """
     Returns the end of the last whole part of *text*, and the brackets that close it. A text that is not cut needs none.
     """
@@ -131,6 +129,4 @@ def _last_whole(text: bytes, *, strings: bool) -> tuple[int, bytes]:
                 end = token.start()
         elif token["end"] is not None and after_colon:
             end, after_colon = token.end(), False
-        elif strings and after_colon and (cut := _CUT_STRING.match(text, token.start())):
-            return cut.end(), b'"' + b"".join(reversed(closing))
     return end, b"".join(reversed(closing))

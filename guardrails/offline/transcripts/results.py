@@ -5,6 +5,8 @@ The text of a recorded result, and the failure that it tells of.
 import json
 import re
 
+from ast import literal_eval
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -14,14 +16,32 @@ from guardrails.core.result.kinds import kind_of_text, status_in
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 
 from .calls import RecordedCall
-from .fields import is_one_of, text_of
-from .mcp_text import string_in, unwrapped
+from .fields import has_text, is_one_of, text_of
 
 
 HEAD_CHARS: Final = 600
 """Of a result only this much is asked whether it failed."""
 _MAX_PARSED: Final = 65_536
 
+_MAX_WRAPPED: Final = 1 << 20
+"""Longer text stays as it is."""
+_HEAD: Final = 300
+"""Characters at the beginning of which a wrapping is looked for."""
+_STRING: Final = r"""(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+_BLOCK: Final = rf"""TextContent\(type='text',\ text={_STRING}
+    (?:,\ annotations=(?:None|Annotations\([^()]{{0,200}}\)))?
+    (?:,\ meta=(?:None|\{{[^{{}}]{{0,200}}\}}))?\)"""
+_PRINTED: Final = re.compile(
+    rf"""(?:CallToolResult\()?
+    (?:(?:meta=(?:None|\{{[^{{}}]{{0,200}}\}}),?\ )?content=)?
+    (?P<blocks>\[{_BLOCK}(?:,\ {_BLOCK})*+\])
+    (?:,?\ structuredContent=(?:None|\{{.*\}}))?(?:,?\ isError=(?P<failed>True|False))?\)?""",
+    re.VERBOSE | re.DOTALL,
+)
+_TEXT: Final = re.compile(rf"TextContent\(type='text', text=({_STRING})", re.DOTALL)
+_BLOCK_KEYS: Final = frozenset(
+    {"type", "text", "annotations", "_meta", "meta", "id", "index", "citations", "cache_control", "logprobs"}
+)
 _NONE: Final = r"(?:none|null|nil|no|false|0)\b[ \t]*+(?:$|[\n,;])"
 _MEASURE: Final = r"[-+]?(?:\d*\.\d+(?:e[-+]?\d{1,4})?|\d+e[-+]?\d{1,4}|\d+(?=[ \t]?%))[ \t%]*+(?:$|[\n,;])"
 """`0.02`, `1e-9`, `3 %`: how large an error is."""
@@ -71,7 +91,7 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
 
     The result is taken out of the wrapping of MCP. Without the format's flag that wrapping is asked for one, then the text.
     """
-    told, flag = unwrapped(text_of(content))
+    told, flag = _unwrapped(text_of(content))
     if failed is None:
         failed = flag or _says_failure(told)
     elif flag and not failed:
@@ -81,7 +101,7 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
     call.is_error = failed
     if failed:
         said = _spoken(told)
-        call.error_type = own_error_type(said) or kind_of_text(said) or "other"
+        call.error_type = _own_error_type(said) or kind_of_text(said) or "other"
         call.http_status = status_in(said)
 
 
@@ -100,41 +120,57 @@ def says_failure(told: str) -> bool:
     Returns whether a result says that it failed. An MCP result says so by its flag or its text, an object by the status
     of an envelope or as in a session. Other text says so by its beginning, since there is no other sign.
     """
-    told, flag = unwrapped(told)
+    told, flag = _unwrapped(told)
     return flag or _says_failure(told)
+
+
+def _unwrapped(text: str) -> tuple[str, bool]:
+    """
+    Returns *text* without the wrappings of MCP tool results, as JSON or as Python prints them, and whether one says that it failed.
+    """
+    failed = False
+    # A server that calls another wraps its result once more, and a host writes the block once more.
+    for _ in range(3):
+        bare = text.strip()
+        value = _parsed(bare) if bare[:1] in ("{", "[") and '"text"' in bare and len(bare) <= _MAX_WRAPPED else None
+        blocks = value.get("content", [value]) if type(value) is dict else value
+        if "[TextContent(" in bare[:_HEAD] and (found := _PRINTED.fullmatch(bare[:_MAX_WRAPPED])):
+            text = "\n".join(str(literal_eval(one)) for one in _TEXT.findall(found["blocks"]))
+            failed = failed or found["failed"] == "True"
+        elif type(blocks) is list and any(map(_is_block, blocks)):
+            text = text_of(blocks)
+            failed = failed or (type(value) is dict and True in (value.get("isError"), value.get("is_error")))
+        else:
+            break
+    return text, failed
+
+
+def _is_block(value: Any) -> bool:
+    return has_text(value) and "type" in value and _BLOCK_KEYS.issuperset(value)
 
 
 def _spoken(told: str) -> str:
     before = _NO_TEXT.match(told)
-    return string_in((told if before is None else told[before.end() :]).strip())
+    return (told if before is None else told[before.end() :]).strip()
 
 
 def _says_failure(told: str) -> bool:
     told = _spoken(told)
-    if told[:1] == "{" and len(told) <= _MAX_PARSED:
-        value = _object(told)
-        if value is not None:
-            return is_one_of(value.get("status"), _ENVELOPE_FAILURES) or reading_of(value).failed
-
+    if told[:1] == "{" and len(told) <= _MAX_PARSED and type(value := _parsed(told)) is dict:
+        return is_one_of(value.get("status"), _ENVELOPE_FAILURES) or reading_of(value).failed
     head = told[:HEAD_CHARS]
     return _FAILURE.match(head) is not None or _TRACEBACK in head
 
 
-def own_error_type(told: str) -> ErrorType | None:
+def _own_error_type(told: str) -> ErrorType | None:
     """
     Returns the error type that an envelope of this library names.
     """
-    if told[:1] != "{" or '"error_type"' not in told or len(told) > _MAX_PARSED:
-        return None
-
-    said = (_object(told) or {}).get("error_type")
-    return said if type(said) is str and said in ERROR_TYPES else None
+    value = _parsed(told) if told[:1] == "{" and '"error_type"' in told and len(told) <= _MAX_PARSED else None
+    return next((each for each in ERROR_TYPES if type(value) is dict and each == value.get("error_type")), None)
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(text)
-    except ValueError:
-        return None
-
-    return value if type(value) is dict else None
+def _parsed(text: str) -> Any:
+    with suppress(ValueError):
+        return orjson.loads(text)
+    return None
