@@ -8,7 +8,7 @@ from guardrails.cli.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.budget import ToolBudget
-from guardrails.core.guards.held import Held
+from guardrails.core.guards.tool_filter import Held
 
 
 OTHERS: dict[type[Guard], str] = {ToolBudget: "guards/budget.md", Held: "guards/README.md"}

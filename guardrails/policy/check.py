@@ -21,8 +21,8 @@ from guardrails.core.arguments import arguments_of
 from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards import GUARDS, Kinds, place_of
 from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.guards.held import Held
 from guardrails.core.guards.settings import respelt
+from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError

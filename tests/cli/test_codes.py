@@ -11,8 +11,8 @@ from pathlib import Path
 from guardrails.cli.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.budget import ToolBudget
-from guardrails.core.guards.held import Held
 from guardrails.core.guards.retryable import NEXT
+from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import ALIASES
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.result.kinds import kind_of_status

@@ -11,7 +11,6 @@ from .budget import Budget
 from .denials import Denials
 from .duplicates import Duplicates
 from .growth import Growth
-from .held import Held
 from .loops import Loops
 from .rate import Rate
 from .retry_budget import RetryBudget
@@ -19,7 +18,7 @@ from .retryable import Retryable
 from .shell import Shell
 from .streak import Streak
 from .summary import Summary
-from .tool_filter import ToolFilter
+from .tool_filter import Held, ToolFilter
 from .truncate import Truncate
 from .validation import Validation
 from .workspace import Workspace

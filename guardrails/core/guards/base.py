@@ -136,6 +136,8 @@ class Guard(_Slot):
     """The events of which its hook `event` is asked."""
     family: ClassVar[bool] = False
     """What it remembers is of the whole family: of a session and its children."""
+    ends_by_calls: ClassVar[bool] = True
+    """Whether a call that was admitted, or is over, may bring the end that `spent` finds; else it is asked after other events only."""
     only_failures: ClassVar[bool] = False
     """Its `shape` is asked of failures only."""
 
@@ -243,13 +245,6 @@ class Guard(_Slot):
         Returns whether `check` may object to a fresh call of *tool*: valid, and like none that is remembered or runs.
 
         Asked once for each tool; *known* are the tools there are (None: nobody said).
-        """
-        return True
-
-    @property
-    def ends_by_calls(self) -> bool:
-        """
-        Whether a call that was admitted, or is over, may bring the end that `spent` finds; else it is asked after other events only.
         """
         return True
 

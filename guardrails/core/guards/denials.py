@@ -35,6 +35,7 @@ class Denials(Guard):
 
     codes: ClassVar[Codes] = {"denials.max_turns_in_a_row": ("limit", "used")}
     events: ClassVar[tuple[str, ...]] = ("refusal", "turn", "extend")
+    ends_by_calls: ClassVar[bool] = False
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
@@ -46,10 +47,6 @@ class Denials(Guard):
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         return mine if mine is None or not (mine[0] or mine[1]) else [0, 0, *mine[2:]]
-
-    @property
-    def ends_by_calls(self) -> bool:
-        return False
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         limit = self.max_turns_in_a_row

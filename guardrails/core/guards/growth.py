@@ -32,6 +32,7 @@ class Growth(Guard):
     }
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("request", "charge", "extend")
+    ends_by_calls: ClassVar[bool] = False
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
@@ -62,10 +63,6 @@ class Growth(Guard):
         now = facts.now_ms * limit
         level = now if mine is None or mine[CALLS] < now else level_of(mine[CALLS], facts.now_ms, limit)
         return [max(level, now) + 1_000, requests, tokens]
-
-    @property
-    def ends_by_calls(self) -> bool:
-        return False
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         if mine is None:

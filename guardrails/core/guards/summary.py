@@ -9,6 +9,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.state import SessionState
 from guardrails.core.text.jsonable import dumps
+from guardrails.core.text.truncation import render
 from guardrails.core.tools.tool import source_of
 from guardrails.core.values.types import Outcome, ToolCall
 
@@ -46,17 +47,14 @@ class Summary(Guard):
         if envelope.status != "success":
             self._echo(envelope, call)
             return envelope
-        reading = outcome
+        reading, tool = outcome, facts.tool
         if not isinstance(reading, Reading) or reading.value is not envelope.value:
             known = {"complete": outcome.complete, "rendered": envelope.rendered}
-            reading = Reading(envelope.value, source_of(facts.tool), call.arguments, **known)
+            reading = Reading(envelope.value, source_of(tool), call.arguments, **known)
         whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
-        extent = reading.extent
-        looks = (
-            facts.tool.read_only
-            if facts.tool.read_only is not None
-            else facts.tool.repeats == "evidence" or extent.found is not None
-        )
+        extent, looks = reading.extent, tool.read_only
+        if looks is None:
+            looks = tool.repeats == "evidence" or extent.found is not None
         if looks:
             self._echo(envelope, call)
         if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
@@ -87,30 +85,26 @@ def summarise(arguments: Any) -> Any:
     """
     Returns the arguments of a call, short enough to be read again with every result.
     """
-    if not isinstance(arguments, Mapping):
-        return _cut(arguments)
     summary: dict[str, Any] = {}
-    left = MAX_SUMMARY - 2
-    for key, value in arguments.items():
+    left, named = MAX_SUMMARY, isinstance(arguments, Mapping)
+    for key, value in arguments.items() if named else [("", arguments)]:
         name, short = str(key)[:MAX_STRING], _cut(value)
         left -= _size(name) + _size(short) + 2
-        if left < len('"...":"cut",'):
+        if left < len('{"...":"cut"}'):
             summary["..."] = "cut"
             break
         summary[name] = short
-    return summary
+    return summary if named else summary.get("", "cut")
 
 
 def _cut(value: Any) -> Any:
-    if value is None or isinstance(value, (bool, float)):
+    """
+    Returns a scalar as it is, of all else a short text: its JSON if it has one.
+    """
+    if value is None or isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() < 64):
         return value
-    if isinstance(value, int) and -(2**63) <= value < 2**63:
-        return value
-    text = value if isinstance(value, str) else repr_of(value)
-    shown = text[:MAX_STRING]
-    while _size(shown) > MAX_SUMMARY - 3:
-        shown = shown[: len(shown) // 2]
-    return text if len(shown) == len(text) else f"{shown}..."
+    text = value if isinstance(value, str) else render(value, 512).payload.decode()
+    return text if len(text) <= MAX_STRING else f"{text[:MAX_STRING]}..."
 
 
 def _size(value: Any) -> int:
@@ -119,12 +113,3 @@ def _size(value: Any) -> int:
     """
     written = dumps(value)
     return 6 * len(str(value)) if written is None else len(written)
-
-
-def repr_of(value: Any) -> str:
-    """
-    Returns a short text of an argument that is no scalar: its JSON if it has one.
-    """
-    from guardrails.core.text.truncation import render
-
-    return render(value, 512).payload.decode()
