@@ -25,6 +25,7 @@ from guardrails.core.records.record import (
 from guardrails.core.text.jsonable import exact
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.types import Outcome
+from guardrails.sinks.base import put_of
 
 
 if TYPE_CHECKING:
@@ -49,11 +50,12 @@ class Recorder:
     The records of the session *session_id*, handed to *sink*. Exceptions of a sink are counted and logged once.
     """
 
-    __slots__ = ("_session_id", "lost", "sink")
+    __slots__ = ("_put", "_session_id", "lost", "sink")
 
     def __init__(self, session_id: str, sink: "Sink") -> None:
         self._session_id = session_id
         self.sink = sink
+        self._put = put_of(sink)
         self.lost = 0
         """Records that the sink would not take."""
 
@@ -86,7 +88,7 @@ class Recorder:
                 record = _marked(record, decision.marks)
             # `_hand`, in place, as in `settled`: every call comes this way.
             try:
-                self.sink.put(record, CALL_BYTES + size)
+                self._put(record, CALL_BYTES + size)
             except Exception as error:  # noqa: BLE001
                 self._lose(error)
             if decision.pending:
@@ -115,7 +117,7 @@ class Recorder:
         if completion.marks is not None:
             record = _marked(record, completion.marks)
         try:
-            self.sink.put(record, SETTLE_BYTES + size)
+            self._put(record, SETTLE_BYTES + size)
         except Exception as error:  # noqa: BLE001
             self._lose(error)
 
@@ -137,7 +139,7 @@ class Recorder:
 
     def _hand(self, record: "dict[str, Any] | Callable[[], dict[str, Any]]", size: int) -> None:
         try:
-            self.sink.put(record, size)
+            self._put(record, size)
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about
             self._lose(error)
 

@@ -1,27 +1,38 @@
 """
-Write records off the hot path, one JSON line each, and read them back.
+Records as JSON lines: written by batches, rotated, redacted, read back.
 
-`put` appends to a queue in memory and returns. One daemon thread per sink turns records into lines and appends them to
-the file in batches. A batch is whole lines, written under `flock`, so several processes may share one file (a regular
-file on a local POSIX file system).
+**What is promised.** `put` keeps a record in memory. It becomes a line, and is in the file, once 64 KiB or a quarter of
+`max_lines` wait, 50 ms after the first that waits, and at `flush`, `close` and the end of the process (`atexit`, the
+end of a child of multiprocessing). Who puts the record that fills a batch writes the batch; the rest are written by a
+timer, which starts with the first record and runs once.
 
-A clean exit loses nothing. After `kill -9` (or SIGTERM without a handler, or `os._exit`) the records that are not in
-the file yet are lost. Those are at most `max_lines` records (1,000), and the batch being written. A caller that puts
-more waits until the writer has caught up. While the file is faulty, records wait up to 64 MiB instead. Lines are handed
-to the operating system, not forced to the disk, unless the sink is `durable`: a power failure may take more.
+* **Whole lines.** A batch is one write of whole lines, under `flock`, with `O_APPEND`. Threads and processes share a
+  file. A line that a killed process left torn is ended before the next. A file and its folder are made if they are
+  missing, the file for its owner only (0600).
+* **`kill -9`** (SIGTERM without a handler, `os._exit`) loses what waits: at most `max_lines` (1,000). With `durable`
+  each `put` returns once its record is on the disk (one `fsync` for all that wait): none is lost, of a power failure
+  neither.
+* **A full disk**, or a file that cannot be opened or locked: nothing of the batch stays in the file, calls go on, and
+  records wait in memory. It is tried again every 5 s, at `flush` and at `close`. Beyond `max_queued_bytes` (64 MiB)
+  records are dropped and counted. What cannot be written at `close` has failed. The log says each once.
+* **A forked child** starts empty: what the parent had put is the parent's.
+* **Rotation**: one process renames the file, under the lock; the others open the new one. `read` goes through all.
+* **Secrets** that have a known form or name become `[redacted]` before every sink, in arguments, results and messages.
+  `redact_secrets=False` writes them plain. Signatures and hashes are those of the plain values.
+* **Erasing**: `redact` takes values away by path, `arguments` and `results` all but their hashes. A message that
+  repeats 8 letters or digits in a row of what went is erased whole. `erased` lists what went.
 """
 
 from .base import Entry, MemorySink, OnRecord, Record, Sink
-from .erase import Arguments, ErasePath, Results, parse_path
-from .json_lines import JsonLines
-from .line import to_line
-from .reading import ReadReport, by_session, read
+from .erase import Arguments, Erasing, Results
+from .json_lines import JsonLines, to_line
+from .rotate import ReadReport, by_session, read
 
 
 __all__ = [
     "Arguments",
     "Entry",
-    "ErasePath",
+    "Erasing",
     "JsonLines",
     "MemorySink",
     "OnRecord",
@@ -30,7 +41,6 @@ __all__ = [
     "Results",
     "Sink",
     "by_session",
-    "parse_path",
     "read",
     "to_line",
 ]

@@ -7,20 +7,23 @@ import threading
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from guardrails.core.values.logs import log
 
+from .erase import Erasing, Record
 
-Record = dict[str, Any]
+
 Entry = Record | Callable[[], Record]
-"""A record, or a function without parameters that makes it off the hot path."""
+"""A record, or a function without parameters that makes it when it is written."""
 
 
 @runtime_checkable
 class Sink(Protocol):
     """
     Takes records. Every record that was put is counted once: written, dropped (no room, or closed) or failed.
+
+    Secrets are redacted before. A sink with an attribute `redact_secrets` that is False gets them plain.
     """
 
     @property
@@ -49,13 +52,25 @@ class Sink(Protocol):
         """
 
 
+def put_of(sink: Sink) -> Callable[[Entry, int], None]:
+    """
+    Returns the `put` of *sink*, behind the redaction of secrets unless it redacts by itself or wants them plain.
+    """
+    if isinstance(getattr(sink, "erasing", None), Erasing) or getattr(sink, "redact_secrets", True) is False:
+        return sink.put
+    erasing = Erasing()
+    return lambda record, size: sink.put(lambda: erasing(record() if callable(record) else record), size)
+
+
 class OnRecord:
     """
     Call *on_record* with each record, at once and in the caller's thread. Its exceptions are counted and logged once.
+    Secrets are plain only if not *redact_secrets*.
     """
 
-    def __init__(self, on_record: Callable[[Record], object]) -> None:
+    def __init__(self, on_record: Callable[[Record], object], *, redact_secrets: bool = True) -> None:
         self._on_record = on_record
+        self.erasing = Erasing(redact_secrets=redact_secrets)
         self._counting = threading.RLock()
         self._closed = False
         self.written = self.dropped = self.failed = 0
@@ -65,9 +80,8 @@ class OnRecord:
             with self._counting:
                 self.dropped += 1
             return
-
         try:
-            self._on_record(record() if callable(record) else record)
+            self._on_record(self.erasing(record() if callable(record) else record))
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about
             with self._counting:
                 self.failed += 1
@@ -87,12 +101,12 @@ class OnRecord:
 
 class MemorySink(OnRecord):
     """
-    Keep the records, as they were put, in the list *records*; for tests.
+    Keep the records in the list *records*; for tests. Secrets are plain only if not *redact_secrets*.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, redact_secrets: bool = True) -> None:
         self.records: list[Record] = []
-        super().__init__(self.records.append)
+        super().__init__(self.records.append, redact_secrets=redact_secrets)
 
 
 def say(level: int, message: str, *values: object) -> None:

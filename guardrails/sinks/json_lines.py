@@ -1,210 +1,137 @@
 """
-Append records to a file off the hot path: the queue, the thread that empties it, and its life cycle.
+Append records to a file by batches: the queue, and its life cycle.
 """
 
+import atexit
+import json
 import logging
 import os
+import sys
 import threading
+import time
+import weakref
 
 from collections import deque
-from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Any, Final, Self
 
+import orjson
+
+from guardrails.core.text.plain_json import options, simpler, to_json
 from guardrails.core.values.units import duration_ms
 
-from .base import Entry, say
-from .emptying import Emptying
-from .erase import Arguments, Results, parse_path, withheld
-from .exits import keep_track
-from .line import to_line
-from .pressure import Pressure
-from .rotate import Rotation
-from .writer import Writer
+from .base import Entry, Record, say
+from .erase import Arguments, Erasing, Results
+from .rotate import Rotation, append
 
 
-MAX_QUEUED_BYTES: Final = 64 * 2**20
-FLUSH_INTERVAL_MS: Final = 50
-MAX_LINES: Final = 1_000
-DURABLE_S: Final = 10.0
-"""The longest that a call waits for the disk."""
-Dropped = Literal["full", "closed"]
+BATCH_BYTES: Final = 64 * 2**10
+"""Of size hints, and so of a few dozen lines: what one caller writes for all."""
+INTERVAL_S: Final = 0.05
+RETRY_S: Final = 5.0
+"""A file that is faulty holds a call up this seldom."""
 
 
-class JsonLines(Emptying):
+class JsonLines:
     """
-    Append records to the file *path*, from a daemon thread. It starts with the first record, ends if no record comes
-    for a while, and starts again with the next.
+    Append records to the file *path*. The module says what is promised: what is lost when, and what waits for what.
 
-    `kill -9` takes the records that are not in the file yet. They are at most *max_lines* records, of the latest two
-    *flush_interval_ms*, beside the batch that is being written (64 KiB). A caller that puts more than those, or
-    than *max_queued_bytes* by their size hints, waits a second at most, until the thread has caught up. If *durable*,
-    `put` returns once its record is on the disk (fsync, one for all that wait). The answer of a step is then recorded,
-    even if the power fails. Callers do not wait only while the file is faulty. Records then wait in memory, up to
-    *max_queued_bytes*; beyond it they are dropped and counted, and the log says so once.
+    At most *max_lines* records, and *max_queued_bytes* by their size hints, wait. If *durable*, `put` returns once its
+    record is on the disk; `undurable` counts those that went on without, since the file was faulty.
 
     The file is rotated before it grows beyond *rotate_bytes*, and once its first record is older than *rotate_after*
-    (seconds, or `1d`). The next process that appends renames it to `calls.000001.jsonl`. The latest *keep* of the
-    rotated files stay, or all.
+    (seconds, or `1d`): it becomes `calls.000001.jsonl`. The latest *keep* of the rotated files stay, or all.
 
     The paths of *redact* name values to erase, dotted from the top of the record. Each segment is a glob (`*`, `?`,
-    `[a-z]`, blind to case) for one key or list index. The segment `**` stands for any number of them. The line lists
-    the erased paths in `erased`. An element of a list becomes null. If a path leads into `arguments` or `result` and
-    that is bare text, all of it is erased. The settings *arguments* and *results* say how much of those two is written:
-    "full", "hash" (only their hashes), "off" (nothing).
-
-    Erased values of `arguments` become `[erased]` in the messages of the call's lines that repeat them
-    (`error_message`, `problems`, `guard_errors`). The module `repeats` says which repetitions are found. The whole
-    message is erased if nobody can say what it may repeat, since the arguments were bare text or could not be signed. A
-    message may still repeat a `result`, if results are kept: name it by a path of its own.
-
-    A value at the top of the record may be a function without parameters, called in the thread. A function in the
-    arguments is the caller's. The values of `arguments` and `result` may be JSON already, as `orjson.Fragment` or
-    bytes.
-
-    A missing folder is made, and a new file is its owner's only (0600). A torn line that a killed process or a full
-    disk left is ended before the next. A fault is logged once, retried with growing pauses until it is over, and its
-    end is logged too. Meanwhile records wait in the queue. Records that cannot be written at `close` count as failed. A
-    forked child starts empty, with its own thread and counts. Raises ValueError for a setting that is not valid.
+    `[a-z]`, blind to case) for one key or list index, `**` stands for any number of them. An element of a list becomes
+    null. If a path leads into `arguments` or `result` and that is bare text, all of it is erased. *arguments* and
+    *results* say how much of those two is written: "full", "hash" (only their hashes), "off" (nothing). Secrets of
+    known forms and names become `[redacted]`, unless *redact_secrets* is False. Raises ValueError for a setting that is
+    not valid.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
         *,
-        max_queued_bytes: int = MAX_QUEUED_BYTES,
-        max_lines: int = MAX_LINES,
-        flush_interval_ms: float = FLUSH_INTERVAL_MS,
+        max_lines: int = 1_000,
+        max_queued_bytes: int = 64 * 2**20,
         durable: bool = False,
         rotate_bytes: int | None = None,
         rotate_after: float | str | None = None,
         keep: int | None = None,
-        redact: tuple[str, ...] = (),
+        redact: str | tuple[str, ...] = (),
+        redact_secrets: bool = True,
         arguments: Arguments = "full",
         results: Results = "hash",
     ) -> None:
         # A chdir must not move the file.
         self.path = Path(path).absolute()
-        self._max_queued = max_queued_bytes
-        self._interval = min(max(flush_interval_ms, 0) / 1000, threading.TIMEOUT_MAX)
-        self._max_lines = max_lines
         self.blocks = durable
         """A `put` waits for the disk: asynchronous sessions hand over in a thread."""
-        if keep is not None and keep < 1:
-            raise ValueError(f"`keep` is how many rotated files stay, at least 1, not {keep}")
-        if rotate_bytes is not None and rotate_bytes < 1:
-            raise ValueError(f"`rotate_bytes` is a number of bytes, at least 1, not {rotate_bytes}")
+        for name, number in {"keep": keep, "rotate_bytes": rotate_bytes, "max_lines": max_lines}.items():
+            if number is not None and number < 1:
+                raise ValueError(f"`{name}` is at least 1, not {number}")
         age = None if rotate_after is None else duration_ms(rotate_after) / 1000
         self._rotation = Rotation(rotate_bytes, age, keep)
-        self._to_line = partial(
-            to_line,
-            withheld=withheld("arguments", arguments) | withheld("result", results),
-            paths=tuple(parse_path(text) for text in ((redact,) if isinstance(redact, str) else redact)),
-        )
+        self.erasing = Erasing(redact=redact, arguments=arguments, results=results, redact_secrets=redact_secrets)
+        self._full_bytes = max_queued_bytes
+        # As many again may come while a batch is written, and one more from each thread.
+        self._full_lines = 1 if durable else max(1, max_lines // 4)
         self._closed = False
-        self._begin()
-        keep_track(self)
+        self.begin_in_child()
+        _live.add(self)
 
-    @property
-    def written(self) -> int:
-        return self._writer.written
+    def begin_in_child(self) -> None:
+        """
+        Begin anew in a forked child: the parent writes the records that were queued. Called after every fork.
+        """
+        self.written = self.failed = self.dropped = self.undurable = 0
+        self._queue: deque[tuple[Entry, int]] = deque()
+        self._queued = 0
+        self._lines: list[bytes] = []
+        self._retry_at = 0.0
+        self._timed = self._known = self._writes = False
+        # Reentrant: a signal handler may come back while this thread holds it.
+        self._writing = threading.RLock()
+        self._said: set[str] = set()
 
-    @property
-    def failed(self) -> int:
-        return self._writer.failed
-
-    @property
-    def dropped(self) -> int:
-        return sum(self.dropped_by.values())
-
-    def _begin(self) -> None:
-        self.dropped_by: dict[Dropped, int] = {"full": 0, "closed": 0}
-        """How many records were not taken, by why: too many waited, or the sink was closed."""
-        self._said_dropped: set[Dropped] = set()
-        self.undurable = 0
-        """Calls of `put` that went on before their record was on the disk, as the file was faulty."""
-        self._queue = deque()
-        rotation, durable = self._rotation, self.blocks
-        self._writer = Writer(
-            self.path, self._queue, self._to_line, self._written_off, rotation=rotation, durable=durable
-        )
-        self._pressure = Pressure(self._max_lines, 2 * self._interval)
-        if self.blocks:
-            self._pressure.look_at = 0
-        # Reentrant, as `_writing`.
-        self._counting = threading.RLock()
-        self._begin_thread()
-
-    def put(self, record: Entry, size_hint: int) -> None:
+    def put(self, record: Entry, size_hint: int = 0) -> None:
         queued = self._queued + size_hint
-        if queued > self._max_queued or self._closed:
-            self._wait_for(size_hint)
-            queued = self._queued + size_hint
-            if queued > self._max_queued or self._closed:
-                self._drop("closed" if self._closed else "full")
-                return
-
-        # No lock: CPython does not switch threads between the read above and this write. Where it did, the sum would
-        # be off by one record until the queue is next empty.
+        if self._closed or queued > self._full_bytes:
+            return self._drop("the sink is closed" if self._closed else f"over {self._full_bytes} bytes queued")
+        # No lock: where two threads meet here, the sum is off by a record until the next batch.
         self._queued = queued
         self._queue.append((record, size_hint))
-        # The bell is free once somebody has rung: most records of a burst find it so.
-        if queued >= self._ring_at and (self._thread is None or self._bell.locked()):
-            self._ring()
-        if len(self._queue) >= self._pressure.look_at:
-            self._hold()
-
-    def _hold(self) -> None:
-        """
-        Wait for the disk, or for room.
-        """
-        if not self.blocks:
-            if self._full():
-                self._pressure.wait(partial(self._backs_up, self._full))
-            return
-        if not self.flush(DURABLE_S):
-            with self._counting:
+        if queued >= BATCH_BYTES or len(self._queue) >= self._full_lines:
+            if not self._retry_at or time.monotonic() >= self._retry_at:
+                self._write()
+            if self.blocks and (self._queue or self._lines):
                 self.undurable += 1
-                first = self.undurable == 1
-            if first:
-                say(logging.WARNING, "records for `%s` are not on the disk when their calls go on", self.path)
+                self._say("undurable", "records for `%s` are not on the disk when their calls go on", self.path)
+        elif not self._timed:
+            self._start_timer()
+        return None
 
-    def _full(self) -> bool:
-        return self._pressure.full(len(self._queue))
-
-    def _wait_for(self, size_hint: int) -> None:
+    def flush(self, timeout: float | None = None) -> bool:
         """
-        Wait until *size_hint* more bytes may wait, if they ever may.
+        Write the records that were put, waiting up to *timeout* seconds for another thread that writes. Returns False
+        if they are not in the file.
         """
-        if size_hint <= self._max_queued:
-            self._pressure.wait(partial(self._backs_up, lambda: self._queued + size_hint > self._max_queued))
-
-    def _backs_up(self, full: Callable[[], bool]) -> bool:
-        """
-        Whether there is still no room, as *full* says, and a thread that will make some.
-        """
-        if self._closed or self._writer.faults or not full():
-            return False
-        self._ring()
-        return self._thread is not threading.current_thread()
+        return self._write(-1 if timeout is None else min(max(timeout, 0), threading.TIMEOUT_MAX))
 
     def close(self) -> None:
         """
         Write the queued records. Records that cannot be written count as failed, records that are put later as dropped.
         """
         self._closed = True
-        self._ring()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread() and thread.is_alive():
-            thread.join()
-
-        with self._writing:
-            # What the thread could not write, or no thread was there for.
-            self._write_queued()
-            lost = self._writer.give_up()
-
-        if lost:
+        if not self._write():
+            with self._writing:
+                lost = len(self._lines) + len(self._queue)
+                self.failed += lost
+                self._lines.clear()
+                self._queue.clear()
             say(logging.WARNING, "%d records for `%s` could not be written and are lost", lost, self.path)
 
     def __enter__(self) -> Self:
@@ -213,32 +140,111 @@ class JsonLines(Emptying):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def begin_in_child(self) -> None:
-        """
-        Begin anew in a forked child: the parent writes the records that were queued. Called after every fork.
-        """
-        fd = self._writer.fd
-        self._begin()
-        if fd >= 0:
-            os.close(fd)
+    def _start_timer(self) -> None:
+        self._timed = True
+        timer = threading.Timer(INTERVAL_S, self._in_time)
+        timer.daemon = True
+        # None is to be had where the interpreter goes down: exit writes.
+        with suppress(RuntimeError):
+            timer.start()
+        process = sys.modules.get("multiprocessing.process")
+        if not self._known and process is not None and process.parent_process() is not None:
+            # Such a child leaves by `os._exit`, without atexit, but with the finalizers of multiprocessing.
+            from multiprocessing.util import Finalize
 
-    def _drop(self, why: "Dropped") -> None:
-        with self._counting:
-            self.dropped_by[why] += 1
-            first = why not in self._said_dropped
-            if why == "closed":
-                self._said_dropped.add(why)
-        if first and why == "closed":
-            say(logging.WARNING, "records for `%s` are dropped: the sink is closed", self.path)
-        elif first:
-            self._ring()
+            self._known = True
+            Finalize(None, self.flush, exitpriority=-100)
 
-    def _say_dropped(self) -> None:
+    def _in_time(self) -> None:
+        # Who puts from here on starts the next.
+        self._timed = False
+        if time.monotonic() >= self._retry_at:
+            self._write()
+
+    def _write(self, timeout: float = -1) -> bool:
         """
-        Say once, in the thread, that too many records wait.
+        Write all that waits. Returns False if a fault stopped it, or another thread took longer than *timeout*.
         """
-        lost = self.dropped_by["full"]
-        if lost and "full" not in self._said_dropped:
-            self._said_dropped.add("full")
-            full = f"over {self._max_queued} bytes queued"
-            say(logging.WARNING, "records for `%s` are dropped: %s (%d so far)", self.path, full, lost)
+        if not self._writing.acquire(timeout=timeout):
+            return False
+        try:
+            if self._writes:  # A signal handler of this thread: what it has put is written by whom it interrupts.
+                return False
+            self._writes = True
+            return self._write_lines()
+        finally:
+            self._writes = False
+            self._writing.release()
+
+    def _write_lines(self) -> bool:
+        while self._queue:
+            # Taken once it is a line: an interrupt loses none.
+            entry, size_hint = self._queue[0]
+            try:
+                self._lines.append(to_line(self.erasing(entry() if callable(entry) else entry)))
+            except Exception as error:  # noqa: BLE001  such as a MemoryError
+                self.failed += 1
+                name = type(error).__name__
+                self._say("failed", "a record for `%s` could not be made: `%s`", self.path, name)
+            self._queue.popleft()
+        try:
+            if self._lines:
+                append(self.path, b"".join(self._lines), self._rotation, durable=self.blocks)
+        except OSError as error:
+            self._retry_at = time.monotonic() + RETRY_S
+            why, lines = error.strerror or error, len(self._lines)
+            self._queued = sum(map(len, self._lines))
+            self._say("fault", "records cannot be written to `%s`: %s (%d waiting)", self.path, why, lines)
+            return False
+        self.written += len(self._lines)
+        self._lines.clear()
+        self._queued = 0
+        if self._retry_at:
+            self._retry_at = 0.0
+            self._said.discard("fault")
+            say(logging.INFO, "records are written to `%s` again", self.path)
+        return True
+
+    def _drop(self, why: str) -> None:
+        self.dropped += 1
+        self._say(why, "records for `%s` are dropped: %s", self.path, why)
+
+    def _say(self, what: str, message: str, *values: object) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            say(logging.WARNING, message, *values)
+
+
+def to_line(record: Record) -> bytes:
+    """
+    Returns *record* as one line of JSON, whatever its values are; a lone surrogate is escaped. Raises nothing.
+    """
+    line = _written(record)
+    # Between the tokens of ready JSON a newline is only white space, inside of them it cannot stand.
+    return line if line.find(b"\n") == len(line) - 1 else line[:-1].replace(b"\n", b" ") + b"\n"
+
+
+def _written(record: Record) -> bytes:
+    try:
+        # Half the time where no keys but text are looked for. What this way cannot write is not used up by it.
+        return orjson.dumps(record, None, orjson.OPT_APPEND_NEWLINE)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return orjson.dumps(record, simpler, options() | orjson.OPT_APPEND_NEWLINE)
+    except (TypeError, ValueError, RecursionError):
+        pairs = (json.dumps(str(key)).encode() + b":" + to_json(value) for key, value in record.items())
+        return b"{" + b",".join(pairs) + b"}\n"
+
+
+_live: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _of_all(work: str) -> None:
+    for sink in list(_live):
+        getattr(sink, work)()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _of_all("begin_in_child"))
+atexit.register(_of_all, "close")

@@ -5,10 +5,12 @@ Everything is bounded before it is searched, and no pattern can backtrack over a
 their issuers document and by the names that people give them; a name covers all that stands in it. A secret without either stays.
 """
 
+import json
 import re
 
-from functools import partial
-from typing import Final
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any, Final
 
 from guardrails.core.values.late_pattern import pattern
 
@@ -21,6 +23,8 @@ EDGE_CHARS: Final = 512
 """Left out where such a text was cut, after the search: half a secret has no shape that could be found."""
 REDACTED: Final = "[redacted]"
 CUT: Final = "[...]"
+_SMALL: Final = 256
+"""Characters of a part that is looked at together with its neighbours."""
 TRACEBACK: Final = "Traceback (most recent call last)"
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
 _NOT_TEXT: Final = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -42,26 +46,72 @@ _IS: Final = rf"(?:\d{{1,3}}|[_-][\w-]{{0,24}}|(?-i:[A-Z])\w{{0,24}})?{_SIGN}"
 _VALUE: Final = r"""(?:\\{1,3}["'][^"'\\\n]*|"(?:[^"\\\n]|\\.)*|'(?:[^'\\\n]|\\.)*|[^\s,;&"'`<>(){}\[\]\\]+)"""
 _NAME: Final = r"(?:pass(?:word|wd|phrase|code)|secret|api[ _-]?key|(?:access|account|private|signing|encryption|subscription)[_-]?key|connection[_-]?string)"
 _PART: Final = r"""(?:[\w.:-]{0,24}(?:[_.:-]|(?-i:[a-z](?=[A-Z]))))?(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key|(?:auth|access)[_-]?token)"""
+_NAMES: Final = b"passw passphrase passcode secret pwd apikey accesskey accountkey privatekey signingkey encryptionkey subscriptionkey connectionstring"
+_PARTS: Final = b"passw passphrase secret apikey accesskey privatekey authtoken accesstoken"
 _NAMED: Final = {
-    rf"""((?:authorization|authentication){_IS})((?:digest|aws4-hmac-sha256|hawk)\s[^\n\r]*|["']?(?:basic|bearer|token|apikey|negotiate)\s{{1,3}}{_VALUE}|{_VALUE})""": "",
-    rf"""(cookie{_IS})(["']?[^\n\r"'{{}}\[\]]+)""": "",
-    rf"""({_NAME}{_IS}|(?:\b|(?<=_))pwd{_IS}(?![/~.])|--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["']\s{{0,3}},\s{{0,3}}(?=["'])))({_VALUE})""": "",
-    rf"""((?:(?:\bauth|credentials?){_SIGN}|(?:basic|digest)auth)[(\[]\s{{0,3}}["'][^"'\n]{{0,64}}["']\s{{0,3}},\s{{0,3}})(?=["'])({_VALUE})""": "",
-    rf"""(\b(?:key|name)\\?["']?\s{{0,3}}[:=]\s{{0,3}}\\?["']{_PART}\\?["'](?:\s{{0,3}},?\s{{0,3}}\\?["']?value\\?["']?\s{{0,3}}[:=]\s{{0,3}}(?=\\?["'])|\s{{0,3}}>(?=[^<\s])))(\\["'][^"'\\\n]*|"[^"\n]{{0,200}}|'[^'\n]{{0,200}}|[^<"'\\]{{1,200}})""": "telling",
-    rf"""(<{_PART}(?:\s[^<>]{{0,100}})?>(?:<!\[CDATA\[)?)((?:<\w[^<>]{{0,100}}>){{0,9}}[^<\s][^<\]]{{0,200}})(?=\]\]>|</)""": "telling",
-    rf"""(\Bpass(?<=_pass){_SIGN}|\B(?-i:TOKEN(?<=_TOKEN)|AUTH(?<=_AUTH))["']?=)({_VALUE})""": "telling",
-    rf"""((?:\bpass(?<!-pass){_SIGN}|token["']?=))({_VALUE})""": "mixed",
-    rf"""((?:token|bearer|signature|credentials?|sess(?:ion)?[_-]?id|\bsig|\bauth|[?&]key){_IS}|\b(?:bearer|basic)\s{{1,3}})({_VALUE})""": "random",
-    r"""(\b(?:(?:sshpass|(?:docker|podman|nerdctl|helm registry|oras) login)\b[^\n|;&]{0,80}?\s["']?-p[\s"',]{0,4}|sshpass["'],\s?["']-p["']?,?\s?["']?|(?:mysql|mariadb)(?:dump|admin|import|check|show)?\b(?:["'],\s?["']-p["'],\s?["']|[^\n|;&]{0,80}?\s["']?(?-i:-p))))([^\s"',;|&-][^\s"',;|&]{0,200})""": "",
-    r"""((?<![\w-])(?-i:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})""": "telling",
+    rf"""((?:authorization|authentication){_IS})((?:digest|aws4-hmac-sha256|hawk)\s[^\n\r]*|["']?(?:basic|bearer|token|apikey|negotiate)\s{{1,3}}{_VALUE}|{_VALUE})""": (
+        "",
+        b"authorization authentication",
+    ),
+    rf"""(cookie{_IS})(["']?[^\n\r"'{{}}\[\]]+)""": ("", b"cookie"),
+    rf"""({_NAME}{_IS}|(?:\b|(?<=_))pwd{_IS}(?![/~.]))({_VALUE})""": ("", _NAMES),
+    rf"""(--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["']\s{{0,3}},\s{{0,3}}(?=["'])))({_VALUE})""": (
+        "",
+        b"--",
+    ),
+    rf"""((?:(?:\bauth|credentials?){_SIGN}|(?:basic|digest)auth)[(\[]\s{{0,3}}["'][^"'\n]{{0,64}}["']\s{{0,3}},\s{{0,3}})(?=["'])({_VALUE})""": (
+        "",
+        b"auth= auth: auth% auth& authu0 authx3 credential basicauth digestauth",
+    ),
+    rf"""(\b(?:key|name)\\?["']?\s{{0,3}}[:=]\s{{0,3}}\\?["']{_PART}\\?["'](?:\s{{0,3}},?\s{{0,3}}\\?["']?value\\?["']?\s{{0,3}}[:=]\s{{0,3}}(?=\\?["'])|\s{{0,3}}>(?=[^<\s])))(\\["'][^"'\\\n]*|"[^"\n]{{0,200}}|'[^'\n]{{0,200}}|[^<"'\\]{{1,200}})""": (
+        "telling",
+        _PARTS,
+    ),
+    rf"""(<{_PART}(?:\s[^<>]{{0,100}})?>(?:<!\[CDATA\[)?)((?:<\w[^<>]{{0,100}}>){{0,9}}[^<\s][^<\]]{{0,200}})(?=\]\]>|</)""": (
+        "telling",
+        _PARTS,
+    ),
+    rf"""(\Bpass(?<=_pass){_SIGN}|\B(?-i:TOKEN(?<=_TOKEN)|AUTH(?<=_AUTH))["']?=)({_VALUE})""": (
+        "telling",
+        b"_pass _token _auth",
+    ),
+    rf"""((?:\bpass(?<!-pass){_SIGN}|token["']?=))({_VALUE})""": (
+        "mixed",
+        b"pass= pass: pass% pass& passu0 passx3 token=",
+    ),
+    rf"""((?:token|bearer|signature|credentials?|sess(?:ion)?[_-]?id|\bsig|\bauth|[?&]key){_IS}|\b(?:bearer|basic)\s{{1,3}})({_VALUE})""": (
+        "random",
+        b"token bearer signature credential sessid sessionid sess_id sess-id session_id session-id sig auth key basic",
+    ),
+    r"""(\b(?:(?:sshpass|(?:docker|podman|nerdctl|helm registry|oras) login)\b[^\n|;&]{0,80}?\s["']?-p[\s"',]{0,4}|sshpass["'],\s?["']-p["']?,?\s?["']?|(?:mysql|mariadb)(?:dump|admin|import|check|show)?\b(?:["'],\s?["']-p["'],\s?["']|[^\n|;&]{0,80}?\s["']?(?-i:-p))))([^\s"',;|&-][^\s"',;|&]{0,200})""": (
+        "",
+        b"sshpass login mysql mariadb",
+    ),
+    r"""((?<![\w-])(?-i:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})""": (
+        "telling",
+        b"-u --user",
+    ),
 }
 """
 Names and their values, and the form that a value must have: any, one that does not only count or tell how something went, mixed, random.
-Headers; cookies; names of secrets; `auth=("user", "...")`; `{"name": "password", "value": "..."}`; XML; `DB_PASS: ...`; `pass`; names that
-may mean something else; `mysql -p...`; `curl -u user:...`. What else `-p` may be is left.
+Headers; cookies; names of secrets; flags; `auth=("user", "...")`; `{"name": "password", "value": "..."}`; XML; `DB_PASS: ...`; `pass`; names that
+may mean something else; `mysql -p...`; `curl -u user:...`. What else `-p` may be is left. Beside the form stand words, one of which is in
+every such name: to look for words is cheaper. They are looked for as the text is, and without what may part a name and its sign.
 """
-_WORDS: Final = "auth cookie pass secret key pwd string token bearer sig credential sess basic -p -u".split()  # noqa: SIM905
-"""One of them is in every name, and to look for words is cheaper."""
+_HINTS: Final = (
+    b"auth cookie pass secret key pwd string token bearer sig credential sess basic login mysql mariadb -p -u --"
+)
+_PARTING: Final = b" \t\r\n_-\"'`\\()[]{}"
+_OPENED: Final = b":{ :[ :( ={ =[ =( >{ >[ >( %3 u003 x3 &#"
+_TOKEN: Final = bytes(
+    ord("0") if chr(code).isalnum() or chr(code) in "_.:+/=-" or code > 127 else 32 for code in range(256)
+)
+_PREFIXES: Final = (
+    b"sk- sk_ rk_ pk_ whsec_ ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- gldt- glrt- glcbt- glptt- akia asia agpa aroa aida anpa xox xapp- hooks.slack aiza "
+    b"ya29. gocspx- hf_ npm_ pypi- sg. gsk_ xai- pplx- r8_ tvly- _v1_ dapi shpat_ shpca_ shppa_ shpss_ lin_api_ ntn_ age-secret eyj"
+)
+"""Of what issuers give out, in small letters; Telegram's has none."""
+_BOT: Final = pattern(r"[0-9]{8,10}:[\w-]{35}")
 _MIXED: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])\S{6,}"
 _RANDOM: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~+/=%-]{32,}"
 _OPENS: Final = rf"(?i)(?:({_NAME}s?|\bcredentials?)|\bauth|token|bearer){_IS}(?=[{{\[(])"
@@ -106,13 +156,89 @@ def without_secrets(text: str) -> str:
     Returns *text* with API keys, tokens, passwords, logins in URLs and private keys replaced by `[redacted]`; it is bounded already.
     """
     text = re.sub(_KEY, REDACTED, text) if "PRIVATE KEY" in text else text
-    text = re.sub(_LOGIN, f"://{REDACTED}@", text) if "://" in text else text
-    lowered = text.lower()
-    if any(word in lowered for word in _WORDS):
-        text = _nested(text)
-        for names, form in _NAMED.items():
-            text = re.sub(names, partial(_hidden, form), text, flags=re.IGNORECASE)
-    return re.sub(_ISSUED, REDACTED, text)
+    text = re.sub(_LOGIN, f"://{REDACTED}@", text) if "://" in text and "@" in text else text
+    small = text.lower().encode("utf-8", "replace")
+    runs = small.translate(_TOKEN)
+    if _has(small, _HINTS):
+        seen = small + b"\n" + small.translate(None, _PARTING)
+        text = _nested(text, seen)
+        for names, (form, words) in _NAMED.items():
+            if _has(seen, words) and (form != "random" or b"0" * 12 in runs):
+                text = re.sub(names, partial(_hidden, form), text, flags=re.IGNORECASE)
+    if b"0" * 13 in runs and (_has(small, _PREFIXES) or _BOT.search(text)):
+        text = re.sub(_ISSUED, REDACTED, text)
+    return text
+
+
+def _has(text: bytes, words: bytes) -> bool:
+    return any(map(text.__contains__, _split(words)))
+
+
+_split: Final = cache(bytes.split)
+
+
+def may_hold_secrets(payload: bytes) -> bool:
+    """
+    Returns whether it pays to look for secrets in *payload*, a text in UTF-8: cheaper than to look.
+    """
+    small = payload.lower()
+    return (
+        _has(small, _HINTS)
+        or (b"://" in small and b"@" in small)
+        or (
+            b"0" * 13 in small.translate(_TOKEN)
+            and (_has(small, _PREFIXES) or _BOT.search(payload.decode("utf-8", "replace")) is not None)
+        )
+    )
+
+
+def secrets_out(value: Any, at: str, gone: list[tuple[str, Any]]) -> Any:
+    """
+    Returns *value*, plain JSON, without its secrets: in texts, and below names of secrets. Their places below *at* and what stood there
+    go into *gone*. What shows a secret only as a whole (`["--password", "..."]`) goes as a whole.
+    """
+    if isinstance(value, str):
+        shown = without_secrets(value)
+        gone += ((at, part) for part in _parts_gone(value, shown) if shown != value)
+        return shown
+    if not isinstance(value, dict | list) or not value:
+        return value
+    made = {
+        key: _member(key, each, f"{at}.{key}", gone)
+        for key, each in (value.items() if isinstance(value, dict) else enumerate(value))
+    }
+    # As a whole by its small parts: the large ones are without secrets already.
+    seen = {
+        key: each if not isinstance(each, dict | list) and len(str(each)) <= _SMALL else None
+        for key, each in made.items()
+    }
+    text = json.dumps(seen if isinstance(value, dict) else list(seen.values()), ensure_ascii=False)
+    if may_hold_secrets(text.encode("utf-8", "replace")) and without_secrets(text) != text:
+        gone.append((at, value))
+        return REDACTED
+    return made if isinstance(value, dict) else list(made.values())
+
+
+def _member(key: Any, value: Any, at: str, gone: list[tuple[str, Any]]) -> Any:
+    if (
+        isinstance(key, str)
+        and value not in (None, "", [], {})
+        and not isinstance(value, bool)
+        and _has(key.lower().encode("utf-8", "replace"), _HINTS)
+    ):
+        name = f"{json.dumps(key, ensure_ascii=False)}: "
+        if re.match(r'"?\[redacted\]', without_secrets(name + json.dumps(value, ensure_ascii=False))[len(name) :]):
+            gone.append((at, value))
+            return REDACTED
+    return secrets_out(value, at, gone)
+
+
+def _parts_gone(text: str, shown: str) -> Iterator[str]:
+    first, *parts = shown.split(REDACTED)
+    rest = text.removeprefix(first)
+    for part in parts:
+        gone, _, rest = rest.partition(part) if part else (rest, "", "")
+        yield gone
 
 
 def _hidden(form: str, found: re.Match[str]) -> str:
@@ -127,11 +253,15 @@ def _hidden(form: str, found: re.Match[str]) -> str:
     return f"{name}{quote}{REDACTED}" if hides else found[0]
 
 
-def _nested(text: str) -> str:
+def _nested(text: str, seen: bytes) -> str:
     """
     Returns *text* with all that stands in an object, a list, an element or an indented block of a secret's name replaced.
     """
+    if not _has(seen, _NAMES + b" credential token bearer auth"):
+        return text
     parts, at, open_at, closed = list[str](), 0, list[int](), dict[int, int]()
+    if not _has(bytes(seen).translate(None, b" \t\r\n\"'`\\"), _OPENED):
+        return re.sub(_BLOCK, rf"\1 {REDACTED}\n", text)
     for bracket in re.finditer(r"[{}\[\]()]", text):
         if bracket[0] in "{[(":
             open_at.append(bracket.start())
