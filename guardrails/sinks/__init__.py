@@ -23,24 +23,12 @@ timer, which starts with the first record and runs once.
   repeats 8 letters or digits in a row of what went is erased whole. `erased` lists what went.
 """
 
-from .base import Entry, MemorySink, OnRecord, Record, Sink
-from .erase import Arguments, Erasing, Results
+from guardrails.core.records.erasing import Erasing, Record
+
+from .base import Entry, MemorySink, OnRecord, Sink
 from .json_lines import JsonLines, to_line
 from .rotate import ReadReport, by_session, read
 
 
-__all__ = [
-    "Arguments",
-    "Entry",
-    "Erasing",
-    "JsonLines",
-    "MemorySink",
-    "OnRecord",
-    "ReadReport",
-    "Record",
-    "Results",
-    "Sink",
-    "by_session",
-    "read",
-    "to_line",
-]
+__all__ = ["Entry", "Erasing", "JsonLines", "MemorySink", "OnRecord", "ReadReport", "Record", "Sink"]
+__all__ += ["by_session", "read", "to_line"]

@@ -2,16 +2,13 @@
 The interface of every sink, and the sinks that pass a record on at once.
 """
 
-import logging
 import threading
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
-from guardrails.core.values.logs import log
-
-from .erase import Erasing, Record
+from guardrails.core.records.erasing import Erasing, Record
+from guardrails.core.values.logs import warn_once
 
 
 Entry = Record | Callable[[], Record]
@@ -76,21 +73,16 @@ class OnRecord:
         self.written = self.dropped = self.failed = 0
 
     def put(self, record: Entry, size_hint: int = 0) -> None:
-        if self._closed:
-            with self._counting:
-                self.dropped += 1
-            return
+        count = "dropped"
         try:
-            self._on_record(self.erasing(record() if callable(record) else record))
+            if not self._closed:
+                self._on_record(self.erasing(record() if callable(record) else record))
+                count = "written"
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about
-            with self._counting:
-                self.failed += 1
-                first = self.failed == 1
-            if first:
-                say(logging.WARNING, "`on_record` raised `%s`, the record is lost", type(error).__name__)
-        else:
-            with self._counting:
-                self.written += 1
+            count = "failed"
+            warn_once(f"on_record {id(self)}", "`on_record` raised `%s`, the record is lost", type(error).__name__)
+        with self._counting:
+            setattr(self, count, getattr(self, count) + 1)
 
     def flush(self, timeout: float | None = None) -> bool:
         return True
@@ -107,11 +99,3 @@ class MemorySink(OnRecord):
     def __init__(self, *, redact_secrets: bool = True) -> None:
         self.records: list[Record] = []
         super().__init__(self.records.append, redact_secrets=redact_secrets)
-
-
-def say(level: int, message: str, *values: object) -> None:
-    """
-    Log *message*; a handler of the host's that raises must not end a writer.
-    """
-    with suppress(Exception):
-        log.log(level, message, *values)

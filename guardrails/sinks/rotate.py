@@ -8,23 +8,22 @@ no line is torn or lost.
 
 import errno
 import json
-import logging
 import math
 import os
 import re
 import stat
 import time
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import orjson
 
-from .base import say
-from .erase import Record
+from guardrails.core.records.erasing import Record
+from guardrails.core.values.logs import warn_once
 
 
 try:
@@ -43,23 +42,23 @@ _BEYOND: Final = re.compile(rb"\d{20}|-9\d{18}")
 """An integer of which orjson may make a float."""
 
 
-class Rotation:
+class Rotation(NamedTuple):
     """
     Rotate a file that would grow beyond *size* bytes, or whose first record is *age* seconds old, and *keep* the latest rotated ones
     only. None: never, and all.
     """
 
-    def __init__(self, size: int | None, age: float | None, keep: int | None) -> None:
-        self._size, self._age, self._keep = size, age, keep
-        self._failed = False
+    size: int | None
+    age: float | None
+    keep: int | None
 
-    def rotate(self, path: Path, fd: int, size: int, more: int) -> bool:
+    def rotate(self, path: Path, fd: int, more: int) -> bool:
         """
-        Rename *path*, which is open and locked as *fd* and has *size* bytes, if it is due before *more* bytes are appended.
-        Returns whether it was renamed.
+        Rename *path*, which is open and locked as *fd*, if it is due before *more* bytes are appended. Returns whether it was renamed.
         """
-        too_large = self._size is not None and size + more > self._size
-        if not size or not (too_large or (self._age is not None and time.time() - _born(path, fd) >= self._age)):
+        size = os.fstat(fd).st_size
+        too_large = self.size is not None and size + more > self.size
+        if not size or not (too_large or (self.age is not None and time.time() - _born(path, fd) >= self.age)):
             return False
         earlier = rotated(path)
         number = int(earlier[-1].name[len(path.stem) + 1 :].partition(".")[0]) + 1 if earlier else 1
@@ -67,13 +66,10 @@ class Rotation:
         try:
             path.rename(target)
         except OSError as error:
-            if not self._failed:
-                say(logging.WARNING, "`%s` cannot be rotated: %s; it grows", path, error.strerror or error)
-            self._failed = True
+            warn_once(f"rotate {path}", "`%s` cannot be rotated: %s; it grows", path, error.strerror or error)
             return False
-        for old in [*earlier, target][: -self._keep] if self._keep else ():
-            with suppress(OSError):
-                old.unlink()
+        for old in [*earlier, target][: -self.keep] if self.keep else ():
+            old.unlink(missing_ok=True)
         return True
 
 
@@ -95,40 +91,37 @@ def append(path: Path, lines: bytes, rotation: Rotation, *, durable: bool = Fals
     """
     Append whole *lines* to the file *path*, all or none; if *durable*, they are on the disk. Raises OSError.
     """
-    for _ in range(100):
-        fd = _opened(path)
+    while True:
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        # Reading is for the last byte; a pipe opened for both would seem to have a reader.
+        fd = os.open(path, (os.O_WRONLY if path.is_fifo() else os.O_RDWR) | os.O_APPEND | os.O_CREAT | _FLAGS, 0o600)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 return _write(fd, lines)
-            _lock(fd)
-            before = os.fstat(fd)
-            if _is_at(path, before) and not rotation.rotate(path, fd, before.st_size, len(lines)):
-                return _append(fd, lines, before.st_size, path.parent if durable else None)
-        finally:
-            # Explicitly, since a child forked meanwhile holds a copy of the descriptor.
             if fcntl is not None:
-                with suppress(OSError):
+                _lock(fd)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(path.stat(), os.fstat(fd)) and not rotation.rotate(path, fd, len(lines)):
+                    return _append(fd, lines, path.parent if durable else None)
+        finally:
+            if fcntl is not None:
+                with suppress(OSError):  # Explicitly, since a child forked meanwhile holds a copy of the descriptor.
                     fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
-    raise OSError(errno.EAGAIN, "renamed again and again while it was opened")
 
 
-def _append(fd: int, lines: bytes, size: int, durable: Path | None) -> None:
-    torn = b""
-    if size:
-        # Where it reads does not matter to what appends.
-        os.lseek(fd, -1, os.SEEK_END)
-        torn = b"" if os.read(fd, 1) == b"\n" else b"\n"
+def _append(fd: int, lines: bytes, durable: Path | None) -> None:
+    size = os.lseek(fd, 0, os.SEEK_END)
+    torn = size and os.lseek(fd, -1, os.SEEK_END) and os.read(fd, 1) != b"\n"
     try:
-        _write(fd, torn + lines)
+        _write(fd, b"\n" + lines if torn else lines)
         if durable is not None:
             os.fsync(fd)
-            if not size and hasattr(os, "O_DIRECTORY"):
-                folder = os.open(durable, os.O_RDONLY | os.O_DIRECTORY)
-                try:
-                    os.fsync(folder)
-                finally:
-                    os.close(folder)
+            if not size and fcntl is not None:
+                folder = os.open(durable, os.O_RDONLY)
+                os.fsync(folder)
+                os.close(folder)
     except OSError:
         # All is written again: what is in the file already would be there twice.
         with suppress(OSError):
@@ -136,48 +129,29 @@ def _append(fd: int, lines: bytes, size: int, durable: Path | None) -> None:
         raise
 
 
-def _opened(path: Path) -> int:
-    try:
-        regular = stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        regular = True
-        path.parent.mkdir(parents=True, exist_ok=True)
-    # Reading is for the last byte; a pipe opened for both would seem to have a reader.
-    return os.open(path, (os.O_RDWR if regular else os.O_WRONLY) | os.O_APPEND | os.O_CREAT | _FLAGS, 0o600)
-
-
-def _is_at(path: Path, opened: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(path.stat(), opened)
-    except FileNotFoundError:
-        return False
-
-
 def _write(fd: int, data: bytes) -> None:
-    view, until = memoryview(data), time.monotonic() + WAIT_S
+    view = memoryview(data)
     while view:
+        view = view[_patiently(os.write, fd, view) :]
+
+
+def _lock(fd: int) -> None:
+    try:
+        _patiently(fcntl.flock, fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}:
+            raise  # On a file system without locks, `O_APPEND` alone has to do.
+
+
+def _patiently(work: Callable[..., Any], *values: Any) -> Any:
+    until = time.monotonic() + WAIT_S
+    while True:
         try:
-            view = view[os.write(fd, view) :]
+            return work(*values)
         except BlockingIOError:
             if time.monotonic() >= until:
                 raise
             time.sleep(0.001)
-
-
-def _lock(fd: int) -> None:
-    until = time.monotonic() + WAIT_S
-    while fcntl is not None:
-        try:
-            return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                raise BlockingIOError(errno.EAGAIN, "locked by another process") from None
-            time.sleep(0.001)
-        except OSError as error:
-            if error.errno in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}:
-                return None  # A file system without locks: O_APPEND alone has to do.
-            raise
-    return None
 
 
 def rotated(path: Path) -> list[Path]:
@@ -193,15 +167,6 @@ def rotated(path: Path) -> list[Path]:
     return [path.with_name(name) for _, name in numbers]
 
 
-def with_rotated(path: Path) -> list[Path]:
-    """
-    Returns *path*, and before it the files that it was, oldest first. If there are rotated files, *path* itself may not
-    be there yet.
-    """
-    earlier = rotated(path)
-    return [*earlier, path] if not earlier or path.exists() else earlier
-
-
 def name_before(name: str) -> str | None:
     """
     Returns the name that a file called *name* had before it was rotated, if it was. Returns None if it was not.
@@ -212,31 +177,17 @@ def name_before(name: str) -> str | None:
 
 def opened_with_rotated(path: Path) -> Iterator[BinaryIO]:
     """
-    Returns the same, opened one by one. A file that is rotated meanwhile is read once. Raises OSError if it cannot be
-    read.
+    Returns the files that *path* was before it was rotated and then itself, opened one by one. A file that is rotated
+    meanwhile is read once. Raises OSError if it cannot be read.
     """
-    try:
-        latest = path.open("rb")
-    except FileNotFoundError:
-        if not rotated(path):
-            raise
-        latest = None
-    own = None if latest is None else os.fstat(latest.fileno())
-    try:
+    with path.open("rb") if path.exists() or not rotated(path) else nullcontext() as latest:
         for earlier in rotated(path):
-            try:
-                opened = earlier.open("rb")
-            except FileNotFoundError:
-                continue  # It was the oldest, and is not kept any more.
-            if own is not None and os.path.samestat(own, os.fstat(opened.fileno())):
-                opened.close()
-                break
-            yield opened
+            # It was the oldest, and is not kept any more.
+            with suppress(FileNotFoundError), earlier.open("rb") as file:
+                if latest is None or not os.path.sameopenfile(file.fileno(), latest.fileno()):
+                    yield file
         if latest is not None:
             yield latest
-    finally:
-        if latest is not None:
-            latest.close()
 
 
 @dataclass(slots=True)
@@ -258,14 +209,13 @@ def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iter
     """
     report = report if report is not None else ReadReport()
     for opened in opened_with_rotated(Path(path)):
-        with opened as file:
-            for line in file:
-                report.lines += 1
-                record = _parsed(line)
-                if isinstance(record, dict):
-                    yield record
-                elif line.strip():
-                    report.broken.append(report.lines)
+        for line in opened:
+            report.lines += 1
+            record = _parsed(line)
+            if isinstance(record, dict):
+                yield record
+            elif line.strip():
+                report.broken.append(report.lines)
 
 
 def by_session(records: Iterable[Record], key: str = "session_id") -> dict[Any, list[Record]]:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final, Literal, NamedTuple
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.transcripts import Report, open_lines
 from guardrails.offline.transcripts.files import is_record, was_rotated
-from guardrails.sinks.rotate import with_rotated
+from guardrails.sinks.rotate import rotated
 
 
 Kind = Literal["records", "packed records", "parquet", "transcript"]
@@ -85,7 +85,7 @@ def _left_out(report: Report, file: str, looks: str) -> None:
 
 def _files(path: Path) -> Iterator[Path]:
     if not path.is_dir() and was_rotated(path):
-        yield from with_rotated(path)
+        yield from (each for each in [*rotated(path), path] if each.exists() or each == path)
     elif path.is_file():
         yield path
     elif path.is_dir():
