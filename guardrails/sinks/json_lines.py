@@ -115,8 +115,9 @@ class JsonLines:
         Write the queued records. Records that cannot be written count as failed, records that are put later as dropped.
         """
         self._closed = True
-        if not self.flush():
-            lost = len(self._lines) + len(self._queue)
+        while self.flush() and self._queue:
+            pass
+        if lost := len(self._lines) + len(self._queue):
             self.failed += lost
             self._lines, self._queue = [], deque()
             self._say("close", "%d of its records could not be written and are lost", lost)

@@ -22,25 +22,17 @@ from guardrails.sinks import JsonLines, ReadReport, Record, read
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30
 """Longest wait for something that is to happen; only a failing test waits that long."""
-NEVER_MS = 3_600_000
-"""A flush interval that does not end within a test: only flush, close and exit write."""
 
 
 class Heard(logging.Handler):
-    """What the library's log said, and an event for each text that a test waits for."""
+    """What the library's log said."""
 
     def __init__(self) -> None:
         super().__init__()
         self.messages: list[str] = []
-        self.again = threading.Event()
 
     def emit(self, record: logging.LogRecord) -> None:
         self.messages.append(record.getMessage())
-        if "are written" in record.getMessage():
-            self.again.set()
-
-    def about(self, text: str) -> list[str]:
-        return [message for message in self.messages if text in message]
 
 
 @pytest.fixture

@@ -74,7 +74,8 @@ class Erasing:
         shown = {key: value for key, value in record.items() if key not in self._withheld} if gone else record
         for key in FOREIGN if self._secrets else ():
             if (value := shown.get(key)) and may_hold_secrets(to_json(value)):
-                clean = secrets_out(plain(value), key, found := [])
+                found: Erased = []
+                clean = secrets_out(plain(value), key, found)
                 shown = (
                     {**shown, key: orjson.Fragment(to_json(clean)) if key in PAYLOADS else clean} if found else shown
                 )

@@ -53,7 +53,7 @@ _NAMED: Final = {
         "",
         b"authorization authentication",
     ),
-    rf"""(cookie{_IS})(["']?[^\n\r"'{{}}\[\]]+)""": ("", b"cookie"),
+    rf"""(cookie{_IS})((?!\s)["']?[^\n\r"'{{}}\[\]]+)""": ("", b"cookie"),
     rf"""({_NAME}{_IS}|(?:\b|(?<=_))pwd{_IS}(?![/~.]))({_VALUE})""": ("", _NAMES),
     rf"""(--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["']\s{{0,3}},\s{{0,3}}(?=["'])))({_VALUE})""": (
         "",
