@@ -18,11 +18,6 @@ from tests.sinks.conftest import PATIENCE_S, Heard, numbers, python, run
 
 
 @contextlib.contextmanager
-def a_directory(folder: Path) -> Iterator[Path]:
-    yield folder
-
-
-@contextlib.contextmanager
 def a_full_disk(folder: Path) -> Iterator[Path]:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
@@ -36,12 +31,6 @@ def a_fifo_nobody_reads(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def a_folder_that_became_a_file(folder: Path) -> Iterator[Path]:
-    (folder / "file").touch()
-    yield folder / "file" / "records.jsonl"
-
-
-@contextlib.contextmanager
 def a_file_locked_by_another(folder: Path) -> Iterator[Path]:
     with (folder / "records.jsonl").open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -51,10 +40,8 @@ def a_file_locked_by_another(folder: Path) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        (a_directory, "Is a directory"),
         (a_full_disk, "No space left on device"),
         (a_fifo_nobody_reads, "No such device or address"),
-        (a_folder_that_became_a_file, "File exists"),
         (a_file_locked_by_another, "Resource temporarily unavailable"),
     ],
 )
@@ -117,6 +104,7 @@ def test_a_signal_handler_may_put_and_flush_while_its_thread_writes(path: Path) 
         return {"n": 1}
 
     sink.put(interrupted, 10)
+    assert sink.flush()
     sink.close()
     assert numbers(path) == [1, 2]
 
@@ -206,64 +194,6 @@ with JsonLines(sys.argv[1]) as sink:
     assert (report.lines, report.broken) == (4000, [])
     for name in "abcd":
         assert [record["n"] for record in records if record["process"] == name] == list(range(1000))
-
-
-FORK = """
-import os, sys, warnings
-from guardrails.sinks import JsonLines
-
-warnings.simplefilter("ignore")
-sink = JsonLines(sys.argv[1])
-for n in range(10):
-    sink.put({"who": "parent", "n": n}, 10)
-if (child := os.fork()) == 0:
-    assert sink.flush()
-    assert (sink.written, sink.dropped, sink.failed) == (0, 0, 0)
-    for n in range(5):
-        sink.put({"who": "child", "n": n}, 10)
-    sys.exit(7)
-assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-for n in range(10, 20):
-    sink.put({"who": "parent", "n": n}, 10)
-"""
-
-
-@pytest.mark.system
-def test_a_forked_child_writes_its_own_records_and_not_the_parents(path: Path) -> None:
-    run(FORK, path)
-
-    records = list(read(path))
-    assert [record["n"] for record in records if record["who"] == "child"] == list(range(5))
-    assert [record["n"] for record in records if record["who"] == "parent"] == list(range(20))
-
-
-@pytest.mark.system
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_child_of_multiprocessing_loses_nothing(path: Path, method: str) -> None:
-    script = """
-import multiprocessing, sys, warnings
-from guardrails.sinks import JsonLines
-
-warnings.simplefilter("ignore")
-
-def child(path):
-    sink = JsonLines(path)
-    sink.put({"who": "child"}, 10)
-
-if __name__ == "__main__":
-    sink = JsonLines(sys.argv[1])
-    sink.put({"who": "parent"}, 10)
-    process = multiprocessing.get_context(sys.argv[2]).Process(target=child, args=sys.argv[1:2])
-    process.start()
-    process.join()
-    sys.exit(process.exitcode)
-"""
-    # A spawned child imports the main module again, so that has to be a file.
-    program = path.with_suffix(".py")
-    program.write_text(script)
-    run("import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')", program, path, method)
-
-    assert sorted(numbers(path, "who")) == ["child", "parent"]
 
 
 @pytest.mark.system
@@ -366,3 +296,33 @@ def test_a_disk_that_fails_holds_nobody_up_for_long(tmp_path: Path, heard: Heard
     assert sink.undurable == 1
     assert sum("not on the disk" in message for message in heard.messages) == 1
     sink.close()
+
+
+FORK = """
+import multiprocessing, os, sys, warnings
+from guardrails.sinks import JsonLines
+
+warnings.simplefilter("ignore")
+sink = JsonLines(sys.argv[1])
+
+def child():
+    assert sink.flush()
+    assert (sink.written, sink.dropped, sink.failed) == (0, 0, 0)
+    sink.put({"who": "child"}, 10)
+
+sink.put({"who": "parent"}, 10)
+if (pid := os.fork()) == 0:
+    child()
+    sys.exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start()
+process.join()
+sys.exit(process.exitcode)
+"""
+
+
+@pytest.mark.system
+def test_a_forked_child_writes_its_own_records_and_not_the_parents(path: Path) -> None:
+    run(FORK, path)
+    assert sorted(numbers(path, "who")) == ["child", "child", "parent"]

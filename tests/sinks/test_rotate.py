@@ -2,7 +2,6 @@
 The files: rotated by one of many processes, and read back as one.
 """
 
-import itertools
 import json
 import re
 import time
@@ -90,13 +89,6 @@ def test_broken_lines_are_skipped_and_noted(path: Path) -> None:
     assert report == ReadReport(lines=10, broken=[3, 4, 5, 7, 9])
 
 
-def test_reading_streams(path: Path) -> None:
-    path.write_bytes(b'{"n":1}\n' * 100_000)
-    report = ReadReport()
-    assert len(list(itertools.islice(read(path, report), 3))) == 3
-    assert report.lines == 3
-
-
 def test_reading_what_is_not_there_is_an_error(path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         next(read(path))
@@ -121,10 +113,3 @@ def test_records_by_session_are_in_the_order_of_their_number() -> None:
         "b": [{"session_id": "b", "n": 1}],
         None: [{"n": 1}],
     }
-
-
-def test_two_lives_of_one_name_are_told_apart() -> None:
-    records: list[Record] = [
-        {"session_id": "s", "run": run, "n": n} for run, n in (("a", 2), ("b", 1), ("a", 1), ("b", 3), ("b", 2))
-    ]
-    assert [(r["run"], r["n"]) for r in by_session(records)["s"]] == [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)]

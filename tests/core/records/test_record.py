@@ -28,7 +28,7 @@ def test_the_arguments_of_a_record_are_those_from_before_the_tool_ran(clock: Any
         return "ok"
 
     # Only flush writes, so that the tool is done before its call's line is made.
-    with JsonLines(tmp_path / "calls.jsonl", flush_interval_ms=3_600_000) as sink:
+    with JsonLines(tmp_path / "calls.jsonl") as sink:
         session = Policy().session("s", clock=clock, records=sink)
         assert session.call("t", arguments, spoil).ok
         sink.flush()

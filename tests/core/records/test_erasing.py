@@ -1,0 +1,147 @@
+"""
+What paths and modes take out of a record, and what a message may still say.
+"""
+
+import dataclasses
+
+from typing import Any
+
+import orjson
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.records.erasing import ERASED, Erasing
+from guardrails.core.text.signature import sign
+from guardrails.sinks import to_line
+from tests.tables import table
+
+
+ARGUMENTS = {
+    "city": "Shibuya",
+    "card": 4111111111111111,
+    "users": [{"name": "a", "pin": "t0"}, {"name": "b", "pin": "t1"}],
+}
+
+
+@dataclasses.dataclass
+class Login:
+    user: str
+    word: str
+    tags: frozenset[str] = frozenset()
+
+
+def shown(record: dict[str, Any], *paths: str, **modes: Any) -> dict[str, Any]:
+    line: dict[str, Any] = orjson.loads(to_line(Erasing(paths, **modes)(record)))
+    return line
+
+
+@table(("path", "erased"), [
+    ("arguments.city", ["arguments.city"]), ("arguments.CIT*", ["arguments.city"]), ("arguments.cit", []), ("city", []), ("arguments", ["arguments"]),
+    ("arguments.users.*.pin", ["arguments.users.0.pin", "arguments.users.1.pin"]), ("arguments.users.1", ["arguments.users.1"]),
+    ("arguments.**.pin", ["arguments.users.0.pin", "arguments.users.1.pin"]), ("**.pin", ["arguments.users.0.pin", "arguments.users.1.pin"]),
+    ("arguments.**", ["arguments.city", "arguments.card", "arguments.users"]), ("arguments.**.city", ["arguments.city"]),
+])  # fmt: skip
+@table("ready", [False, True])
+def test_a_path_erases_and_the_line_says_what(path: str, erased: list[str], ready: bool) -> None:
+    before = orjson.dumps(ARGUMENTS)
+    line = shown({"n": 1, "arguments": orjson.Fragment(before) if ready else ARGUMENTS}, path)
+    assert line.get("erased", []) == erased
+    assert line["n"] == 1
+    assert orjson.dumps(ARGUMENTS) == before
+
+
+@table(("arguments", "path", "erased"), [
+    ({"login": Login("anna", "open sesame")}, "arguments.login.word", "arguments.login.word"),
+    ({"logins": [Login("anna", "open sesame")]}, "arguments.logins.*.word", "arguments.logins.0.word"),
+    ({"login": Login("anna", "", frozenset({"open sesame"}))}, "**.tags.*", "arguments.login.tags.0"),
+    ({"by_id": {1: {"word": "open sesame"}}}, "arguments.by_id.*.word", "arguments.by_id.1.word"),
+])  # fmt: skip
+def test_a_path_leads_through_the_tags_of_signed_arguments(arguments: object, path: str, erased: str) -> None:
+    _, canonical = sign("t", arguments)
+    assert canonical is not None
+    line = shown({"arguments": orjson.Fragment(canonical), "problems": [["", "no open\nSESAME", "value"]]}, path)
+    assert "sesame" not in str(line).casefold()
+    assert line["erased"] == [erased, "problems"]
+
+
+@table(
+    "arguments",
+    [
+        '{"word": "open sesame"',
+        {"_truncated_json": '{"word": "open sesame'},
+        [orjson.Fragment(b"[" * 3000 + b'"open sesame"' + b"]" * 3000)],
+    ],
+)
+def test_what_cannot_be_looked_into_is_erased(arguments: object) -> None:
+    assert "sesame" not in str(shown({"arguments": arguments}, "arguments.**.word"))
+
+
+@table(("message", "left"), [
+    ("no open-sesame here", ERASED), ("no Open Sesame", ERASED), ("no open\\nsesame", ERASED), ("no open sesa...", ERASED), ("open the door", None), ("", None),
+    ("4111111111111111 is expired", None),
+])  # fmt: skip
+@table("event", ["call", "settle"])
+def test_a_message_that_repeats_what_went_is_erased_whole(message: str, left: str | None, event: str) -> None:
+    record = {
+        "event": event,
+        "arguments": {"word": "open sesame", "card": 4111111111111111},
+        "error_message": message,
+        "guard_errors": [["budget", message]],
+    }
+    line = shown(record, "arguments.word")
+    said = message if left is None else left
+    assert (line["error_message"], line["guard_errors"]) == (said, [["budget", said]])
+    assert ("arguments" in line) is (event == "call")
+
+
+def test_a_message_goes_where_nobody_knows_what_it_may_repeat() -> None:
+    record = {"event": "settle", "error_message": "no sesame"}
+    assert shown(record, "arguments.word")["error_message"] == ERASED
+    assert shown(record, arguments="hash")["error_message"] == ERASED
+    assert shown(record) == record
+
+
+CALL = {
+    "n": 1,
+    "sig": -5,
+    "near_sig": 6,
+    "arguments": {"a": 1},
+    "result": "text",
+    "result_hash": 7,
+    "result_hash_masked": 8,
+}
+
+
+@table(("settings", "gone"), [
+    ({}, []), ({"results": "hash"}, ["result"]), ({"arguments": "hash"}, ["arguments"]), ({"arguments": "off"}, ["arguments", "sig", "near_sig"]),
+    ({"results": "off"}, ["result", "result_hash", "result_hash_masked"]),
+])  # fmt: skip
+def test_arguments_and_results_may_be_left_out_but_for_their_hashes(settings: dict[str, Any], gone: list[str]) -> None:
+    line = shown(CALL, **settings)
+    assert line.pop("erased", []) == gone
+    assert line == {key: value for key, value in CALL.items() if key not in gone}
+
+
+@table("settings", [{"arguments": "none"}, {"results": None}, {"redact": "arguments..a"}, {"redact": ("",)}])
+def test_a_setting_that_is_not_valid_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must be full, hash or off|not a dotted path"):
+        Erasing(**settings)
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**200), 2**200) | st.floats() | st.text() | st.binary() | st.just(object()),
+    lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers() | st.binary(), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(ANYTHING)
+def test_anything_makes_one_whole_line_and_stays_as_it_was(value: object) -> None:
+    record = {"n": 1, "value": value, "arguments": value, "error_message": value, "problems": [value, [value, value]]}
+    before = {**record}
+    line = to_line(Erasing("arguments.**.x*", results="hash")(record))
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"}\n")
+    assert all(record[key] is before[key] for key in before)
