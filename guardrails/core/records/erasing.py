@@ -73,7 +73,9 @@ class Erasing:
         gone: Erased = [(key, record[key]) for key in self._withheld if key in record]
         shown = {key: value for key, value in record.items() if key not in self._withheld} if gone else record
         for key in FOREIGN if self._secrets else ():
-            if (value := shown.get(key)) and may_hold_secrets(to_json(value)):
+            if (value := shown.get(key)) and may_hold_secrets(
+                orjson.dumps(value) if type(value) is orjson.Fragment else to_json(value)
+            ):
                 found: Erased = []
                 clean = secrets_out(plain(value), key, found)
                 shown = (

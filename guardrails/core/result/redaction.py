@@ -98,20 +98,17 @@ Headers; cookies; names of secrets; flags; `auth=("user", "...")`; `{"name": "pa
 may mean something else; `mysql -p...`; `curl -u user:...`. What else `-p` may be is left. Beside the form stand words, one of which is in
 every such name: to look for words is cheaper. They are looked for as the text is, and without what may part a name and its sign.
 """
-_HINTS: Final = (
-    b"auth cookie pass secret key pwd string token bearer sig credential sess basic login mysql mariadb -p -u --"
-)
+_HINTS: Final = b"auth cookie pass secret key pwd string token bearer sig credential sess basic -p -u"
 _PARTING: Final = b" \t\r\n_-\"'`\\()[]{}"
 _OPENED: Final = b":{ :[ :( ={ =[ =( >{ >[ >( %3 u003 x3 &#"
-_TOKEN: Final = bytes(
-    ord("0") if chr(code).isalnum() or chr(code) in "_.:+/=-" or code > 127 else 32 for code in range(256)
-)
+_LONG: Final = pattern(rb"[\w.~+/=%:\x80-\xff-]{12,}")
+"""Issued secrets, and random values, have so many characters at least."""
+_ODD: Final = pattern(rb"[0-9]|.{32}")
 _PREFIXES: Final = (
     b"sk- sk_ rk_ pk_ whsec_ ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- gldt- glrt- glcbt- glptt- akia asia agpa aroa aida anpa xox xapp- hooks.slack aiza "
     b"ya29. gocspx- hf_ npm_ pypi- sg. gsk_ xai- pplx- r8_ tvly- _v1_ dapi shpat_ shpca_ shppa_ shpss_ lin_api_ ntn_ age-secret eyj"
 )
 """Of what issuers give out, in small letters; Telegram's has none."""
-_BOT: Final = pattern(r"[0-9]{8,10}:[\w-]{35}")
 _MIXED: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])\S{6,}"
 _RANDOM: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~+/=%-]{32,}"
 _OPENS: Final = rf"(?i)(?:({_NAME}s?|\bcredentials?)|\bauth|token|bearer){_IS}(?=[{{\[(])"
@@ -158,23 +155,25 @@ def without_secrets(text: str) -> str:
     text = re.sub(_KEY, REDACTED, text) if "PRIVATE KEY" in text else text
     text = re.sub(_LOGIN, f"://{REDACTED}@", text) if "://" in text and "@" in text else text
     small = text.lower().encode("utf-8", "replace")
-    runs = small.translate(_TOKEN)
+    runs = _LONG.findall(small)
     if _has(small, _HINTS):
         seen = small + b"\n" + small.translate(None, _PARTING)
         text = _nested(text, seen)
         for names, (form, words) in _NAMED.items():
-            if _has(seen, words) and (form != "random" or b"0" * 12 in runs):
+            if _has(seen, words) and (form != "random" or any(map(_ODD.search, runs))):
                 text = re.sub(names, partial(_hidden, form), text, flags=re.IGNORECASE)
-    if b"0" * 13 in runs and (_has(small, _PREFIXES) or _BOT.search(text)):
+    if _may_be_issued(runs):
         text = re.sub(_ISSUED, REDACTED, text)
     return text
 
 
 def _has(text: bytes, words: bytes) -> bool:
-    return any(map(text.__contains__, _split(words)))
+    return _any_of(words).search(text) is not None
 
 
-_split: Final = cache(bytes.split)
+@cache
+def _any_of(words: bytes) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(map(re.escape, words.split())))
 
 
 def may_hold_secrets(payload: bytes) -> bool:
@@ -182,14 +181,16 @@ def may_hold_secrets(payload: bytes) -> bool:
     Returns whether it pays to look for secrets in *payload*, a text in UTF-8: cheaper than to look.
     """
     small = payload.lower()
-    return (
-        _has(small, _HINTS)
-        or (b"://" in small and b"@" in small)
-        or (
-            b"0" * 13 in small.translate(_TOKEN)
-            and (_has(small, _PREFIXES) or _BOT.search(payload.decode("utf-8", "replace")) is not None)
-        )
-    )
+    hints = _has(small, _HINTS) or (b"://" in small and b"@" in small)
+    return hints or _may_be_issued(_LONG.findall(small))
+
+
+def _may_be_issued(runs: list[bytes]) -> bool:
+    if not runs:
+        return False
+    text = b" ".join(runs)
+    # Telegram's begin with digits.
+    return _has(text, _PREFIXES) or re.search(rb"[0-9]{8}:", text) is not None
 
 
 def secrets_out(value: Any, at: str, gone: list[tuple[str, Any]]) -> Any:
@@ -260,8 +261,8 @@ def _nested(text: str, seen: bytes) -> str:
     if not _has(seen, _NAMES + b" credential token bearer auth"):
         return text
     parts, at, open_at, closed = list[str](), 0, list[int](), dict[int, int]()
-    if not _has(bytes(seen).translate(None, b" \t\r\n\"'`\\"), _OPENED):
-        return re.sub(_BLOCK, rf"\1 {REDACTED}\n", text)
+    if not _has(seen.translate(None, b" \t\r\n\"'`\\"), _OPENED):
+        return _without_blocks(text, seen)
     for bracket in re.finditer(r"[{}\[\]()]", text):
         if bracket[0] in "{[(":
             open_at.append(bracket.start())
@@ -272,7 +273,11 @@ def _nested(text: str, seen: bytes) -> str:
         if found.start() >= at and (found[1] or _INSIDE.search(text, found.end(), min(end, found.end() + 400))):
             parts += text[at : found.end()], REDACTED
             at = end
-    return re.sub(_BLOCK, rf"\1 {REDACTED}\n", "".join((*parts, text[at:])))
+    return _without_blocks("".join((*parts, text[at:])), seen)
+
+
+def _without_blocks(text: str, seen: bytes) -> str:
+    return re.sub(_BLOCK, rf"\1 {REDACTED}\n", text) if _has(seen, _NAMES) else text
 
 
 def untraced(text: str) -> str:

@@ -79,7 +79,7 @@ def test_what_cannot_be_looked_into_is_erased(arguments: object) -> None:
 
 
 @table(("message", "left"), [
-    ("no open-sesame here", ERASED), ("no Open Sesame", ERASED), ("no open\\nsesame", ERASED), ("no open sesa...", ERASED), ("open the door", None), ("", None),
+    ("no open-sesame here", ERASED), ("no Open Sesame", ERASED), ("no open\nsesame", ERASED), ("no open sesa...", ERASED), ("open the door", None), ("", None),
     ("4111111111111111 is expired", None),
 ])  # fmt: skip
 @table("event", ["call", "settle"])

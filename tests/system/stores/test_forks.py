@@ -68,7 +68,7 @@ def test_another_thread_of_both_processes_goes_on_after_a_fork(make: Callable[[]
 
 
 def test_records_of_another_thread_of_both_processes_are_written_after_a_fork(tmp_path: Path) -> None:
-    sink = JsonLines(tmp_path / "records.jsonl", flush_interval_ms=0)
+    sink = JsonLines(tmp_path / "records.jsonl")
 
     def put(who: str) -> bool:
         sink.put({"who": who}, 10)
