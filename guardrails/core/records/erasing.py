@@ -70,7 +70,9 @@ class Erasing:
         )
 
     def __call__(self, record: Record) -> Record:
-        gone: Erased = [(key, record[key]) for key in self._withheld if key in record]
+        gone: Erased = (
+            [(key, value) for key, value in record.items() if key in self._withheld] if self._withheld else []
+        )
         shown = {key: value for key, value in record.items() if key not in self._withheld} if gone else record
         for key in FOREIGN if self._secrets else ():
             if (value := shown.get(key)) and may_hold_secrets(

@@ -61,6 +61,11 @@ def sinks(path: Path) -> dict[str, tuple[Any, Callable[[], str]]]:
     }
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "records.jsonl"
+
+
 @pytest.mark.parametrize("name", ["memory", "callable", "lines", "traced", "own"])
 def test_no_known_form_passes_a_sink(name: str, path: Path) -> None:
     sink, text = sinks(path)[name]
