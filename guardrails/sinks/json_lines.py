@@ -50,6 +50,9 @@ class JsonLines:
     not valid.
     """
 
+    blocks: bool
+    """A `put` waits for the disk: asynchronous sessions hand over in a thread."""
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -68,7 +71,6 @@ class JsonLines:
         # A chdir must not move the file.
         self.path = Path(path).absolute()
         self.blocks = durable
-        """A `put` waits for the disk: asynchronous sessions hand over in a thread."""
         for name, number in {"keep": keep, "rotate_bytes": rotate_bytes, "max_lines": max_lines}.items():
             if number is not None and number < 1:
                 raise ValueError(f"`{name}` is at least 1, not {number}")

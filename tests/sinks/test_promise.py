@@ -71,16 +71,17 @@ def test_a_fault_is_said_once_and_calls_go_on(
 
 def test_a_faulty_file_is_not_tried_at_every_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Path] = []
-    monkeypatch.setattr("guardrails.sinks.json_lines.append", lambda path, *_, **__: tries.append(path) or failing())
+
+    def failing(path: Path, *_: object, **__: object) -> None:
+        tries.append(path)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("guardrails.sinks.json_lines.append", failing)
     sink = JsonLines(tmp_path / "records.jsonl", max_lines=4)
     for n in range(50):
         sink.put({"n": n}, 10)
     assert len(tries) == 1
     sink.close()
-
-
-def failing() -> None:
-    raise OSError(28, "No space left on device")
 
 
 def test_a_record_is_written_without_anyone_asking(path: Path) -> None:
