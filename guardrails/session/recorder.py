@@ -25,7 +25,6 @@ from guardrails.core.records.record import (
 from guardrails.core.text.jsonable import exact
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.types import Outcome
-from guardrails.sinks.base import put_of
 
 
 if TYPE_CHECKING:
@@ -55,6 +54,9 @@ class Recorder:
     def __init__(self, session_id: str, sink: "Sink") -> None:
         self._session_id = session_id
         self.sink = sink
+        # Without records, none of it is imported.
+        from guardrails.sinks.base import put_of
+
         self._put = put_of(sink)
         self.lost = 0
         """Records that the sink would not take."""
