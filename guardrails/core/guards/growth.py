@@ -11,11 +11,17 @@ from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.words import FINISH, counted
 
 from .base import Codes, Event, Facts, Guard, Verdict, guard
-from .rate import gcra, level_of
+from .rate import DAY_MS, gcra, level_of
 
 
 BLOWN: Final = -1
 CALLS, REQUESTS, TOKENS = range(3)
+CAPS: Final = (
+    ("max_calls_per_second", 1_000, "call"),
+    ("max_requests_per_second", 1_000, "model request"),
+    ("max_tokens_per_minute", 60_000, "token"),
+)
+"""By place, each cap: its setting, its milliseconds, and what it counts."""
 
 
 @guard
@@ -26,10 +32,7 @@ class Growth(Guard):
     Requests count when they start, failed ones too. It remembers a level of each; a blown fuse stays so until `extend`.
     """
 
-    codes: ClassVar[Codes] = {
-        f"growth.{cap}": ("limit",)
-        for cap in ("max_calls_per_second", "max_requests_per_second", "max_tokens_per_minute")
-    }
+    codes: ClassVar[Codes] = {f"growth.{name}": ("limit",) for name, *_ in CAPS}
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("request", "charge", "extend")
     ends_by_calls: ClassVar[bool] = False
@@ -43,64 +46,48 @@ class Growth(Guard):
     """Tokens of model responses."""
 
     def applies(self, tool: Tool) -> bool:
-        return any((self.max_calls_per_second, self.max_requests_per_second, self.max_tokens_per_minute))
+        return any(getattr(self, name) for name, *_ in CAPS)
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if mine is None:
             return None
         limit = self.max_calls_per_second
-        if limit is not None and mine[CALLS] - facts.now_ms * limit > (limit - 1) * 1000:
-            level = level_of(mine[CALLS], facts.now_ms, limit)
-            if gcra(level, facts.now_ms, limit, 1_000)[1]:
-                return _blown("max_calls_per_second", f"{counted(limit, 'call')} a second")
+        # The same as by `gcra`, with nothing made.
+        if limit is not None and (limit - 1) * 1_000 < mine[CALLS] - facts.now_ms * limit < DAY_MS * limit:
+            return self._blown(CALLS)
         return self.spent(state, mine, facts) if BLOWN in mine else None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         limit = self.max_calls_per_second
         if limit is None:
             return mine
-        _, requests, tokens = mine or (0, 0, 0)
-        now = facts.now_ms * limit
-        level = now if mine is None or mine[CALLS] < now else level_of(mine[CALLS], facts.now_ms, limit)
-        return [max(level, now) + 1_000, requests, tokens]
+        calls, requests, tokens = mine or (0, 0, 0)
+        return [gcra(level_of(calls, facts.now_ms, limit), facts.now_ms, limit, 1_000)[0], requests, tokens]
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        if mine is None:
-            return None
-        if mine[REQUESTS] == BLOWN:
-            return _blown(
-                "max_requests_per_second", f"{counted(self.max_requests_per_second or 0, 'model request')} a second"
-            )
-        if mine[TOKENS] == BLOWN:
-            return _blown("max_tokens_per_minute", f"{counted(self.max_tokens_per_minute or 0, 'token')} a minute")
-        return None
+        return next((self._blown(place) for place, level in enumerate(mine or ()) if level == BLOWN), None)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        calls, requests, tokens = mine or (0, 0, 0)
-        match event.name:
-            case "request":
-                requests = _step(requests, facts.now_ms, self.max_requests_per_second, 1_000, 1)
-            case "charge":
-                tokens = _step(tokens, facts.now_ms, self.max_tokens_per_minute, 60_000, event.values["tokens"])
-            case _ if not event.values.get("asked"):
-                requests, tokens = max(0, requests), max(0, tokens)
-        made = [calls, requests, tokens]
+        made = [*(mine or (0, 0, 0))]
+        if event.name == "extend":
+            made = made if event.values.get("asked") else [max(0, level) for level in made]
+        else:
+            place, amount = (REQUESTS, 1) if event.name == "request" else (TOKENS, event.values["tokens"])
+            name, period_ms, _ = CAPS[place]
+            limit = getattr(self, name)
+            if limit is not None and made[place] != BLOWN:
+                level, wait = gcra(level_of(made[place], facts.now_ms, limit), facts.now_ms, limit, period_ms, amount)
+                made[place] = BLOWN if wait else level
         return made if any(made) else None
 
-
-def _step(level: int, now_ms: int, limit: int | None, period_ms: int, amount: int) -> int:
-    if limit is None or level == BLOWN:
-        return level
-    arrival, wait = gcra(level_of(level, now_ms, limit), now_ms, limit, period_ms, amount)
-    return BLOWN if wait else arrival
-
-
-def _blown(name: str, limit: str) -> Denial:
-    return Denial(
-        code=f"growth.{name}",
-        status="limit_reached",
-        message=f"This session grows too fast (limit {limit}). Stopping tool loop.",
-        hint=FINISH,
-        ends_session=True,
-        values={"limit": limit},
-    )
+    def _blown(self, place: int) -> Denial:
+        name, _, what = CAPS[place]
+        limit = f"{counted(getattr(self, name) or 0, what)} a {name.rpartition('_')[2]}"
+        return Denial(
+            code=f"growth.{name}",
+            status="limit_reached",
+            message=f"This session grows too fast (limit {limit}). Stopping tool loop.",
+            hint=FINISH,
+            ends_session=True,
+            values={"limit": limit},
+        )
