@@ -86,11 +86,11 @@ def may_retry(state: SessionState, last: Entry) -> bool:
     return failed <= UNJUDGED_RETRIES or state.now_ms - last.at_ms >= UNJUDGED_WAIT_MS
 
 
-def recent(state: SessionState, last: Entry, limit_s: float | None, *, times: float = 1) -> bool:
+def recent(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
-    Returns whether *last* was admitted at most *limit_s* seconds ago, or so many *times* that; None sets no bound.
+    Returns whether *last* was admitted at most *limit_s* seconds ago; None sets no bound.
     """
-    return limit_s is None or state.now_ms - last.at_ms <= 1_000 * limit_s * times
+    return limit_s is None or state.now_ms - last.at_ms <= 1_000 * limit_s
 
 
 def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None) -> bool:

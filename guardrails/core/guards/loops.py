@@ -20,7 +20,6 @@ from .denials import Denials, repeats_refused
 from .evidence import (
     LASTING,
     PASSING,
-    SLOW,
     Evidence,
     alike,
     brought_news,
@@ -184,13 +183,11 @@ class Loops(Guard):
         lap = before[:length]
         times = [state.now_ms, *(entry.at_ms for entry in lap)]
         pause = max((later - sooner for later, sooner in pairwise(times)), default=0) / 1_000
-        limit = self.settled_for or pause
-        if not count or pause > SLOW * limit:
+        if not count or pause > (self.settled_for or pause):
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
-        refuse = (failed or looks) and not old and pause <= limit
-        return self._graded("cycle", count, call, state, refuse=refuse, length=length)
+        return self._graded("cycle", count, call, state, refuse=(failed or looks) and not old, length=length)
 
     def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         if facts.tool.repeats == "allow":
