@@ -5,8 +5,8 @@ Labelled failures of simulated sessions: what a model may know of each, how the 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from guardrails.core.retries.context import Context, SessionFeatures, Settled, action_of
-from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.retries.trail import WAITS_MS, Settled, Situation, extended, failure_of
+from guardrails.core.retries.trail import Failure as Failed
 
 from .bayes import Belief, Filter
 from .sessions import EPOCH_MS, Call
@@ -19,11 +19,10 @@ class Failure(NamedTuple):
 
     tool: str
     error: str
-    context: Context
-    elapsed_ms: int
+    failed: Failed
     delay_ms: int
-    between: bool
-    action: int
+    situation: Situation
+    """Of the retry that was made."""
     worked: bool
     bound: float
     """The best probability that anyone in the session could give; nan where it was not asked for."""
@@ -31,11 +30,11 @@ class Failure(NamedTuple):
     """The same for each wait of `waits_ms`, nothing done in between."""
 
 
-def waits_ms(spec: FeatureSpec, context: Context) -> tuple[int, ...]:
+def waits_ms(failed: Failed) -> tuple[int, ...]:
     """
-    The waits that may be advised, one for each of `spec.delays_ms`: none is below a Retry-After.
+    The waits that may be advised, one for each of `WAITS_MS`: none is below a Retry-After.
     """
-    return tuple(max(delay, context.retry_after_ms or 0) for delay in spec.delays_ms)
+    return tuple(max(wait, failed.left_ms or 0) for wait in WAITS_MS)
 
 
 WITHOUT: Final = float("nan")
@@ -50,53 +49,49 @@ def ms(seconds: float) -> int:
 
 class _Open(NamedTuple):
     call: Call
-    context: Context
+    failed: Failed
     changes: int
-    elapsed_ms: int
     belief: Belief | None
     after: tuple[float, ...]
 
 
-def failures(spec: FeatureSpec, sessions: Iterable[Sequence[Call]], *, bound: bool = False) -> Iterator[Failure]:
+def failures(sessions: Iterable[Sequence[Call]], *, bound: bool = False) -> Iterator[Failure]:
     """
     The retried failures of *sessions* in the order of the retries; with *bound*, what the filter thinks of each.
     """
     for calls in sessions:
-        features = SessionFeatures(spec)
+        trail = None
         thought = Filter(calls[0].start) if bound else None
         began, changes = ms(calls[0].start), 0
         waiting: dict[int, _Open] = {}
         for call in calls:
             before = waiting.pop(call.signature, None)
             if before is not None:
-                yield _told(spec, before, call, changes)
+                yield _told(before, call, changes)
             header = None if call.header is None else round(call.header * 1000)
             ended = ms(call.end)
-            settled = Settled(call.tool.name, call.signature, call.error, ended)
-            context = features.settle(settled, ended - began, header)
+            trail = extended(trail, Settled(call.tool.name, call.signature, call.error, ended), header)
             belief = None if thought is None else thought.observe(call)
             changes += call.error is None and call.tool.changes_state
-            if context is not None:
-                chances = () if belief is None else _chances(spec, belief, call, context)
-                waiting[call.signature] = _Open(call, context, changes, ended - began, belief, chances)
+            if call.error is not None:
+                failed = failure_of(trail, ended - began)
+                chances = () if belief is None else _chances(belief, call, failed)
+                waiting[call.signature] = _Open(call, failed, changes, belief, chances)
 
 
-def _chances(spec: FeatureSpec, belief: Belief, call: Call, context: Context) -> tuple[float, ...]:
-    return tuple(belief.success(call.end + wait / 1000) for wait in waits_ms(spec, context))
+def _chances(belief: Belief, call: Call, failed: Failed) -> tuple[float, ...]:
+    return tuple(belief.success(call.end + wait / 1000) for wait in waits_ms(failed))
 
 
-def _told(spec: FeatureSpec, before: _Open, call: Call, changes: int) -> Failure:
-    failed = before.call
-    delay = ms(call.start) - ms(failed.end)
-    between = changes > before.changes
+def _told(before: _Open, call: Call, changes: int) -> Failure:
+    failed = before.failed
+    delay = ms(call.start) - ms(before.call.end)
     return Failure(
-        failed.tool.name,
-        failed.error or "",
-        before.context,
-        before.elapsed_ms,
+        failed.tool,
+        failed.error,
+        failed,
         delay,
-        between,
-        action_of(spec, before.context, delay, between),
+        failed.retried(delay, between=changes > before.changes),
         call.error is None,
         # What other tools did since has changed the belief already.
         WITHOUT if before.belief is None else before.belief.success(call.start),

@@ -11,15 +11,10 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from guardrails.core.retries.context import action_of
-from guardrails.core.retries.model import RetryModel, action_levels, levels_of
-from guardrails.core.retries.prior import prior_cells
-from guardrails.core.retries.scoring import EXPLORE, Scorer, probability
-from guardrails.core.retries.spec import FeatureSpec
-from guardrails.offline.learning.candidate import judged_terms
-from guardrails.offline.learning.design import columns_of
-from guardrails.offline.learning.fit import fit
-from guardrails.offline.learning.rows.cells import UNDATED, Cell
+from guardrails.core.retries.model import RetryModel
+from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.trail import Situation
+from guardrails.offline.learning.fit import fit, known_tools
 
 from .dataset import Failure
 
@@ -43,24 +38,24 @@ class Model(Protocol):
     def __call__(self, given: Sequence[Failure], delay_ms: int | None = None) -> Array: ...
 
 
-Maker = Callable[[FeatureSpec, Sequence[Failure]], Model]
+Maker = Callable[[Sequence[Failure]], Model]
 
 
 def wait_of(row: Failure, delay_ms: int | None) -> int:
     """
     The wait of a retry after *delay_ms* or Retry-After, or of the one that was made.
     """
-    return row.delay_ms if delay_ms is None else max(delay_ms, row.context.retry_after_ms or 0)
+    return row.delay_ms if delay_ms is None else max(delay_ms, row.failed.left_ms or 0)
 
 
-def action(spec: FeatureSpec, row: Failure, delay_ms: int | None) -> int:
+def situation(row: Failure, delay_ms: int | None) -> Situation:
     """
-    The action code of a retry after that wait, nothing done in between, or of the one that was made.
+    A retry after that wait, nothing done in between, or the one that was made.
     """
-    return row.action if delay_ms is None else action_of(spec, row.context, wait_of(row, delay_ms), between=False)
+    return row.situation if delay_ms is None else row.failed.retried(wait_of(row, delay_ms))
 
 
-def base_rate(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+def base_rate(rows: Sequence[Failure]) -> Model:
     """
     The same for all.
     """
@@ -71,7 +66,7 @@ def static_flags(retried: Callable[[Failure], bool]) -> Maker:
     """
     Transient or not, with the success rate of each of the two.
     """
-    return lambda spec, rows: _table(rows, [lambda row, _: (retried(row),)])
+    return lambda rows: _table(rows, [lambda row, _: (retried(row),)])
 
 
 def by_botocore(row: Failure) -> bool:
@@ -81,21 +76,20 @@ def by_botocore(row: Failure) -> bool:
     return row.error in TRANSIENT
 
 
-def by_tool(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+def by_tool(rows: Sequence[Failure]) -> Model:
     """
     The rate of each tool and error type.
     """
     return _table(rows, [lambda row, _: (row.error,), lambda row, _: (row.tool, row.error)])
 
 
-def by_delay(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+def by_delay(rows: Sequence[Failure]) -> Model:
     """
     The rate of each tool, error type and delay.
     """
-    delay = spec.by_name["delay"]
 
     def key(row: Failure, delay_ms: int) -> tuple[object, ...]:
-        return row.tool, row.error, delay.level(delay_ms)
+        return row.tool, row.error, row.failed.retried(delay_ms).delay
 
     return _table(rows, [lambda row, _: (row.error,), lambda row, _: (row.tool, row.error), key])
 
@@ -123,42 +117,20 @@ def _table(rows: Sequence[Failure], keys: Sequence[Key]) -> Model:
     return score
 
 
-def regression(
-    terms: Sequence[tuple[str, ...]],
-    *,
-    leave_out: str | None = None,
-) -> Maker:
+def regression(rows: Sequence[Failure], *, leave_out: str | None = None) -> Model:
     """
-    The library's own: fitted on cells and the shipped beliefs, scored by looking weights up. *leave_out* names a tool it
+    The library's own: fitted on counts and the shipped beliefs, scored by looking weights up. *leave_out* names a tool it
     has never seen.
     """
-
-    def make(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
-        counts: dict[tuple[str, str, int, int], list[int]] = defaultdict(lambda: [0, 0])
-        for row in rows:
-            if row.tool != leave_out:
-                count = counts[row.tool, row.error, row.context.code, row.action]
-                count[0] += 1
-                count[1] += row.worked
-        cells = [Cell(UNDATED, UNDATED, *key, "agent", n, s, 0, 0, 0, 0, 0) for key, (n, s) in counts.items()]
-        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec)), judged_terms(terms, cells))
-        scorer = Scorer(fitted.intercept, fitted.terms, frozenset(factor.name for factor in spec.action))
-        cache: dict[tuple[str, str, int, int], float] = {}
-
-        def one(row: Failure, done: int) -> float:
-            key = row.tool, row.error, row.context.code, done
-            if key not in cache:
-                levels = levels_of(spec, row.tool, row.error, row.context.code, EXPLORE)
-                levels.update(action_levels(spec, done))
-                cache[key] = probability(scorer.logit(levels))
-            return cache[key]
-
-        def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
-            return np.array([one(row, action(spec, row, delay_ms)) for row in given])
-
-        return score
-
-    return make
+    counts: dict[Situation, Count] = {}
+    retries: dict[str, float] = defaultdict(float)
+    for row in rows:
+        if row.tool != leave_out:
+            n, s = counts.get(row.situation, (0.0, 0.0))
+            counts[row.situation] = Count(n + 1, s + row.worked)
+            retries[row.tool] += 1
+    intercept, weights, tools = fit(counts.items(), known_tools(retries))
+    return served(RetryModel(intercept, weights, tools, {}, {}, "", {}))
 
 
 def served(model: RetryModel) -> Model:
@@ -167,12 +139,7 @@ def served(model: RetryModel) -> Model:
     """
 
     def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
-        return np.array(
-            [
-                model.probability(row.tool, row.error, row.context.code, action(model.spec, row, delay_ms))
-                for row in given
-            ]
-        )
+        return np.array([model.probability(situation(row, delay_ms)) for row in given])
 
     return score
 

@@ -15,13 +15,10 @@ import numpy as np
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from guardrails.core.retries.shrinkage import Count, wilson
-from guardrails.core.retries.spec import FeatureSpec
-from guardrails.offline.learning.candidate import candidate
-from guardrails.offline.learning.fit import TERMS
-from guardrails.offline.learning.rows.cells import Cell
+from guardrails.core.retries.trail import WAITS_MS
 
 from .dataset import failures, waits_ms
-from .models import LINEUP, TRANSIENT, Array, Model, regression, served
+from .models import LINEUP, TRANSIENT, Array, Model, regression
 from .sessions import World, stream
 from .world import TOOLS
 
@@ -110,14 +107,13 @@ class Trial:
     Training and test failures, and what the test says of a model.
     """
 
-    def __init__(self, spec: FeatureSpec, world: World, labelled: int, tested: int) -> None:
-        self.spec = spec
-        self.training = list(itertools.islice(failures(spec, stream(world, TRAINING_DAYS)), labelled))
-        self.test = list(itertools.islice(failures(spec, stream(world, TEST_DAYS), bound=True), tested))
+    def __init__(self, world: World, labelled: int, tested: int) -> None:
+        self.training = list(itertools.islice(failures(stream(world, TRAINING_DAYS)), labelled))
+        self.test = list(itertools.islice(failures(stream(world, TEST_DAYS), bound=True), tested))
         self.worked = np.array([float(row.worked) for row in self.test])
         self.bound = np.array([row.bound for row in self.test])
         self.truth = np.array([row.after for row in self.test])
-        self.waits_s = np.array([waits_ms(spec, row.context) for row in self.test]) / 1000
+        self.waits_s = np.array([waits_ms(row.failed) for row in self.test]) / 1000
         self.floor = log_loss(np.full(len(self.test), sum(row.worked for row in self.training) / labelled), self.worked)
         self.best = log_loss(self.bound, self.worked)
 
@@ -128,7 +124,7 @@ class Trial:
         """
         Success after each wait that may be advised, of shape (failures, waits).
         """
-        return np.stack([model(self.test, delay) for delay in self.spec.delays_ms], axis=1)
+        return np.stack([model(self.test, delay) for delay in WAITS_MS], axis=1)
 
     def shares(self, predicted: Array, within: float | None = None) -> list[float]:
         """
@@ -154,14 +150,14 @@ def unseen(trial: Trial) -> dict[str, float]:
     """
     Log loss over failures of tools that training left out, each tool in turn.
     """
-    flags = np.array(LINEUP["static transient flags"](trial.spec, trial.training)(trial.test))
+    flags = np.array(LINEUP["static transient flags"](trial.training)(trial.test))
     lost = {"static transient flags": 0.0, "logistic regression": 0.0, "logistic regression, tool known": 0.0}
-    known = regression(TERMS)(trial.spec, trial.training)
+    known = regression(trial.training)
     for tool in TOOLS:
         rows = [row for row in trial.test if row.tool == tool.name]
         mine = np.array([row.tool == tool.name for row in trial.test])
         worked = trial.worked[mine]
-        model = regression(TERMS, leave_out=tool.name)(trial.spec, trial.training)
+        model = regression(trial.training, leave_out=tool.name)
         for name, p in (
             ("static transient flags", flags[mine]),
             ("logistic regression", model(rows)),
@@ -208,16 +204,13 @@ class Point(NamedTuple):
     table: float
 
 
-def learning(trial: Trial, cells: Sequence[Cell], days: Sequence[int]) -> Iterator[Point]:
+def learning(trial: Trial, sizes: Sequence[int]) -> Iterator[Point]:
     """
-    What the first one, two, ... of *days* of *cells* teach; the failures of *trial* are the same, in the same order.
+    What the first failures of *trial* teach, for each number of *sizes*.
     """
-    first = min(cell.day for cell in cells)
-    for count in days:
-        kept = [cell for cell in cells if cell.day < first + count]
-        labelled = round(sum(cell.n for cell in kept))
-        model = served(candidate(trial.spec, kept).model)
-        table = LINEUP[TABLE](trial.spec, trial.training[:labelled])
+    for labelled in sizes:
+        rows = trial.training[:labelled]
+        model, table = regression(rows), LINEUP[TABLE](rows)
         yield Point(labelled, trial.skill(model(trial.test)), trial.skill(table(trial.test)))
 
 

@@ -14,7 +14,7 @@ from guardrails.offline.figures import FEW, plural, visible
 
 
 if TYPE_CHECKING:
-    from guardrails.core.retries.profiles import Profile
+    from guardrails.offline.learning.profiles import Profile
 
 NAME: Final = 72
 """Characters of a tool's name."""
@@ -31,8 +31,8 @@ def profile(
     Say how the failures of each tool resolve: how often a retry works, after which wait, how sure that is.
     """
     from guardrails.core.retries.decision import curve_of
-    from guardrails.core.retries.profiles import profile_of
     from guardrails.core.values.errors import ModelError
+    from guardrails.offline.learning.profiles import profile_of
     from guardrails.policy.models import read_model
 
     if html is not None and html.resolve() == model.resolve():

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from guardrails.cli.group import examples
-from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, printable
+from guardrails.cli.text.printing import fail, failures_told, print_json, printable
 from guardrails.cli.text.progress import Ticker
 
 
 if TYPE_CHECKING:
-    from guardrails.core.retries.decision import Stakes
     from guardrails.offline.learning.train import Trained
 
 
@@ -23,15 +22,8 @@ def train(
     *,
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
-    engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that counts the records.")] = "duckdb",
+    engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that reads the records.")] = "duckdb",
     master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
-    whole_by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Parquet folders COLUMN=... hold whole sessions.")
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(metavar="POLICY", help="Judge decisions by the costs that its `retryable` names."),
-    ] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write the model even if it is not better.")] = False,
@@ -41,8 +33,8 @@ def train(
     """
     Learn from records which failures are worth retrying; the model is replaced only if the new one is better.
 
-    Run it daily on the records that are kept: older days weigh less. Exit code 1: retries of some tool do not end as the
-    present model predicts, or serving saw other features than training. The model is trained all the same.
+    Run it daily on the records that are kept: older days weigh less. With Spark, RECORDS are any places that it reads: JSON
+    lines or Parquet.
     """
     from guardrails.offline.learning.train import train as run
 
@@ -58,9 +50,7 @@ def train(
         made = run(
             records,
             output,
-            stakes=None if policy is None else _stakes(policy),
             half_life_days=half_life,
-            whole_by=whole_by,
             master=(master or "local[*]") if engine == "spark" else None,
             dry_run=dry_run,
             force=force,
@@ -70,25 +60,14 @@ def train(
         print_json(made.to_dict())
     else:
         _show(made, dry_run=dry_run)
-    if made.learned.drifts or made.learned.skewed:
-        raise typer.Exit(FOUND)
 
 
-def _stakes(policy: str) -> "Stakes":
-    from guardrails.core.guards.retryable import Retryable
-
-    from .policies import load_policy
-
-    guards = load_policy(policy).chain.guards
-    return next((guard.stakes for guard in guards if isinstance(guard, Retryable)), Retryable().stakes)
-
-
-def _progress(*, quiet: bool) -> Callable[[int, int, str], None]:
+def _progress(*, quiet: bool) -> Callable[[int, str], None]:
     ticker = Ticker(quiet=quiet)
 
-    def tell(done: int, total: int, what: str) -> None:
-        if total and ticker.due():
-            ticker.tell(f"{done:,} of {total:,} {what} ({100 * done // total} %)")
+    def tell(done: int, what: str) -> None:
+        if ticker.due():
+            ticker.tell(f"{done:,} {what} read")
 
     return tell
 

@@ -1,5 +1,5 @@
 """
-The model files of a policy, loaded again when they change; and the feature specification that is shipped.
+The model files of a policy, loaded again when they change.
 """
 
 import os
@@ -10,10 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from guardrails.core.retries.model import RetryModel
-from guardrails.core.retries.model_format import MAX_BYTES, parse
+from guardrails.core.retries.model import MAX_BYTES, RetryModel, parse
 from guardrails.core.retries.serving import Models
-from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.logs import log, warn_once
 
@@ -22,10 +20,8 @@ from .reload import Stamp, stamp, stamp_of
 
 CHECK_MS: Final = 5_000
 """A changed file is found at the first failure after this time."""
-_FOLDER: Final = Path(__file__).parents[1] / "core" / "retries"
-COLD: Final = _FOLDER / "cold.json"
-"""What is served until there is a model: fitted on the beliefs of `retries.prior` alone."""
-SHIPPED: Final = _FOLDER / "features.json"
+COLD: Final = Path(__file__).parents[1] / "core" / "retries" / "cold.json"
+"""What is served until there is a model: fitted on the beliefs of `learning.beliefs` alone."""
 
 
 def read_model(path: str | os.PathLike[str]) -> RetryModel:
@@ -41,21 +37,6 @@ def cold_model() -> RetryModel:
     Returns the model that is shipped.
     """
     return read_model(COLD)
-
-
-def load_spec(path: Path) -> FeatureSpec:
-    """
-    Returns the specification in the file *path*. Raises OSError, and FeatureSpecError if the specification is not valid.
-    """
-    return FeatureSpec.parse(path.read_bytes())
-
-
-@cache
-def shipped_spec() -> FeatureSpec:
-    """
-    Returns the specification that the library records and trains by unless told otherwise.
-    """
-    return load_spec(SHIPPED)
 
 
 class ModelFiles:

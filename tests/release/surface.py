@@ -26,7 +26,7 @@ from guardrails.cli.codes import CODES, EXPLAINED
 from guardrails.core.guards import GUARDS
 from guardrails.core.packing import VERSION as STATE
 from guardrails.core.records import record
-from guardrails.core.retries import model_format as retry_model
+from guardrails.core.retries import model as retry_model
 from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
 from guardrails.offline.transcripts.formats import GROUP

@@ -7,11 +7,10 @@ from typing import Annotated, Any, ClassVar, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.retries.context import Settled, context_of, due_of
-from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, decider_of
+from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, advise
 from guardrails.core.retries.serving import Judged
 from guardrails.core.retries.shrinkage import times
-from guardrails.core.retries.spec import MAX_LOOKBACK
+from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.state import SessionState
 from guardrails.core.values.bounds import Ge, Gt, Le, MinLen
 from guardrails.core.values.late_pattern import pattern
@@ -86,10 +85,6 @@ AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "ca
 """Kinds after which the call may have taken effect all the same."""
 _TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
 """Words of hosts for a call that a person did not let run."""
-
-
-DUE_TOOLS: Final = 16
-"""Tools of a session of which it is known until when they asked to be left alone."""
 
 
 @guard
@@ -177,20 +172,11 @@ class Retryable(Guard):
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         """
-        It remembers until when tools asked to be left alone, and of a model's features the latest calls that were over.
+        It remembers the session's trail, if there is a model to ask about it.
         """
-        if self.model is None:
-            # Nobody asks for it.
+        if self.model is None or facts.late:
             return mine
-        said = mine or {}
-        if outcome.retry_after_ms is not None:
-            due = {tool: at for tool, at in said.get("due", {}).items() if at > state.now_ms}
-            named = due_of(due.pop(call.tool, None), state.now_ms, outcome.retry_after_ms)
-            said = {**said, "due": dict([*due.items(), (call.tool, named)][-DUE_TOOLS:])}
-        if not facts.late:
-            ended = [call.tool, call.sig, outcome.error_type, state.now_ms]
-            said = {**said, "trail": [*said.get("trail", ()), ended][-MAX_LOOKBACK - 1 :]}
-        return said or None
+        return extended(mine, Settled(call.tool, call.sig, outcome.error_type, state.now_ms), outcome.retry_after_ms)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -202,7 +188,10 @@ class Retryable(Guard):
         if prior is None:
             prior = facts.tool.retryable
         attempts, run = _failed_attempts(call, state), _same_error_run(call, kind, state)
-        named = _named(call, outcome, state, mine, facts)
+        named = outcome.retry_after_ms
+        if facts.models or facts.advised is not None:
+            # Where a model is asked, an answer without a wait does not take back the one before.
+            named = left_of(mine, call.tool, state.now_ms) or named
         left = max(0, self.max_retries + 1 - attempts)
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
@@ -220,7 +209,6 @@ class Retryable(Guard):
             state,
             mine,
             left=min(left, self.max_same_error + 1 - run),
-            named=named,
             tried=attempts > 1,
         )
         if learned is not None:
@@ -267,7 +255,6 @@ class Retryable(Guard):
         mine: Any,
         *,
         left: int,
-        named: int | None,
         tried: bool,
     ) -> Advice | None:
         """
@@ -281,35 +268,22 @@ class Retryable(Guard):
         model = (facts.models or {}).get(self.model)
         if model is None:
             return None
-        trail = [Settled(*one) for one in (mine or {}).get("trail", ())]
-        failure = Settled(facts.tool.name, None, kind, state.now_ms) if facts.late or not trail else trail.pop()
-        context = context_of(model.spec, trail, failure, state.now_ms - state.started_ms, named)
         tool = facts.tool
-        decider = decider_of(model, self.stakes)
-        advice = decider.advise(tool.name, kind, context, declared=prior, cost=tool.cost, left=left, tried=tried)
+        trail = mine if mine and not facts.late else extended(mine, Settled(tool.name, None, kind, state.now_ms))
+        failure = failure_of(trail, state.now_ms - state.started_ms)
+        advice = advise(model, self.stakes, failure, declared=prior, cost=tool.cost, left=left, tried=tried)
         explored = False
         if self.explore and left > 0 and not advice.retryable and kind not in NEVER:
             explored = bool(tool.read_only or tool.idempotent) and _drawn(state) < self.explore
             if explored:
                 advice = advice._replace(retryable=True, retries=1)
-        envelope.judged = Judged(context.code, model.name, model.spec.version, explored)
+        envelope.judged = Judged(model.name, explored)
         return advice
 
     def _wait_ms(self, named: int | None, attempts: int) -> int:
         if named is not None:
             return named
         return int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000)
-
-
-def _named(call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> int | None:
-    """
-    Returns how long the tool has asked to be left alone. Where a model is asked, an answer without a wait does not take back the one before.
-    """
-    due = (mine or {}).get("due", {}).get(call.tool) if facts.models or facts.advised is not None else None
-    if due is None:
-        return outcome.retry_after_ms
-    left = int(due) - state.now_ms
-    return left if left > 0 or outcome.retry_after_ms is not None else None
 
 
 def _drawn(state: SessionState) -> float:

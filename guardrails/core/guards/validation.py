@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from guardrails.core.retries.decision import Stakes
-from guardrails.core.retries.labels import INVALID
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.shrinkage import ENOUGH, times
 from guardrails.core.state import SessionState
-from guardrails.core.values.types import Denial, NextAction, Problem, ToolCall
+from guardrails.core.values.types import INVALID, Denial, NextAction, Problem, ToolCall
 
 from .base import Codes, Facts, Guard, Verdict, guard
 
@@ -128,8 +127,8 @@ def _corrected(tool: str, models: Mapping[str, RetryModel]) -> float | None:
     Returns how often refused calls of *tool* were corrected, by the model that has seen most of them. Returns None if
     they are too few to say.
     """
-    model = max(models.values(), key=lambda one: one.corrections.seen(tool, INVALID))
-    return model.correction(tool, INVALID) if model.corrections.seen(tool, INVALID) >= ENOUGH else None
+    model = max(models.values(), key=lambda one: one.corrections_seen(tool, INVALID))
+    return model.correction(tool, INVALID) if model.corrections_seen(tool, INVALID) >= ENOUGH else None
 
 
 def _learned(

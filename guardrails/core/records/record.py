@@ -126,8 +126,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     """
     Returns the line of a settled call; a sink keeps the result of the tool, or its hashes only.
 
-    `ctx_logged` is the context of a failure; `spec_version` and `model_version` tell what computed it. All three are null if no model
-    was asked.
+    `model_version` names the model that was asked about a failure; else it is null.
 
     `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `uncertain`:
     nobody knows whether it happened. `sandbox` names the sandbox in which the
@@ -167,8 +166,6 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "wait_ms": completion.wait_ms,
         "max_retries_remaining": completion.retries,
         "is_complete": completion.is_complete,
-        "ctx_logged": None if judged is None else judged.context,
-        "spec_version": None if judged is None else judged.spec_version,
         "model_version": None if judged is None else judged.model,
         "limit": completion.limit,
         "guard_errors": [list(error) for error in completion.errors] if completion.errors else [],

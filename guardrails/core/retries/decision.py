@@ -5,20 +5,18 @@ A success is worth 1. A retry costs, waiting costs, the tool costs; the rest dec
 call, to repair something first, to correct the arguments, or to do none of them.
 """
 
-from bisect import bisect_left
 from typing import Final, NamedTuple
 
 from guardrails.core.result.kinds import follows
 from guardrails.core.values.types import ERROR_TYPES, MICRO, ErrorType, NextAction
 
-from .context import Context, Settled, candidates, context_of
-from .model import RetryModel, action_levels
-from .scoring import probability
+from .model import RetryModel, logistic
 from .shrinkage import ENOUGH
+from .trail import WAITS_MS, Failure, Settled, extended, failure_of
 
 
 CACHED: Final = 4_096
-"""Decisions that are kept; a model serves about as many contexts, and tools with made-up names must not fill the memory."""
+"""Advice that is kept; tools with made-up names must not fill the memory."""
 AHEAD: Final = 8
 """Further tries that are looked at: by then the levels of a context do not change any more, and what pays goes on so."""
 TRANSIENT: Final[frozenset[ErrorType]] = frozenset(
@@ -78,151 +76,106 @@ class _Try(NamedTuple):
     value: float
 
 
-class Decider:
+def advise(
+    model: RetryModel,
+    stakes: Stakes,
+    failure: Failure,
+    *,
+    declared: bool | None = None,
+    cost: int = 0,
+    left: int = 1,
+    tried: bool = False,
+) -> Advice:
     """
-    The decisions of a model at certain stakes, kept by what they depend on. Safe in any number of threads.
+    Returns the advice of *model* after *failure*, with at most *left* more tries allowed.
+
+    The tool's own `retryable` is *declared*, and a call of it costs *cost* micro-dollars. If *tried*, this was a retry
+    already: one that works seldom is not made twice.
     """
-
-    __slots__ = ("_kept", "_turns", "model", "stakes")
-
-    def __init__(self, model: RetryModel, stakes: Stakes) -> None:
-        self.model = model
-        self.stakes = stakes
-        self._kept: dict[object, Advice] = {}
-        reach = model.spec.by_name.get("reach")
-        # Where the level of `reach` changes for one of the waits that may be advised.
-        edges = () if reach is None else reach.edges
-        self._turns = sorted({edge - wait + 1 for edge in edges for wait in model.spec.delays_ms if edge >= wait})
-
-    def advise(
-        self,
-        tool: str,
-        error: ErrorType,
-        context: Context,
-        *,
-        declared: bool | None = None,
-        cost: int = 0,
-        left: int = 1,
-        tried: bool = False,
-    ) -> Advice:
-        """
-        Returns the advice after *error* of *tool* in *context*, with at most *left* more tries allowed.
-
-        The tool's own `retryable` is *declared*, and a call of it costs *cost* micro-dollars. If *tried*, this was a
-        retry already: one that works seldom is not made twice.
-        """
-        code, since, after = context
-        ahead = min(left, AHEAD)
-        # A header is an exact wait, so it is part of the key, and moves where levels change.
-        place = since if since is None or after is not None else bisect_left(self._turns, since + 1)
-        key = (tool, error, code, place, after, declared, cost, ahead, tried)
-        known = self._kept.get(key)
-        if known is None:
-            if len(self._kept) >= CACHED:
-                self._kept.clear()
-            known = self._kept[key] = self._decide(tool, error, context, declared, cost, left=ahead, tried=tried)
-        return known if known.retries < AHEAD else known._replace(retries=left)
-
-    def _decide(
-        self,
-        tool: str,
-        error: ErrorType,
-        context: Context,
-        declared: bool | None,
-        cost: int,
-        *,
-        left: int,
-        tried: bool,
-    ) -> Advice:
-        price = self.stakes.retry_cost + cost / (self.stakes.success_usd * MICRO)
-        shift = self.model.declared.shift(declared, self.model.evidence.get((tool, error), 0.0))
-        best = self._best(self._tries(tool, error, context, shift, price, repaired=False))
-        instead, value = self._instead(tool, error, context, price)
-        seldom = best.p < UNLIKELY * price
-        if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
-            return Advice(False, best.wait_ms, best.p, 0, instead, self._corrected(tool, error, context))
-        further = 0
-        if left > 1 and not seldom:
-            later = self._after(context, best.wait_ms)
-            further = self.advise(tool, error, later, declared=declared, cost=cost, left=left - 1, tried=True).retries
-        return Advice(True, best.wait_ms, best.p, 1 + further, "retry")
-
-    def _tries(
-        self, tool: str, error: str, context: Context, shift: float, price: float, *, repaired: bool
-    ) -> list[_Try]:
-        """
-        Every wait that may be advised, with its probability and value; one at least.
-        """
-        model, stakes = self.model, self.stakes
-        levels = model.levels(tool, error, context.code)
-        base = model.scorer.context(levels) + shift
-        waits = candidates(model.spec, context.since_ms, context.retry_after_ms, repaired)
-        allowed = [wait for wait in waits if wait.wait_ms <= stakes.max_wait_ms] or waits[:1]
-        made = []
-        for wait_ms, action in allowed:
-            levels.update(action_levels(model.spec, action))
-            p = probability(base + model.scorer.action(levels))
-            made.append(_Try(wait_ms, p, p - price - stakes.wait_cost_per_s * wait_ms / 1000))
-        return made
-
-    def _best(self, tries: list[_Try]) -> _Try:
-        """
-        Returns the smallest wait within reach of the best among those that pay; of what never pays, the most likely.
-        """
-        paying = [one for one in tries if one.value > 0] or tries
-        least = (1 - self.stakes.within) * max(one.p for one in paying)
-        return next(one for one in paying if one.p >= least)
-
-    def _instead(self, tool: str, error: ErrorType, context: Context, price: float) -> tuple[NextAction, float]:
-        """
-        Returns the other next step, and its value; to do nothing is worth 0.
-        """
-        if error in TRANSIENT:
-            return "give_up", 0.0
-        default = INSTEAD.get(error, "give_up")
-        options: list[tuple[float, NextAction]] = []
-        if default in ("fix_precondition", "fix_arguments"):
-            repaired = max(self._tries(tool, error, context, 0.0, price, repaired=True), key=lambda one: one.p)
-            options.append((repaired.p - price - self.stakes.fix_cost, "fix_precondition"))
-        corrected = self.model.correction(tool, error, context.code)
-        if corrected is not None and error in CORRECTABLE:
-            options.append((corrected - price - self.stakes.fix_cost, "fix_arguments"))
-        value, action = max(options, key=lambda option: option[0], default=(0.0, default))
-        if value > 0:
-            return action, value
-        return ("ask_user" if default in ("fix_arguments", "ask_user") else default if not options else "give_up"), 0.0
-
-    def _corrected(self, tool: str, error: ErrorType, context: Context) -> float | None:
-        known = error in CORRECTABLE and self.model.corrections.seen(tool, error) >= ENOUGH
-        return self.model.correction(tool, error, context.code) if known else None
-
-    def _after(self, context: Context, wait_ms: int) -> Context:
-        """
-        Returns the context if the call, repeated after *wait_ms*, fails like this once more, without a header.
-        """
-        spec = self.model.spec
-        levels = spec.decode_context(context.code)
-        for name in ("attempt", "err_run", "tool_run"):
-            if name in levels:
-                levels[name] = min(levels[name] + 1, spec.by_name[name].radix - 1)
-        if "prev" in levels:
-            levels["prev"] = spec.by_name["prev"].level(1)
-        if "ra" in levels:
-            levels["ra"] = spec.by_name["ra"].level(None)
-        since = None if context.since_ms is None else context.since_ms + wait_ms
-        if "since" in levels:
-            levels["since"] = spec.by_name["since"].level(since)
-        return Context(spec.encode_context(levels), since, None)
+    key = (failure, stakes, declared, cost, min(left, AHEAD), tried)
+    made: Advice | None = model.advised.get(key)
+    if made is None:
+        if len(model.advised) >= CACHED:
+            model.advised.clear()
+        price = stakes.retry_cost + cost / (stakes.success_usd * MICRO)
+        made = model.advised[key] = _decision(model, stakes, failure, price, declared, min(left, AHEAD), tried=tried)
+    return made if made.retries < AHEAD else made._replace(retries=left)
 
 
-def decider_of(model: RetryModel, stakes: Stakes) -> Decider:
+def _decision(
+    model: RetryModel,
+    stakes: Stakes,
+    failure: Failure,
+    price: float,
+    declared: bool | None,
+    left: int,
+    *,
+    tried: bool,
+) -> Advice:
+    best = _best(_tries(model, stakes, failure, price, declared), stakes)
+    instead, value = _instead(model, stakes, failure, price)
+    seldom = best.p < UNLIKELY * price
+    if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
+        known = failure.error in CORRECTABLE and model.corrections_seen(failure.tool, failure.error) >= ENOUGH
+        corrected = model.correction(failure.tool, failure.error) if known else None
+        return Advice(False, best.wait_ms, best.p, 0, instead, corrected)
+    further = 0
+    if left > 1 and not seldom:
+        again = failure.again(best.wait_ms)
+        further = _decision(model, stakes, again, price, declared, left - 1, tried=True).retries
+    return Advice(True, best.wait_ms, best.p, 1 + further, "retry")
+
+
+def _tries(
+    model: RetryModel,
+    stakes: Stakes,
+    failure: Failure,
+    price: float,
+    declared: bool | None = None,
+    *,
+    repaired: bool = False,
+) -> list[_Try]:
     """
-    Returns the decisions of *model* at *stakes*, the same object each time.
+    Every wait that may be advised, ascending, none below what the tool asks for; one at least.
     """
-    known: Decider | None = model.deciders.get(stakes)
-    if known is None:
-        known = model.deciders.setdefault(stakes, Decider(model, stakes))
-    return known
+    least = failure.left_ms or 0
+    waits = sorted({max(wait, least) for wait in WAITS_MS})
+    shift = model.declared(failure.tool, failure.error, declared)
+    made = []
+    for wait_ms in [wait for wait in waits if wait <= stakes.max_wait_ms] or waits[:1]:
+        p = logistic(model.logit(failure.retried(wait_ms, between=repaired)) + shift)
+        made.append(_Try(wait_ms, p, p - price - stakes.wait_cost_per_s * wait_ms / 1000))
+    return made
+
+
+def _best(tries: list[_Try], stakes: Stakes) -> _Try:
+    """
+    Returns the smallest wait within reach of the best among those that pay; of what never pays, the most likely.
+    """
+    paying = [one for one in tries if one.value > 0] or tries
+    least = (1 - stakes.within) * max(one.p for one in paying)
+    return next(one for one in paying if one.p >= least)
+
+
+def _instead(model: RetryModel, stakes: Stakes, failure: Failure, price: float) -> tuple[NextAction, float]:
+    """
+    Returns the other next step, and its value; to do nothing is worth 0.
+    """
+    error = failure.error
+    if error in TRANSIENT:
+        return "give_up", 0.0
+    default: NextAction = INSTEAD.get(error, "give_up")  # type: ignore[call-overload]
+    options: list[tuple[float, NextAction]] = []
+    if default in ("fix_precondition", "fix_arguments"):
+        repaired = max(one.p for one in _tries(model, stakes, failure, price, repaired=True))
+        options.append((repaired - price - stakes.fix_cost, "fix_precondition"))
+    corrected = model.correction(failure.tool, error)
+    if corrected is not None and error in CORRECTABLE:
+        options.append((corrected - price - stakes.fix_cost, "fix_arguments"))
+    value, action = max(options, key=lambda option: option[0], default=(0.0, default))
+    if value > 0:
+        return action, value
+    return ("ask_user" if default in ("fix_arguments", "ask_user") else default if not options else "give_up"), 0.0
 
 
 def curve_of(model: RetryModel, tool: str, error: str) -> list[tuple[int, float]]:
@@ -230,10 +183,5 @@ def curve_of(model: RetryModel, tool: str, error: str) -> list[tuple[int, float]
     Returns how likely the same call works after each wait that may be advised, in milliseconds. The failure is the
     first of a session that is a minute old.
     """
-    context = context_of(model.spec, (), Settled("", -1, error, 0), 60_000, None)
-    levels = model.levels(tool, error, context.code)
-    made = []
-    for wait_ms, action in candidates(model.spec, context.since_ms, None):
-        levels.update(action_levels(model.spec, action))
-        made.append((wait_ms, round(probability(model.scorer.logit(levels)), 6)))
-    return made
+    failure = failure_of(extended(None, Settled(tool, None, error, 0)), 60_000)
+    return [(wait, round(model.probability(failure.retried(wait)), 6)) for wait in WAITS_MS]

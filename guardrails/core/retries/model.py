@@ -1,124 +1,251 @@
 """
-A retry model: a value that is made once, read by any number of threads, and replaced as a whole.
+A retry model: log odds by name, in a plain JSON file that is checked as a whole before anything of it is used.
 """
+
+import hashlib
+import math
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from .scoring import ERROR, EXPLORE, SOURCE, TOOL, Scorer, Term, probability
-from .shrinkage import Corrections
-from .spec import FeatureSpec
+import orjson
 
+from guardrails.core.values.errors import ModelError
 
-NAME_LENGTH: Final = 12
-"""Hexadecimal digits of the hash that name a model in records."""
+from .shrinkage import CORRECTION_STRENGTH, NONE, Beta, Count
+from .trail import Situation
 
 
-class Declared(NamedTuple):
+FORMAT: Final = "guardrails.retry-model"
+VERSION: Final = 3
+MAX_BYTES: Final = 8 * 1024 * 1024
+MAX_WEIGHT: Final = 20.0
+"""Log odds; a weight beyond it comes of a broken fit, and no evidence would ever outweigh it."""
+ANY: Final = ""
+"""In place of a tool: all tools together."""
+DECLARED: Final = (-4.0, 2.0)
+"""A tool's `retryable: false` makes a retry e^4 = 55 times as unlikely to work, `true` e^2 = 7 times as likely."""
+DECLARED_STRENGTH: Final = 20.0
+"""Retries of the tool and error after which a declaration weighs half as much."""
+KNOWN: Final = 8_192
+"""Situations whose log odds are kept; tools with made-up names must not fill the memory."""
+_KEYS: Final = {
+    "format",
+    "version",
+    "intercept",
+    "weights",
+    "tools",
+    "evidence",
+    "corrections",
+    "profiles",
+    "training",
+    "sha256",
+}
+
+Key = tuple[str, float]
+"""A name of a weight, and the standard deviation that the weight is believed to have, in log odds."""
+
+
+def keys(at: Situation) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
     """
-    The weight of a tool's declared `retryable` before its own failures say otherwise.
+    Returns the crosses of the levels of *at*: those that all tools share, and those of its tool.
 
-    It moves the log odds by *yes* or *no*, in the share strength / (strength + retries seen of this tool and error).
+    Fine terms are believed to weigh little, so that they cost few records nothing, and many can say what they know.
     """
-
-    yes: float
-    no: float
-    strength: float
-
-    def shift(self, declared: bool | None, seen: float) -> float:
-        """
-        Returns the amount to add to the log odds after *seen* retries.
-        """
-        if declared is None:
-            return 0.0
-        return (self.yes if declared else self.no) * self.strength / (self.strength + seen)
-
-
-class Golden(NamedTuple):
-    """
-    Inputs with the probability that the trainer computed: a loader that finds another one cannot read the model.
-    """
-
-    tool: str
-    error: str
-    context: int
-    action: int
-    p: float
+    error, attempt, run, delay, header, left = at.error, at.attempt, at.run, at.delay, at.header, at.left
+    told, between, reach = f"{error} header {header}", f"between {at.between:d}", f"reach {at.reach}"
+    shared = (
+        (error, 1.0),
+        (f"{error} attempt {attempt}", 1.0),
+        (f"{error} run {run}", 1.0),
+        (f"{error} attempt {attempt} run {run}", 0.5),
+        (f"{error} delay {delay}", 1.0),
+        (f"{error} run {run} delay {delay}", 0.5),
+        (f"{error} {reach}", 1.0),
+        (f"{told} {reach}", 0.5),
+        (told, 1.0),
+        (f"header {header}", 1.0),
+        (f"left {left}", 1.0),
+        (f"left {left} delay {delay}", 1.0),
+        (between, 1.0),
+        (f"{error} {between}", 1.0),
+        (f"tool run {at.tool_run}", 0.5),
+        (f"age {at.age}", 0.5),
+        (f"previous {at.previous}", 0.5),
+    )
+    own = (
+        ("all", 1.0),
+        (error, 1.0),
+        (f"{error} {reach}", 0.5),
+        (f"{told} {reach}", 0.35),
+        (told, 0.5),
+        (f"{error} run {run}", 0.5),
+        (f"{error} run {run} attempt {attempt} late {delay > 3:d}", 0.35),
+        (f"{error} {between}", 0.5),
+    )
+    return shared, own
 
 
 @dataclass(frozen=True)
 class RetryModel:
     """
-    A valid model. `parse` reads one, `body_of` writes one.
+    A valid model: made once, read by any number of threads, replaced as a whole. `parse` reads one, `text_of` writes one.
     """
 
-    spec: FeatureSpec
     intercept: float
-    terms: tuple[Term, ...]
-    declared: Declared
-    evidence: Mapping[tuple[str, str], float]
-    """Labelled retries by (tool, error type); decayed."""
-    corrections: Corrections
+    weights: Mapping[str, float]
+    tools: Mapping[str, Mapping[str, float]]
+    """Weights of a tool's own; those of a tool that is not there are 0."""
+    evidence: Mapping[str, Mapping[str, float]]
+    """Retries seen, by tool and error type; decayed."""
+    corrections: Mapping[str, Mapping[str, Count]]
+    """Calls with other arguments that came next, and those that worked, by tool (or `ANY`) and error type; decayed."""
     sha256: str
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
-    deciders: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Its decisions at certain stakes; see `decision.decider_of`."""
+    logits: dict[Situation, float] = field(default_factory=dict, repr=False, compare=False)
+    advised: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """See `decision.advise`."""
 
     @property
     def name(self) -> str:
         """
         The name of the model in records.
         """
-        return self.sha256[:NAME_LENGTH]
+        return self.sha256[:12]
 
-    @cached_property
-    def scorer(self) -> Scorer:
+    def logit(self, at: Situation) -> float:
         """
-        The look-up of the weights.
+        Returns the log odds that a retry works, declarations left out.
         """
-        return Scorer(self.intercept, self.terms, frozenset(factor.name for factor in self.spec.action))
+        made = self.logits.get(at)
+        if made is None:
+            if len(self.logits) >= KNOWN:
+                self.logits.clear()
+            shared, own = keys(at)
+            weights, tool = self.weights, self.tools.get(at.tool, {})
+            made = self.intercept + sum(weights.get(key, 0.0) for key, _ in shared)
+            made = self.logits[at] = made + sum(tool.get(key, 0.0) for key, _ in own)
+        return made
 
-    def levels(self, tool: str | None, error: str, context: int, source: str = EXPLORE) -> dict[str, str]:
+    def probability(self, at: Situation) -> float:
         """
-        Returns the level of each factor that is known when a call has failed, as the terms name it.
+        Returns how likely a retry works, declarations left out.
         """
-        return levels_of(self.spec, tool, error, context, source)
+        return logistic(self.logit(at))
 
-    def probability(self, tool: str, error: str, context: int, action: int, source: str = EXPLORE) -> float:
+    def declared(self, tool: str, error: str, declared: bool | None) -> float:
         """
-        Returns how likely the same call works after *action*, declarations left out.
+        Returns the log odds that a tool's *declared* `retryable` adds, before its own failures say otherwise.
         """
-        levels = self.levels(tool, error, context, source)
-        levels.update(action_levels(self.spec, action))
-        return probability(self.scorer.logit(levels))
+        if declared is None:
+            return 0.0
+        seen = self.evidence.get(tool, {}).get(error, 0.0)
+        return DECLARED[declared] * DECLARED_STRENGTH / (DECLARED_STRENGTH + seen)
 
-    def correction(self, tool: str, error: str, context: int | None = None) -> float | None:
+    def corrections_seen(self, tool: str, error: str) -> float:
         """
-        Returns how likely a call with other arguments works after *error* in *context*. Returns None if nothing is
-        known of it.
+        Returns calls of this very tool with other arguments after *error* that were counted.
         """
-        run = self.spec.by_name.get("err_run")
-        level = None if run is None or context is None else context // run.stride % run.radix
-        return self.corrections.rate(tool, error, level)
+        return self.corrections.get(tool, {}).get(error, NONE).n
+
+    def correction(self, tool: str, error: str) -> float | None:
+        """
+        Returns how likely a call of *tool* with other arguments works after *error*: its own share, drawn to that of all
+        tools. Returns None if no such call is known.
+        """
+        own, every = (self.corrections.get(name, {}).get(error, NONE) for name in (tool, ANY))
+        usual = every if every.n > 0 else own
+        return Beta(usual.s / usual.n, CORRECTION_STRENGTH).rate(own) if usual.n > 0 else None
 
 
-def levels_of(spec: FeatureSpec, tool: str | None, error: str, context: int, source: str) -> dict[str, str]:
+def logistic(logit: float) -> float:
     """
-    Returns the level of each factor but the action's; a *tool* of None stands for a tool without weights of its own.
+    Returns the logistic function, without overflow.
     """
-    levels = {ERROR: error, SOURCE: source}
-    if tool is not None:
-        levels[TOOL] = tool
-    for factor in spec.context:
-        levels[factor.name] = str(context // factor.stride % factor.radix)
-    return levels
+    if logit >= 0:
+        return 1 / (1 + math.exp(-logit))
+    odds = math.exp(logit)
+    return odds / (1 + odds)
 
 
-def action_levels(spec: FeatureSpec, action: int) -> dict[str, str]:
+def canonical(body: Mapping[str, Any]) -> bytes:
     """
-    Returns the level of each factor of an action code.
+    Returns the bytes that the hash is of: *body* without its `sha256`, keys sorted, no spaces.
     """
-    return {factor.name: str(action // factor.stride % factor.radix) for factor in spec.action}
+    return orjson.dumps({key: value for key, value in body.items() if key != "sha256"}, option=orjson.OPT_SORT_KEYS)
+
+
+def text_of(body: Mapping[str, Any]) -> bytes:
+    """
+    Returns the bytes of the model file of *body*, with its format and hash. Raises ModelError if they are too many to be
+    read again.
+    """
+    made = {**body, "format": FORMAT, "version": VERSION}
+    made["sha256"] = hashlib.sha256(canonical(made)).hexdigest()
+    text = orjson.dumps(made, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    _check_size(text)
+    return text
+
+
+def parse(text: bytes) -> RetryModel:
+    """
+    Returns the model in the bytes of a file. Raises ModelError saying what is wrong with it, and what to do.
+    """
+    _check_size(text)
+    try:
+        body = orjson.loads(text)
+    except ValueError as error:
+        raise ModelError(f"not JSON ({error}): the file is cut off or no model") from None
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise ModelError(f"no retry model: `format` is not `{FORMAT}`")
+    version = body.get("version")
+    if type(version) is not int or version != VERSION:
+        newer = type(version) is int and version > VERSION
+        step = (
+            "upgrade this library, or train it again" if newer else "train it again: `guardrails train RECORDS -o FILE`"
+        )
+        raise ModelError(f"a model file of version `{version!r:.20}`, this library reads {VERSION}: {step}")
+    if body.keys() != _KEYS:
+        odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ _KEYS))
+        raise ModelError(f"a model file has exactly the keys of its format; see {odd}")
+    if body["sha256"] != hashlib.sha256(canonical(body)).hexdigest():
+        raise ModelError("the hash does not fit: the file was changed or damaged")
+    try:
+        return RetryModel(
+            _weight(body["intercept"]),
+            _weights(body["weights"]),
+            {tool: _weights(own) for tool, own in body["tools"].items()},
+            {tool: {error: _count(n) for error, n in own.items()} for tool, own in body["evidence"].items()},
+            {tool: {error: _counts(*n) for error, n in own.items()} for tool, own in body["corrections"].items()},
+            sha256=body["sha256"],
+            body=body,
+        )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"the model cannot be read: {error}") from None
+
+
+def _check_size(text: bytes) -> None:
+    if len(text) > MAX_BYTES:
+        raise ModelError(f"a model file of {len(text):,} bytes (at most {MAX_BYTES:,})")
+
+
+def _weights(named: Mapping[str, Any]) -> dict[str, float]:
+    return {name: _weight(value) for name, value in named.items()}
+
+
+def _weight(value: Any) -> float:
+    if type(value) not in (int, float) or abs(value) >= MAX_WEIGHT:
+        raise ValueError(f"a weight is a number between -{MAX_WEIGHT:g} and {MAX_WEIGHT:g}, not `{value!r:.40}`")
+    return float(value)
+
+
+def _count(value: Any) -> float:
+    if type(value) not in (int, float) or value < 0:
+        raise ValueError(f"counts are numbers from 0 on, not `{value!r:.40}`")
+    return float(value)
+
+
+def _counts(n: Any, s: Any) -> Count:
+    return Count(_count(n), min(_count(n), _count(s)))

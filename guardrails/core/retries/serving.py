@@ -29,9 +29,7 @@ class Judged(NamedTuple):
     The question to a model about a failure, and its answer: for the record.
     """
 
-    context: int
     model: str
-    spec_version: int
     explored: bool = False
     """It would not have paid, and is advised all the same, to learn from what comes of it."""
 

@@ -1,3 +1,3 @@
 """
-Training from records; nothing at run time imports it.
+From records to a model: which failures are worth another try.
 """

@@ -1,59 +1,48 @@
 """
-From daily cells to a judged model: what is held out, which terms pay, whether the new model is better.
+From facts to a judged model: what is fitted, what is held out, which part of it is better than what is served.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Final
 
-from guardrails.core.retries.decision import Stakes
-from guardrails.core.retries.model import RetryModel
-from guardrails.core.retries.shrinkage import Corrections
-from guardrails.core.retries.spec import FeatureSpec
-from guardrails.core.values.errors import TrainingError
-from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED, Cell, decayed
-from guardrails.offline.learning.rows.split import MIN_RETRIES, labelled_in, split_of
+from guardrails.core.retries.decision import CORRECTABLE
+from guardrails.core.retries.model import ANY, RetryModel, parse, text_of
+from guardrails.core.retries.shrinkage import NONE, Count
+from guardrails.core.retries.trail import Situation
+from guardrails.core.values.errors import TrainingError, needs
 
-from .candidate import KEPT, Candidate, candidate, cold_model, grafted, told
-from .corrections import Corrected, corrections_of, judged, only_told, served
-from .drift import Drift, drifts
-from .fit import RICH, SEED_TERMS, TERMS, check_outcomes
-from .gate import Mean, Verdict, compare, floored
+from .beliefs import believed_corrections
+from .facts import UNDATED, Correction, Fact, Facts, decayed, summed
+from .fit import fit, known_tools
+from .gate import Split, Verdict, split_of, verdict_of
+from .profiles import profiles
 
 
-RICH_FROM: Final = 2_000
-"""Labelled failures from which on the larger set of terms is usual."""
-Terms = tuple[tuple[str, ...], ...]
+HALF_LIFE_DAYS: Final = 10.0
+"""After so many days a failure weighs half; 7 to 14 days lose .001 log loss in a stable world and follow a changed one."""
+DECIMALS: Final = 6
+_RETRIES: Final = ("intercept", "weights", "tools", "evidence")
+"""The part of a model file that is about retries; `corrections` is the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """
-    A new model, how it compares, and what was noticed on the way.
+    A new model and how it compares. A part of it that is not better is the one that is served.
     """
 
-    new: Candidate
-    verdict: Verdict | None
+    model: RetryModel
+    text: bytes
+    retries: Verdict | None
     """None: there was nothing to judge by."""
-    corrected: Corrected | None
-    """The same of what calls with other arguments came to; see `corrections.judged`."""
+    corrections: Verdict | None
+    """The same of what calls with other arguments came to."""
     unchanged: bool
     """It says what the present model says."""
     present: str | None
     """Name of the model that it was compared with; None: the shipped one."""
-    day: int
-    """The newest day that was held out."""
-    first_day: int
-    """The oldest one."""
-    labelled: float
-    failures: float
-    days: int
-    logged: float
-    skewed: float
-    chosen: dict[str, float]
-    """Sets of terms that are in beside the basic one, with the log loss that each saves on the day before the held-out one."""
-    drifts: list[Drift] = field(default_factory=list)
+    facts: Facts
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -61,161 +50,160 @@ class Learned:
         """
         It should be served.
         """
-        found = (self.verdict, self.corrected)
-        return not self.unchanged and any(one is not None and one.better for one in found)
-
-    @property
-    def grafted(self) -> bool:
-        """
-        Only its part on corrections is new.
-        """
-        return self.new.fitted.solver == KEPT
-
-    @property
-    def skew(self) -> float:
-        """
-        Share of failures whose context serving computed otherwise than training; 0 if none is logged.
-        """
-        return self.skewed / self.logged if self.logged else 0.0
+        return not self.unchanged and any(one is not None and one.better for one in (self.retries, self.corrections))
 
 
 def learn(
-    spec: FeatureSpec,
-    cells: Sequence[Cell],
+    facts: Facts,
+    shipped: RetryModel,
     present: RetryModel | None = None,
     *,
-    stakes: Stakes | None = None,
     half_life_days: float = HALF_LIFE_DAYS,
     force: bool = False,
 ) -> Learned:
     """
-    Fit a model on all days but the newest, and compare it there with *present*, or with the shipped model.
+    Fit a model on all days but the newest, and compare it there with *present*, or with the *shipped* one.
 
-    The compared model is the one that will be served. It is not fitted again on the days that judged it: a bad day
-    never gets in unseen. Bad days may agree. A model that is worse than the base rate before the newest three days is
-    therefore not better. With *force* all of the new model is wanted in spite of that, and not only the part that is
-    better. Raises TrainingError if nothing can be learned.
+    The compared model is the one that will be served: it is not fitted again on the days that judged it, so that a bad day
+    never gets in unseen. With *force* all of the new model is wanted, better or not.
+
+    Raises TrainingError if nothing can be learned.
     """
-    if not cells:
+    if not facts.counts:
         raise TrainingError("there are no failed calls in these records, so there is nothing to learn from yet")
-    labelled, worked = sum(cell.n for cell in cells), sum(cell.s for cell in cells)
+    served = present or shipped
     notes: list[str] = []
-    # Decayed counts are no whole numbers: added in another order they differ, and so would the file.
-    cells = sorted(cells)
-    if present is not None and present.spec.digest != spec.digest:
-        notes.append(f"the present model `{present.name}` has other features: compared with the shipped one instead")
-        present = None
-    champion = cold_model(spec).model if present is None else present
-    rates, corrected = _corrections(spec, cells, champion, half_life_days)
-    try:
-        check_outcomes(labelled, worked)
-    except TrainingError as error:
-        if not served(cells):
-            raise
-        notes.append(f"of retries nothing is learned: {error}")
-    split = split_of(cells, notes)
-    window = sorted({cell.day for cell in split.fitted if cell.day != UNDATED})
-    fitted = decayed(split.fitted, window[-1] if window else 0, half_life_days)
-    chosen: dict[str, float] = {}
-    verdict, new = None, None
-    if 0 < worked < labelled:
-        terms, chosen = _terms(spec, split.fitted, half_life_days)
-        training = {
-            "days": [window[0], window[-1]] if window else None,
-            "held_out_day": None if split.day == UNDATED else split.day,
-            "held_out_from": None if split.day == UNDATED else split.first,
-            "failures": _whole(sum(cell.n + cell.unlabelled for cell in split.fitted)),
-            "retries": _whole(sum(cell.n for cell in split.fitted)),
-            "half_life_days": half_life_days,
-            "chosen_terms": chosen,
-        }
-        good = force or corrected is None or corrected.serves
-        new = candidate(spec, fitted, terms, training, rates if good else champion.corrections)
-        verdict = compare(new.model, champion, split.held, stakes) if labelled_in(split.held) else None
-    if verdict is not None and new is not None:
-        verdict = floored(verdict, new.model, champion, split.trusted(half_life_days))
-        new = told(new, {"metrics": verdict.metrics(None if present is None else present.name)})
-    alone = corrected is not None and corrected.better and not (verdict is not None and verdict.better)
-    if new is None or (alone and not force):
-        new = grafted(champion, rates, spec, fitted)
-    if corrected is not None:
-        new = told(new, {"corrections": corrected.to_dict()})
-    unchanged = present is not None and _says(present) == _says(new.model)
+    retries = facts.of(Situation)
+    counted = facts.of(Correction)
+    corrections = {fact: count for fact, count in counted.items() if fact.what and fact.what.error in CORRECTABLE}
+    split, corrected = _split(retries, "retries", notes), _split(corrections, "corrections", notes)
+    if not retries and not corrections:
+        raise TrainingError("no failed call was ever repeated in these records, so there is nothing to learn from yet")
+    seen = summed(decayed(split.fitted, half_life_days))
+    mended = summed(decayed(corrected.fitted, half_life_days))
+    tools = known_tools(_by_tool({**seen, **mended}))
+    body = dict(served.body)
+    if split.fitted:
+        intercept, weights, own = fit(seen.items(), tools)  # type: ignore[arg-type]
+        evidence = _by_pair(seen, tools)
+        body |= {"intercept": intercept, "weights": weights, "tools": own}
+        body["evidence"] = {tool: {error: count.n for error, count in of.items()} for tool, of in evidence.items()}
+    every = dict(believed_corrections())
+    for error, (n, s) in _by_pair(mended, None).get(ANY, {}).items():
+        known = every.get(error, NONE)
+        every[error] = Count(known.n + n, known.s + s)
+    body["corrections"] = _lists({ANY: every, **_by_pair(mended, tools)})
+    new = parse(text_of(body))
+    verdicts = (
+        verdict_of(split, new.probability, served.probability) if split.fitted else None,
+        verdict_of(corrected, lambda what: new.correction(*what), lambda what: served.correction(*what)),
+    )
+    for verdict, part in zip(verdicts, (_RETRIES, ("corrections",)), strict=True):
+        if not force and (verdict is None or not verdict.better):
+            body |= {key: served.body[key] for key in part}
+    told = {**seen, **summed(decayed(counted, half_life_days))}
+    body["profiles"] = [one.document() for one in profiles(told) if one.tool in tools]
+    body["training"] = {
+        "days": _days(split.fitted),
+        "held_out_days": split.days,
+        "failures": facts.failures,
+        "retries": sum(count.n for count in retries.values()),
+        "half_life_days": half_life_days,
+        "verdict": verdicts[0] and verdicts[0].to_dict(),
+        "corrections": verdicts[1] and verdicts[1].to_dict(),
+        "versions": versions(),
+    }
+    text = text_of(body)
     return Learned(
-        new=new,
-        verdict=verdict,
-        corrected=corrected,
-        unchanged=unchanged,
+        model=parse(text),
+        text=text,
+        retries=verdicts[0],
+        corrections=verdicts[1],
+        unchanged=present is not None and all(body[key] == present.body[key] for key in (*_RETRIES, "corrections")),
         present=None if present is None else present.name,
-        day=split.day,
-        first_day=split.first,
-        labelled=labelled,
-        failures=sum(cell.n + cell.unlabelled for cell in cells),
-        days=len({cell.day for cell in cells if cell.day != UNDATED}),
-        logged=sum(cell.logged for cell in cells),
-        skewed=sum(cell.skewed for cell in cells),
-        chosen=chosen,
-        # The shipped model is no prediction for anyone's tools.
-        drifts=[] if present is None or not split.whole else drifts(present, split.held),
+        facts=facts,
         notes=notes,
     )
 
 
-def _corrections(
-    spec: FeatureSpec, cells: Sequence[Cell], champion: RetryModel, half_life_days: float
-) -> tuple[Corrections, Corrected | None]:
+def shipped_text() -> bytes:
     """
-    Returns estimates of corrections from all days but those that judge them, and their quality. None: nothing is held
-    out.
-
-    Corrections that are told and never served have no say in it.
+    Returns the file of the model that is served before there are records: the same fit, of the beliefs alone.
     """
-    split = split_of(served(cells))
-    beside = [cell for cell in only_told(cells) if not split.whole or cell.day < split.first]
-    today = max((cell.day for cell in split.fitted or beside), default=0)
-    fitted = decayed(split.fitted, today, half_life_days)
-    made = corrections_of(spec, [*fitted, *decayed(beside, today, half_life_days)])
-    trusted = split.trusted(half_life_days)
-    return made, judged(spec, made, champion, split.held, fitted=fitted, trusted=trusted)
+    intercept, weights, tools = fit((), frozenset())
+    return text_of(
+        {
+            "intercept": intercept,
+            "weights": weights,
+            "tools": tools,
+            "evidence": {},
+            "corrections": _lists({ANY: believed_corrections()}),
+            "profiles": [],
+            "training": {"records": "none", "versions": versions()},
+        }
+    )
 
 
-def _terms(spec: FeatureSpec, cells: list[Cell], half_life_days: float) -> tuple[Terms, dict[str, float]]:
+def versions() -> dict[str, str]:
     """
-    The terms to fit, and the log loss that sets of them save on the newest day of *cells*, by models of those before it.
-
-    Interactions of what is in already are usual, and go where they lose; other factors come in where they save.
+    Returns the versions of the packages that fit a model.
     """
-    rich = sum(cell.n for cell in cells) >= RICH_FROM
-    terms = (*TERMS, *RICH) if rich else TERMS
-    split = split_of(cells)
-    if not split.whole or sum(cell.n for cell in split.held) < MIN_RETRIES:
-        return terms, {}
-    train = decayed(split.fitted, max(cell.day for cell in split.fitted), half_life_days)
+    with needs("train", "training"):
+        import numpy as np
+        import scipy
+        import sklearn
 
-    def gain(more: Terms, less: Terms) -> Mean:
-        return compare(model_of(more), model_of(less), split.held).gain
+    from guardrails.core.values.version import __version__
 
-    @cache
-    def model_of(on: Terms) -> RetryModel:
-        return candidate(spec, train, on).model
-
-    chosen = {}
-    if rich:
-        saved = gain(terms, TERMS)
-        if Mean(-saved.value, saved.error).sure:
-            terms = TERMS
-        else:
-            chosen["rich"] = round(saved.value, 6)
-    saved = gain((*terms, *SEED_TERMS), terms)
-    if saved.sure:
-        terms = (*terms, *SEED_TERMS)
-        chosen["seed"] = round(saved.value, 6)
-    return terms, chosen
+    modules = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn}
+    return {"guardrails": __version__, **{name: module.__version__ for name, module in modules.items()}}
 
 
-def _says(model: RetryModel) -> tuple[Any, ...]:
-    return model.intercept, model.terms, model.declared, model.corrections
+def shown(day: int) -> str:
+    """
+    Returns a day as a date.
+    """
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(day * 86_400, UTC).date().isoformat()
 
 
-def _whole(count: float) -> float:
-    return round(count, 3)
+def _split(counts: Mapping[Fact, Count], what: str, notes: list[str]) -> Split:
+    split = split_of(counts)
+    if counts and split.days is None:
+        notes.append(f"the records of {what} have no times: there is nothing to judge them by")
+    elif split.days is not None and _days(split.fitted) == list(split.days) and split.days[0] == split.days[1]:
+        notes.append(f"{shown(split.days[0])} is the only day with {what}: a third of its sessions is held out")
+    return split
+
+
+def _days(counts: Mapping[Fact, Count]) -> list[int] | None:
+    days = [fact.day for fact in counts if fact.day != UNDATED]
+    return [min(days), max(days)] if days else None
+
+
+def _lists(counts: Mapping[str, Mapping[str, Count]]) -> dict[str, dict[str, list[float]]]:
+    return {tool: {error: list(count) for error, count in of.items()} for tool, of in counts.items()}
+
+
+def _by_tool(counts: Mapping[Any, Count]) -> dict[str, float]:
+    made: dict[str, float] = {}
+    for what, count in counts.items():
+        made[what.tool] = made.get(what.tool, 0.0) + count.n
+    return made
+
+
+def _by_pair(counts: Mapping[Any, Count], tools: frozenset[str] | None) -> dict[str, dict[str, Count]]:
+    """
+    Returns *counts* by tool, of those *tools*, and error type; without *tools* by error type, of all tools together.
+    """
+    made: dict[str, dict[str, Count]] = {}
+    for what, (n, s) in counts.items():
+        if tools is None or what.tool in tools:
+            of = made.setdefault(what.tool if tools is not None else ANY, {})
+            known = of.get(what.error, NONE)
+            of[what.error] = Count(known.n + n, known.s + s)
+    return {
+        tool: {error: Count(round(n, DECIMALS), round(s, DECIMALS)) for error, (n, s) in sorted(of.items())}
+        for tool, of in sorted(made.items())
+    }

@@ -1,5 +1,7 @@
 """
 From records to a model file: counts the calls, learns, and replaces the present model if the new one is better.
+
+`python -m guardrails.offline.learning.train` writes the model that is shipped, after a change of the beliefs or features.
 """
 
 import os
@@ -11,18 +13,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.model import RetryModel
-from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import ModelError, NothingFoundError, TrainingError
-from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED
-from guardrails.offline.learning.rows.counting import Progress
-from guardrails.offline.learning.rows.split import shown
 from guardrails.offline.transcripts.inputs import SHOWN, what_is_read
-from guardrails.policy.models import read_model, shipped_spec
+from guardrails.policy.models import COLD, cold_model, read_model
 
-from .extract import extract
-from .learn import Learned, learn
+from .learn import HALF_LIFE_DAYS, Learned, learn, shipped_text
+from .rows import Progress, read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +46,15 @@ class Trained:
             "written": self.written,
             "better": learned.better,
             "unchanged": learned.unchanged,
-            "model": learned.new.model.name,
+            "model": learned.model.name,
             "present": learned.present,
             "files": self.files,
-            "failures": round(learned.failures, 3),
-            "retries": round(learned.labelled, 3),
-            "days": learned.days,
-            "held_out_day": None if learned.day == UNDATED else shown(learned.day),
-            "held_out_from": None if learned.first_day == UNDATED else shown(learned.first_day),
-            "coefficients": learned.new.fitted.coefficients,
-            "bytes": len(learned.new.text),
-            "chosen_terms": learned.chosen,
-            "verdict": None if learned.verdict is None else learned.verdict.to_dict(),
-            "corrections": None if learned.corrected is None else learned.corrected.to_dict(),
-            "skew": {"logged": learned.logged, "differing": learned.skewed, "share": learned.skew},
-            "drifts": [drift._asdict() for drift in learned.drifts],
+            "failures": learned.facts.failures,
+            "retries": learned.model.body["training"]["retries"],
+            "days": learned.facts.days,
+            "bytes": len(learned.text),
+            "verdict": learned.retries and learned.retries.to_dict(),
+            "corrections": learned.corrections and learned.corrections.to_dict(),
             "notes": self.notes,
         }
 
@@ -72,47 +63,44 @@ def train(
     records: Iterable[str | PathLike[str]],
     output: Path,
     *,
-    spec: FeatureSpec | None = None,
-    stakes: Stakes | None = None,
     half_life_days: float = HALF_LIFE_DAYS,
-    whole_by: str | None = None,
     master: str | None = None,
     dry_run: bool = False,
     force: bool = False,
-    progress: Progress = lambda done, total, what: None,
+    progress: Progress = lambda done, what: None,
 ) -> Trained:
     """
     Learn from *records* and write the model to *output* if it is better than the one there. With *force* it is always
     written, with *dry_run* never.
 
-    With *master*, Spark counts. The file is replaced at once: a reader finds the old model or the new one.
+    With *master*, Spark reads and counts. The file is replaced at once: a reader finds the old model or the new one.
 
     Raises NothingFoundError, a TrainingError, if there are no failed calls. Raises TrainingError if they teach nothing,
     OSError if a file cannot be read or written.
     """
-    spec = spec or shipped_spec()
-    found = extract(records, spec=spec, whole_by=whole_by, master=master, progress=progress)
+    records = list(records)
+    if master is None:
+        found = read(records, progress)
+    else:
+        from .spark import read_on_spark
+
+        found = read_on_spark(master, map(str, records))
     present, notes = _present(output)
     try:
-        learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days, force=force)
+        learned = learn(found.facts, cold_model(), present, half_life_days=half_life_days, force=force)
     except TrainingError as error:
         # Why there is nothing may be that nothing could be read.
         said = [str(error), *found.notices[:SHOWN]]
         if len(found.notices) > SHOWN:
             said.append(f"and {len(found.notices) - SHOWN:,} more notices")
         if not found.files:
-            said.append(what_is_read(records if not found.without else ()))
-        raise (TrainingError if found.cells else NothingFoundError)("; ".join(said)) from None
+            said.append(what_is_read())
+        raise (TrainingError if found.facts.counts else NothingFoundError)("; ".join(said)) from None
     written = (learned.better or force) and not dry_run
     if written:
-        write(output, learned.new.text)
-    return Trained(
-        output=output,
-        learned=learned,
-        written=written,
-        files=found.files,
-        notes=[*found.notices, *notes, *learned.notes],
-    )
+        write(output, learned.text)
+    notes = [*found.notices, *notes, *learned.notes]
+    return Trained(output=output, learned=learned, written=written, files=found.files, notes=notes)
 
 
 def write(path: Path, text: bytes) -> None:
@@ -147,3 +135,7 @@ def _present(output: Path) -> tuple[RetryModel | None, list[str]]:
         return None, []
     except ModelError as error:
         return None, [f"the present model `{output}` cannot be used: {error}"]
+
+
+if __name__ == "__main__":
+    write(COLD, shipped_text())

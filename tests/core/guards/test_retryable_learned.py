@@ -12,13 +12,10 @@ from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryab
 from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards.retryable import NEVER
 from guardrails.core.records.replay import replay
-from guardrails.core.retries.model import Golden
-from guardrails.core.retries.scoring import Term, probability
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import ERROR_TYPES
-from guardrails.policy.models import shipped_spec
 from tests.conftest import FakeClock
-from tests.core.retries.conftest import text
+from tests.core.retries.conftest import constant
 from tests.tables import table
 
 
@@ -54,8 +51,7 @@ def always(tmp_path: Path, logit: float, **changes: Any) -> str:
     A model that says the same of everything.
     """
     path = tmp_path / "model.json"
-    golden = [Golden("", "auth", 0, 0, probability(logit))]
-    path.write_bytes(text(intercept=logit, terms=[], golden=golden, **{"evidence": {}, **changes}))
+    path.write_bytes(constant(logit, **changes))
     return str(path)
 
 
@@ -99,7 +95,7 @@ def test_what_is_learned_outweighs_what_the_kind_suggests(kind: Any, logit: floa
 
 def test_a_tools_own_declaration_counts_until_evidence_says_otherwise(tmp_path: Path, clock: Any) -> None:
     def said(evidence: float) -> Any:
-        model = always(tmp_path, 0.0, evidence={("pay", "rate_limit"): evidence})
+        model = always(tmp_path, 0.0, evidence={"pay": {"rate_limit": evidence}})
         tool = Tool(name="pay", retryable=False)
         return session(clock, tool=tool, model=model).call("pay", {}, fails(Busy())).retryable
 
@@ -114,7 +110,7 @@ def test_an_expensive_tool_is_retried_less(tmp_path: Path, clock: Any) -> None:
         assert session(clock, tool=tool, model=model).call("pay", {}, fails(Busy())).retryable is retryable
 
 
-def test_records_say_who_caused_a_retry_and_what_the_model_saw(clock: Any) -> None:
+def test_records_say_who_caused_a_retry_and_which_model_was_asked(clock: Any) -> None:
     sink = MemorySink()
     flaky = session(clock, records=sink, max_retries=1)
     for wait in (0, 10, 10):
@@ -127,12 +123,8 @@ def test_records_say_who_caused_a_retry_and_what_the_model_saw(clock: Any) -> No
     settled = [record for record in sink.records if record["event"] == "settle"]
     assert [record["retry_source"] for record in calls] == [None, "policy", "agent", "agent"]
     assert [record["retry_source"] for record in settled] == [None, "policy", "agent", "agent"]
-    assert all(
-        type(record["ctx_logged"]) is int and record["spec_version"] == shipped_spec().version for record in settled[:3]
-    )
-    assert len({record["ctx_logged"] for record in settled[:3]}) == 3
     assert all(len(record["model_version"]) == 12 for record in settled[:3])
-    assert settled[3]["ctx_logged"] is None
+    assert settled[3]["model_version"] is None
 
 
 def test_without_records_nothing_is_explored(clock: Any) -> None:
@@ -192,7 +184,7 @@ def test_a_replay_goes_by_what_was_advised_then(steps: list[tuple[str, Any, int]
 
 
 def corrected(tmp_path: Path, worked: float, tool: str = "book", kind: str = "not_found") -> str:
-    counts = {("", kind): (60.0, 60 * worked), (tool, kind): (40.0, 40 * worked)}
+    counts = {"": {kind: [60.0, 60 * worked]}, tool: {kind: [40.0, 40 * worked]}}
     return always(tmp_path, -5.0, corrections=counts)
 
 
@@ -254,11 +246,8 @@ def test_each_tool_may_have_a_model_of_its_own(tmp_path: Path, clock: Any) -> No
     assert one.call("pay", {}, fails(Busy())).retryable is False
 
 
-def test_a_models_terms_are_those_of_its_session(tmp_path: Path, clock: Any) -> None:
-    path = tmp_path / "m.json"
-    golden = [Golden("", "auth", 0, 0, probability(2.0))]
-    path.write_bytes(text(intercept=2.0, terms=[Term(("attempt",), {"1": -6.0})], golden=golden))
-    one = session(clock, model=str(path))
+def test_a_models_weights_are_those_of_its_session(tmp_path: Path, clock: Any) -> None:
+    one = session(clock, model=always(tmp_path, 2.0, weights={"rate_limit attempt 1": -6.0}))
     assert one.call("get", {"q": 1}, fails(Busy())).max_retries_remaining == 1
     clock.advance(100)
     assert one.call("get", {"q": 1}, fails(Busy())).retryable is False

@@ -5,7 +5,6 @@ What follows from a failure, by expected value.
 import math
 import timeit
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,104 +13,87 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.guards.retryable import NEXT
-from guardrails.core.retries.context import Context, Settled, candidates, context_of
-from guardrails.core.retries.decision import CACHED, INSTEAD, TRANSIENT, Decider, Stakes, decider_of
-from guardrails.core.retries.model import Golden, RetryModel
-from guardrails.core.retries.model_format import parse
-from guardrails.core.retries.scoring import Term, probability
-from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.retries.decision import CACHED, CORRECTABLE, INSTEAD, TRANSIENT, Advice, Stakes, advise, curve_of
+from guardrails.core.retries.model import RetryModel, logistic, parse
+from guardrails.core.retries.trail import WAITS_MS, Failure, Settled, extended, failure_of
 from guardrails.core.values.types import ERROR_TYPES
-from tests.core.retries.conftest import text
-from tests.core.retries.pinned import SPEC
+from guardrails.policy.models import cold_model
+from tests.core.retries.conftest import constant, text
 from tests.tables import table
 
 
-def after(failures: int = 0, *, error: Any = "timeout", header: int | None = None, since: int = 0) -> Context:
-    trail = [Settled("search", 1, error, 1_000)] * failures
-    return context_of(SPEC, trail, Settled("search", 1, error, 1_000 + since), 1_000, header)
+def after(
+    failures: int = 0, *, tool: str = "search", error: str = "timeout", header: int | None = None, since: int = 0
+) -> Failure:
+    trail: Any = None
+    for _ in range(failures):
+        trail = extended(trail, Settled(tool, 1, error, 1_000))
+    return failure_of(extended(trail, Settled(tool, 1, error, 1_000 + since), header), 1_000)
 
 
-def decider(model: RetryModel, **stakes: Any) -> Decider:
-    return Decider(model, Stakes(**stakes))
+def said(model: RetryModel, failure: Failure, *, left: int = 1, tried: bool = False, **more: Any) -> Advice:
+    """
+    The advice at the costs of *more*, but for what is known of the call.
+    """
+    known = {name: more.pop(name) for name in ("declared", "cost") if name in more}
+    return advise(model, Stakes(**more), failure, left=left, tried=tried, **known)
 
 
 def test_the_wait_is_the_smallest_within_a_tenth_of_the_best(model: RetryModel) -> None:
-    made = decider(model).advise("search", "timeout", after(), left=9)
-    # At once: 1.75 - 2; after two seconds 1.75 - 1; after five and more 1.75 - .5 (first try).
+    made = said(model, after(), left=9)
+    # At once: 1.75 - 2; after two seconds 1.75 - 1; after five and more 1.75.
     assert (made.retryable, made.wait_ms, made.next_action) == (True, 5_000, "retry")
-    assert made.p == pytest.approx(probability(0.25 + 1.0 + 0.5 - 0.0))
+    assert made.p == pytest.approx(logistic(1.75))
 
 
 def test_a_wait_that_costs_more_than_it_brings_is_not_advised(model: RetryModel) -> None:
-    assert decider(model, wait_cost_per_s=0.2).advise("search", "timeout", after()).wait_ms == 2_000
-    assert decider(model, wait_cost_per_s=0.4).advise("search", "timeout", after()).wait_ms == 0
-    assert not decider(model, retry_cost=0.9).advise("search", "timeout", after()).retryable
+    assert said(model, after(), wait_cost_per_s=0.2).wait_ms == 2_000
+    assert said(model, after(), wait_cost_per_s=0.4).wait_ms == 0
+    assert not said(model, after(), retry_cost=0.9).retryable
 
 
 def test_no_wait_is_longer_than_the_policy_lets_it_be(model: RetryModel) -> None:
-    assert decider(model, max_wait_ms=2_000).advise("search", "timeout", after()).wait_ms == 2_000
-    assert decider(model, max_wait_ms=1).advise("search", "timeout", after()).wait_ms == 0
+    assert said(model, after(), max_wait_ms=2_000).wait_ms == 2_000
+    assert said(model, after(), max_wait_ms=1).wait_ms == 0
 
 
 def test_a_wait_is_never_below_a_retry_after_header(model: RetryModel) -> None:
     for header in (1, 4_321, 7_000, 59_999):
-        made = decider(model).advise("search", "timeout", after(header=header))
-        assert made.wait_ms >= header
-    assert decider(model).advise("search", "timeout", after(header=7_000)).wait_ms == 7_000
+        assert said(model, after(header=header)).wait_ms >= header
+    assert said(model, after(header=7_000)).wait_ms == 7_000
 
 
 def test_an_expensive_tool_is_not_called_again_for_the_same_chance(model: RetryModel) -> None:
-    assert decider(model).advise("search", "timeout", after(), cost=500_000).retryable
-    assert not decider(model).advise("search", "timeout", after(), cost=800_000).retryable
-    assert decider(model, success_usd=2.0).advise("search", "timeout", after(), cost=800_000).retryable
+    assert said(model, after(), cost=500_000).retryable
+    assert not said(model, after(), cost=800_000).retryable
+    assert said(model, after(), cost=800_000, success_usd=2.0).retryable
 
 
 def test_as_many_retries_remain_as_would_pay_if_each_failed_like_this_one(model: RetryModel) -> None:
-    advise = decider(model).advise
-    assert [advise("search", "timeout", after(), left=left).retries for left in (1, 2, 3, 9)] == [1, 2, 3, 3]
-    assert advise("search", "timeout", after(2), left=9).retries == 1
-    assert not advise("search", "timeout", after(3), left=9).retryable
-    assert not advise("search", "timeout", after(), left=0).retryable
-
-
-@table("failures", [0, 1, 2, 3])
-@table("wait_ms", [0, 2_000, 15_000])
-def test_one_more_failure_is_reckoned_with_as_the_session_would_see_it(
-    model: RetryModel, failures: int, wait_ms: int
-) -> None:
-    document = SPEC.document()
-    factors = {**document["context"], "tool_run": [0, 1, 2], "since": [1_000, 10_000]}
-    del factors["fail_share"]  # it stays as it is
-    spec = FeatureSpec.parse({**document, "context": factors})
-    trail = [Settled("search", 1, "timeout", 1_000 * n) for n in range(failures + 2)]
-    trail[-1] = trail[-1]._replace(ended_ms=1_000 * failures + wait_ms)
-    seen, later = (context_of(spec, trail[:n], trail[n], 1_000, header) for n, header in ((-2, 9_000), (-1, None)))
-    foreseen = Decider(replace(model, spec=spec), Stakes())._after(seen, wait_ms)
-    assert (spec.decode_context(foreseen.code), foreseen.since_ms) == (spec.decode_context(later.code), later.since_ms)
+    assert [said(model, after(), left=left).retries for left in (1, 2, 3, 9)] == [1, 2, 3, 3]
+    assert said(model, after(2), left=9).retries == 1
+    assert not said(model, after(3), left=9).retryable
+    assert not said(model, after(), left=0).retryable
 
 
 @table("left", [7, 8, 9, 1_000_000])
 def test_a_retry_that_always_pays_may_be_made_as_often_as_the_policy_lets_it(left: int) -> None:
-    always = parse(text(intercept=3.0, terms=[], golden=[Golden("", "auth", 0, 0, probability(3.0))]))
-    assert decider(always).advise("search", "timeout", after(), left=left).retries == left
+    assert said(parse(constant(3.0)), after(), left=left).retries == left
 
 
 def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryModel) -> None:
-    def p(tool: str, declared: bool | None) -> float:
-        return decider(model, max_wait_ms=0).advise(tool, "timeout", after(), declared=declared).p
-
     def odds(tool: str, declared: bool) -> float:
-        free, said = p(tool, None), p(tool, declared)
-        return math.log(said / (1 - said)) - math.log(free / (1 - free))
+        free, told = (said(model, after(tool=tool), max_wait_ms=0, declared=flag).p for flag in (None, declared))
+        return math.log(told / (1 - told)) - math.log(free / (1 - free))
 
     # 20 of 20 + 60 retries that were seen: a quarter of what it says is left.
     assert odds("search", declared=True) == pytest.approx(0.5)
-    assert odds("search", declared=False) == pytest.approx(-1.0, abs=0.01)
+    assert odds("search", declared=False) == pytest.approx(-1.0)
     assert odds("new", declared=True) == pytest.approx(2.0)
 
 
 @table(
-    ("tool", "error", "action"),
+    "tool, error, action",
     [
         ("search", "auth", "ask_user"),
         ("search", "validation", "fix_arguments"),
@@ -121,90 +103,36 @@ def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryMode
         ("search", "tool_missing", "give_up"),
     ],
 )
-def test_what_to_do_instead_is_what_pays(tool: str, error: Any, action: str) -> None:
-    terms = [
-        Term(
-            ("error",),
-            {"auth": -5.0, "validation": -6.0, "precondition": -4.0, "exec_nonzero": -4.0, "tool_missing": -5.0},
-        ),
-        Term(("error", "between"), {"precondition|1": 7.0}),
-    ]
-    model = parse(text(terms=terms, golden=[Golden("", "auth", 0, 0, probability(-4.75))]))
-    made = decider(model).advise(tool, error, after(error=error))
+def test_what_to_do_instead_is_what_pays(tool: str, error: str, action: str) -> None:
+    hopeless = dict.fromkeys(("auth", "validation", "precondition", "exec_nonzero", "tool_missing"), -5.0)
+    model = parse(text(weights={**hopeless, "precondition between 1": 7.0}))
+    made = said(model, after(tool=tool, error=error))
     assert (made.retryable, made.retries, made.next_action) == (False, 0, action)
 
 
 @table(
-    ("stakes", "action", "worth"),
-    [
-        # What is repaired works 19 times of 20, what is corrected 8 times of 10 (and so the retry of it is no better).
-        ({}, "fix_precondition", 0.9526 - 0.1 - 0.2),
-        ({"retry_cost": 0.0, "fix_cost": 0.0}, "fix_precondition", 0.9526),
-        ({"retry_cost": 0.7, "fix_cost": 0.25}, "fix_precondition", 0.9526 - 0.95),
-        ({"retry_cost": 0.7, "fix_cost": 0.26}, "give_up", 0.0),
-        ({"retry_cost": 0.25, "fix_cost": 0.71}, "give_up", 0.0),
-    ],
+    "retry_cost, fix_cost, action",
+    [(0.1, 0.2, "fix_arguments"), (0.0, 0.0, "fix_arguments"), (0.2, 0.53, "fix_arguments"), (0.2, 0.61, "ask_user")],
 )
-def test_a_repair_is_worth_its_chance_without_the_price_of_the_call_and_that_of_repairing(
-    stakes: dict[str, float], action: str, worth: float
-) -> None:
-    terms = [Term(("error",), {"precondition": -4.0}), Term(("error", "between"), {"precondition|1": 7.0})]
-    model = parse(text(intercept=0.0, terms=terms, golden=[Golden("", "precondition", 0, 0, probability(-4.0))]))
-    made: Any = decider(model, **stakes)._instead(
-        "t", "precondition", after(error="precondition"), stakes.get("retry_cost", 0.1)
-    )
-    assert made == (action, pytest.approx(worth, abs=1e-4))
-
-
-@table(
-    ("retry_cost", "fix_cost", "action"),
-    [
-        (0.1, 0.2, "fix_arguments"),
-        (0.0, 0.0, "fix_arguments"),
-        (0.2, 0.53, "fix_arguments"),
-        (0.2, 0.61, "ask_user"),
-        (0.61, 0.2, "ask_user"),
-    ],
-)
-def test_a_correction_is_worth_its_chance_without_the_price_of_the_call_and_that_of_correcting(
-    retry_cost: float, fix_cost: float, action: str
-) -> None:
-    model = parse(text(corrections={("", "validation"): (10.0, 8.0)}))
-    chance = model.correction("t", "validation") or 0
-    assert 0.75 < chance <= 0.8
-    stakes = {"retry_cost": retry_cost, "fix_cost": fix_cost}
-    made: Any = decider(model, **stakes)._instead("t", "validation", after(error="validation"), retry_cost)
-    assert made == (action, pytest.approx(max(chance - retry_cost - fix_cost, 0) if action != "ask_user" else 0))
-
-
-@table("cost", [0, 200_000])
-@table(("retry_cost", "wait_cost"), [(0.0, 0.0), (0.1, 0.002), (0.3, 0.01)])
-def test_a_wait_is_worth_its_chance_without_the_price_of_the_call_and_that_of_waiting(
-    model: RetryModel, retry_cost: float, wait_cost: float, cost: int
-) -> None:
-    made = decider(model, retry_cost=retry_cost, wait_cost_per_s=wait_cost)
-    price = retry_cost + cost / 1_000_000
-    tries = made._tries("search", "timeout", after(), 0.0, price, repaired=False)
-    assert len({one.wait_ms for one in tries}) == len(tries) > 3
-    for one in tries:
-        assert one.value == pytest.approx(one.p - retry_cost - cost / 1_000_000 - wait_cost * one.wait_ms / 1_000)
+def test_a_correction_pays_above_its_costs(retry_cost: float, fix_cost: float, action: str) -> None:
+    model = parse(constant(-5.0, corrections={"": {"validation": [10.0, 8.0]}}))
+    made = said(model, after(error="validation"), retry_cost=retry_cost, fix_cost=fix_cost)
+    assert made.next_action == action
 
 
 @table("left", [1, 3, 9])
 def test_a_retry_that_works_one_time_in_seven_is_tried_once(left: int) -> None:
-    p = 0.14
-    logit = math.log(p / (1 - p))
-    seldom = parse(text(intercept=logit, terms=[], evidence={}, golden=[Golden("", "auth", 0, 0, probability(logit))]))
-    first = decider(seldom).advise("search", "timeout", after(), left=left)
+    seldom = parse(constant(math.log(0.14 / 0.86)))
+    first = said(seldom, after(), left=left)
     assert (first.retryable, first.retries) == (True, 1)
-    again = decider(seldom).advise("search", "timeout", after(1), left=left, tried=True)
+    again = said(seldom, after(1), left=left, tried=True)
     assert (again.retryable, again.retries, again.next_action) == (False, 0, "give_up")
     # Whoever says that a try costs little has more of them.
-    assert decider(seldom, retry_cost=0.01).advise("search", "timeout", after(), left=left).retries == left
+    assert said(seldom, after(), left=left, retry_cost=0.01).retries == left
 
 
 def test_a_transient_failure_that_does_not_pay_leaves_nothing_to_be_repaired(model: RetryModel) -> None:
-    assert decider(model, retry_cost=0.99).advise("search", "timeout", after()).next_action == "give_up"
+    assert said(model, after(), retry_cost=0.99).next_action == "give_up"
 
 
 def test_every_kind_has_something_to_do_instead() -> None:
@@ -212,29 +140,49 @@ def test_every_kind_has_something_to_do_instead() -> None:
     assert {kind: action for kind, (action, _) in NEXT.items()} == INSTEAD
 
 
-contexts = st.builds(
-    lambda failures, header, since: after(failures, header=header, since=since),
+def learned(share: float, error: str, n: float = 100) -> RetryModel:
+    own = {error: [n, n * share]}
+    return parse(constant(-5.0, corrections={"search": own, "": {error: [100, 100 * share]}}))
+
+
+def test_a11_what_the_model_corrects_four_times_in_five_is_fixed_without_the_user_and_one_in_ten_asks() -> None:
+    often, seldom = (said(learned(share, "validation"), after(error="validation")) for share in (0.8, 0.1))
+    assert [often.next_action, seldom.next_action] == ["fix_arguments", "ask_user"]
+    assert [often.corrected, seldom.corrected] == pytest.approx([0.8, 0.1])
+
+
+@table("error", sorted(CORRECTABLE - {"validation_error"}))
+def test_every_kind_that_other_arguments_mend_follows_what_they_came_to(error: str) -> None:
+    assert said(learned(0.9, error), after(error=error)).next_action == "fix_arguments"
+    assert said(learned(0.02, error), after(error=error)).next_action != "fix_arguments"
+
+
+@table("error", sorted(set(INSTEAD) - CORRECTABLE))
+def test_no_model_is_told_to_get_round_what_other_arguments_do_not_mend(error: str) -> None:
+    made = said(learned(0.95, error), after(error=error))
+    assert made.next_action != "fix_arguments"
+    assert made.corrected is None
+
+
+def test_of_too_few_calls_no_share_is_told() -> None:
+    made = said(learned(0.8, "validation", n=4), after(error="validation"))
+    assert (made.next_action, made.corrected) == ("fix_arguments", None)
+
+
+failures = st.builds(
+    lambda count, header, since: after(count, header=header, since=since),
     st.integers(0, 5),
     st.none() | st.integers(0, 200_000),
     st.integers(0, 400_000),
 )
 
 
-@given(context=contexts, cost=st.integers(0, 1_000_000), left=st.integers(0, 12), declared=st.none() | st.booleans())
-def test_what_is_kept_is_what_would_be_decided_again(
-    model: RetryModel, context: Context, cost: int, left: int, declared: bool | None
-) -> None:
-    kept = decider_of(model, Stakes())
-    fresh = decider(model).advise("search", "timeout", context, declared=declared, cost=cost, left=left)
-    assert kept.advise("search", "timeout", context, declared=declared, cost=cost, left=left) == fresh
-
-
-@given(context=contexts, left=st.integers(0, 12), cost=st.integers(0, 1_000_000))
-def test_advice_keeps_its_promises(model: RetryModel, context: Context, left: int, cost: int) -> None:
+@given(failure=failures, left=st.integers(0, 12), cost=st.integers(0, 1_000_000))
+def test_advice_keeps_its_promises(failure: Failure, left: int, cost: int) -> None:
     stakes = Stakes()
-    made = Decider(model, stakes).advise("search", "timeout", context, cost=cost, left=left)
-    waits = {wait.wait_ms for wait in candidates(SPEC, context.since_ms, context.retry_after_ms)}
-    assert made.wait_ms in waits
+    model = parse(text())
+    made = said(model, failure, cost=cost, left=left)
+    assert made.wait_ms in {max(wait, failure.left_ms or 0) for wait in WAITS_MS}
     assert 0 < made.p < 1
     assert made.retryable is (made.retries > 0)
     assert made.retries <= left
@@ -242,24 +190,46 @@ def test_advice_keeps_its_promises(model: RetryModel, context: Context, left: in
         price = stakes.retry_cost + cost / 1_000_000 + stakes.wait_cost_per_s * made.wait_ms / 1_000
         assert made.p > price
         assert made.next_action == "retry"
+    assert said(model, failure, cost=cost, left=left) == made
 
 
-def test_made_up_tools_do_not_fill_the_memory(model: RetryModel) -> None:
-    made = decider(model)
+def test_made_up_tools_do_not_fill_the_memory() -> None:
+    model = parse(text())
     for number in range(CACHED + 500):
-        made.advise(f"tool {number}", "timeout", after())
-    assert len(made._kept) <= CACHED
+        said(model, after(tool=f"tool {number}"))
+    assert len(model.advised) <= CACHED
 
 
-def test_a_decision_that_was_made_before_is_a_look_up(model: RetryModel) -> None:
-    made = decider(model)
-    context = after(1)
+def test_advice_that_was_given_before_is_a_look_up(model: RetryModel) -> None:
+    failure, stakes = after(1), Stakes()
     reference = {(str(i), i): i for i in range(100)}
 
     def best(work: Any) -> float:
         return min(timeit.repeat(work, number=5_000, repeat=7))
 
     looked_up = best(lambda: reference.get(("7", 7)))
-    again = best(lambda: made.advise("search", "timeout", context, left=3))
-    # About six look-ups; one is some 0.08 us.
-    assert again < 25 * looked_up
+    assert best(lambda: advise(model, stakes, failure, left=3)) < 30 * looked_up
+
+
+@table("error", ERROR_TYPES)
+def test_a3_a_new_tool_is_served_by_the_beliefs_through_the_same_decisions(error: str) -> None:
+    def told(declared: bool | None = None) -> Advice:
+        return said(cold_model(), after(tool="new", error=error), left=3, declared=declared)
+
+    made, yes, no = told(), told(declared=True), told(declared=False)
+    assert made.retryable is (error in TRANSIENT)
+    assert no.p < made.p < yes.p
+    assert not no.retryable
+
+
+@table("header", [1_000, 7_000, 30_000])
+def test_a_header_that_is_waited_for_is_believed(header: int) -> None:
+    made = said(cold_model(), after(tool="new", error="rate_limit", header=header), left=3)
+    assert (made.retryable, made.wait_ms) == (True, header)
+    assert made.p > 0.5
+
+
+def test_a_curve_says_how_likely_the_first_failure_of_a_session_passes(model: RetryModel) -> None:
+    made = dict(curve_of(model, "search", "timeout"))
+    assert list(made) == list(WAITS_MS)
+    assert made[0] < made[2_000] < made[5_000] == made[60_000] == pytest.approx(logistic(1.75), abs=1e-6)

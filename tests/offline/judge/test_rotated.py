@@ -10,7 +10,7 @@ from typing import Any
 from guardrails import Budget, JsonLines, Policy
 from guardrails.offline.judge.exact import replayed
 from guardrails.offline.judge.run import judge_files
-from guardrails.offline.learning.rows.sources import sources
+from guardrails.offline.learning.rows import read
 from guardrails.offline.quality.run import count_files
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.inputs import calls_of, inputs
@@ -85,5 +85,7 @@ def test_a_session_whose_records_were_rotated_is_judged_and_counted_as_one(tmp_p
 
 def test_training_on_a_file_reads_what_it_was_before_it_was_rotated(tmp_path: Path) -> None:
     path = written(tmp_path / "parts", 1_500)
-    named = [each.path for each in sources([path])]
-    assert named == [*map(str, rotated(path)), str(path)] == [each.path for each in sources([path.parent])]
+    whole = written(tmp_path / "whole", None)
+    failures = [read([place]).facts.failures for place in (path, path.parent, whole)]
+    assert failures == [failures[0]] * 3
+    assert failures[0] > 3

@@ -1,27 +1,25 @@
 """
-Cells of a small world whose truth is known.
+Facts of a small world whose truth is known.
 """
 
 import random
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from guardrails.core.retries.context import Settled, action_of, context_of
-from guardrails.offline.learning.rows.cells import FOLDS, UNDATED, Cell, apart_from, merged
-from tests.core.retries import pinned
+from guardrails.core.retries.shrinkage import Count
+from guardrails.core.retries.trail import WAITS_MS, Settled, extended, failure_of
+from guardrails.offline.learning.facts import FOLDS, Correction, Fact, Facts
 
 
-SPEC = pinned.SPEC
 DAY = 20_000
 TRUTH: dict[tuple[str, str], tuple[float, ...]] = {
-    ("search", "timeout"): (0.15, 0.3, 0.7, 0.75, 0.8, 0.8),
-    ("search", "rate_limit"): (0.05, 0.1, 0.2, 0.6, 0.9, 0.9),
-    ("legacy", "server_error"): (0.02,) * 6,
-    ("pay", "server_error"): (0.5, 0.6, 0.6, 0.6, 0.6, 0.6),
-    ("read", "not_found"): (0.1,) * 6,
+    ("search", "timeout"): (0.15, 0.3, 0.7, 0.75, 0.78, 0.8, 0.8, 0.8),
+    ("search", "rate_limit"): (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.9),
+    ("legacy", "server_error"): (0.02,) * 8,
+    ("pay", "server_error"): (0.5, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6),
+    ("read", "not_found"): (0.1,) * 8,
 }
 """Success by tool and error, after each of the waits that may be advised."""
 
@@ -32,33 +30,62 @@ def world(
     *,
     seed: int = 1,
     truth: dict[tuple[str, str], tuple[float, ...]] | None = None,
-    newest: int | None = None,
-) -> list[Cell]:
+) -> Facts:
     """
-    Cells of *retries* a day; the days up to *newest* that are kept apart know their folds.
+    *retries* a day of sessions in groups.
     """
     rng = random.Random(seed)
-    rates_of = TRUTH if truth is None else truth
-    newest = days[-1] if newest is None else newest
-    cells = []
+    rates_of = list((TRUTH if truth is None else truth).items())
+    facts = Facts()
     for day in days:
         for _ in range(retries):
-            (tool, error), rates = rng.choice(list(rates_of.items()))
-            attempt, place = rng.randrange(3), rng.randrange(6)
-            failure: Any = error
-            context = context_of(
-                SPEC, [Settled(tool, 1, failure, 0)] * attempt, Settled(tool, 1, failure, 0), 60_000, None
-            )
-            worked = rng.random() < rates[place] * 0.9**attempt
-            action = action_of(SPEC, context, SPEC.delays_ms[place], between=False)
-            fold = rng.randrange(FOLDS) if day >= apart_from(newest) else UNDATED
-            cells.append(Cell(day, fold, tool, error, context.code, action, "agent", 1, worked, 0, 0, 0, 1, 0))
-    return merged(cells)
+            (tool, error), rates = rng.choice(rates_of)
+            attempt, place = rng.randrange(3), rng.randrange(len(WAITS_MS))
+            trail = None
+            for _ in range(attempt + 1):
+                trail = extended(trail, Settled(tool, 1, error, 0))
+            situation = failure_of(trail or {}, 60_000).retried(WAITS_MS[place])
+            fold = rng.randrange(FOLDS)
+            facts.add(Fact(day, fold, None), 1, 0)
+            facts.add(Fact(day, fold, situation), 1, rng.random() < rates[place] * 0.9**attempt)
+    return facts
+
+
+def corrections(
+    days: range = range(DAY, DAY + 6), calls: int = 60, *, rate: float = 0.8, seed: int = 1, error: str = "not_found"
+) -> Facts:
+    """
+    *calls* a day with other arguments after *error* of `book`.
+    """
+    rng = random.Random(seed)
+    facts = Facts()
+    for day in days:
+        for _ in range(calls):
+            fold = rng.randrange(FOLDS)
+            facts.add(Fact(day, fold, None), 1, 0)
+            facts.add(Fact(day, fold, Correction("book", error)), 1, rng.random() < rate)
+    return facts
+
+
+def together(*parts: Facts) -> Facts:
+    made = Facts()
+    for part in parts:
+        for fact, (n, s) in part.counts.items():
+            made.add(fact, n, s)
+    return made
 
 
 @pytest.fixture
-def flipped() -> Callable[[list[Cell], int], list[Cell]]:
+def flipped() -> Callable[..., Facts]:
     """
-    The cells with the outcomes of one day the wrong way round.
+    The facts with the outcomes of some days the wrong way round.
     """
-    return lambda cells, day: [cell._replace(s=cell.n - cell.s) if cell.day == day else cell for cell in cells]
+
+    def flip(facts: Facts, *days: int) -> Facts:
+        turned = {
+            fact: Count(n, n - s) if fact.day in days and fact.what is not None else Count(n, s)
+            for fact, (n, s) in facts.counts.items()
+        }
+        return Facts(turned)
+
+    return flip

@@ -2,16 +2,23 @@
 From records of the library to envelopes that say something else.
 """
 
+import random
 import subprocess
 import sys
 
+from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Policy
+from guardrails import Policy, Retryable
+from guardrails.core.retries.trail import Failure, failure_of
 from guardrails.core.values.errors import TrainingError
+from guardrails.offline.learning.labels import labelled
+from guardrails.offline.learning.rows import _sorted, rows_of
 from guardrails.offline.learning.train import train
 from guardrails.policy.models import read_model
 from tests.conftest import FakeClock
@@ -114,12 +121,31 @@ def test_force_writes_a_model_that_nothing_could_judge(log: Path, tmp_path: Path
     assert read_model(path).evidence
 
 
-def test_serving_and_training_saw_the_same_features(log: Path, model: Path, tmp_path: Path) -> None:
-    served = tmp_path / "served.jsonl"
-    play(served, days=2, sessions=20, model=str(model))
-    made = train([served], tmp_path / "retry.json")
-    assert made.learned.logged > 200
-    assert made.learned.skewed == 0
+def test_a9_what_the_library_logs_is_what_serving_saw(tmp_path: Path, clock: Any) -> None:
+    rng = random.Random(3)
+    log, seen = tmp_path / "calls.jsonl", list[Failure]()
+    policy = Policy([Retryable(model=str(tmp_path / "retry.json"))])
+
+    def execute(tool: str, arguments: dict[str, Any]) -> str:
+        clock.advance(rng.choice((0.1, 2, 40)))
+        if rng.random() < 0.6:
+            raise rng.choice((TimeoutError, ConnectionError, ValueError))("no")
+        return "found"
+
+    for number in range(20):
+        with policy.session(f"s-{number}", clock=clock, records=log) as made:
+            for _ in range(40):
+                tool, argument = rng.choice(("search", "book")), rng.randrange(4)
+                failed = made.call(tool, {"n": argument}, execute).error_type is not None
+                state = made.ledger.read(lambda kept, now: kept)
+                if failed:
+                    seen.append(failure_of(state.own["retryable"], state.now_ms - state.started_ms))
+                clock.advance(rng.choice((0.0, 1, 10, 300)))
+    raw = rows_of(_sorted([str(log)], [], lambda done, what: None), {})
+    sessions = [list(calls) for _, calls in groupby(raw, key=itemgetter(0))]
+    trained = [label.failure for calls in sessions for label in labelled(row for _, row in calls)]
+    assert len(trained) == len(seen) > 200
+    assert Counter(trained) == Counter(seen)
 
 
 @table("lines", ["", "\n", '{"a": 1}\n'])

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from guardrails import Envelope, Policy, Retryable, Tool, Validation
-from guardrails.core.retries.labels import INVALID
-from guardrails.core.retries.model import Golden
-from guardrails.core.retries.scoring import probability
-from tests.core.retries.conftest import text
+from guardrails.core.values.types import INVALID
+from tests.core.retries.conftest import constant
 from tests.tables import table
 
 
@@ -26,9 +24,8 @@ def refused(
     tmp_path: Path, arguments: dict[str, Any], share: float | None, *, seen: float = 40, ask_user: tuple[str, ...] = ()
 ) -> Envelope:
     model = tmp_path / "model.json"
-    counts = {} if share is None else {(tool, INVALID): (seen, seen * share) for tool in ("", "book")}
-    golden = [Golden("", "auth", 0, 0, probability(0.0))]
-    model.write_bytes(text(intercept=0.0, terms=[], golden=golden, corrections=counts))
+    counts = {} if share is None else {tool: {INVALID: [seen, seen * share]} for tool in ("", "book")}
+    model.write_bytes(constant(0.0, corrections=counts))
     tool = Tool(name="book", parameters=SCHEMA, ask_user=ask_user)
     made: Envelope = (
         Policy([Validation(), Retryable(model=str(model))], tools=[tool])

@@ -2,14 +2,14 @@
 The experience with each tool's failures: how often a retry works, after which wait, and how sure that is.
 """
 
-import math
-
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from .decision import CORRECTABLE
-from .shrinkage import ENOUGH, NONE, WITHIN, Beta, Corrections, Count, best_wait, priors, times, wilson
+from guardrails.core.retries.decision import CORRECTABLE, Stakes
+from guardrails.core.retries.shrinkage import CORRECTION_STRENGTH, ENOUGH, NONE, Beta, Count, times, wilson
+from guardrails.core.retries.trail import DELAYS_MS, UNKNOWN, WAITS_MS, Situation
 
 
 HOPELESS: Final = 0.05
@@ -138,83 +138,75 @@ class Profile:
 
 def profile_of(document: Mapping[str, Any]) -> Profile:
     """
-    Returns the profile that `Profile.document` gave. Raises TypeError or ValueError if *document* is no profile.
+    Returns the profile that `Profile.document` gave.
     """
     counts = {key: Count(*document[key]) for key in _COUNTS if key in document}
-    made = Profile(**{**document, **counts})
-    for name in ("retries", "successes", "rate", "low", "high"):
-        if type(getattr(made, name)) not in (int, float) or getattr(made, name) < 0:
-            raise ValueError(f"`{name}` of a profile is no number from 0 on")
-    for number in (made.wait_ms, made.wait_rate, made.correction, *made.at_wait, *made.repaired, *made.corrected):
-        if number is not None and (type(number) not in (int, float) or number < 0):
-            raise ValueError("a count, wait or rate of a profile is no number from 0 on")
-    if not isinstance(made.tool, str) or made.error not in NAMES:
-        raise ValueError("a profile is of a tool and an error type")
-    return made
+    return Profile(**{**document, **counts})
 
 
-class Tally(NamedTuple):
+def profiles(counts: Mapping[Any, Count]) -> list[Profile]:
     """
-    The sums over the cells of one tool and error type.
+    Returns the profile of each tool and error type in *counts* of situations and corrections, in the order of their names.
     """
-
-    waits: Mapping[int, Count]
-    """Plain repeats by the wait that stands for their bucket, in milliseconds."""
-    untimed: Count = NONE
-    """Plain repeats in records without times."""
-    repaired: Count = NONE
-    corrected: Count = NONE
-
-    @property
-    def plain(self) -> Count:
-        """
-        All plain repeats.
-        """
-        counts = [*self.waits.values(), self.untimed]
-        return Count(math.fsum(count.n for count in counts), math.fsum(count.s for count in counts))
-
-
-def profiles(tallies: Mapping[tuple[str, str], Tally], corrections: Corrections | None = None) -> list[Profile]:
-    """
-    Returns the profile of each (tool, error type), in the order of their names; *corrections* as they are served.
-    """
-    known = corrections or Corrections({})
-    shrunk = priors({key: tally.plain for key, tally in tallies.items() if tally.plain.n > 0})
+    sums: dict[tuple[str, str], dict[Any, Count]] = {}
+    rates: dict[str, dict[Any, Count]] = {}
+    for what, count in counts.items():
+        if isinstance(what, Situation):
+            wait = None if what.delay == UNKNOWN else _WAIT_OF.get(what.delay)
+            names: list[Any] = ["repaired"] if what.between else ["plain", *([] if wait is None else [wait])]
+        else:
+            names = ["corrected"]
+        for name in names:
+            _add(sums.setdefault((what.tool, what.error), {}), name, count)
+            _add(rates.setdefault(what.error, {}), name, count)
     made = []
-    for (tool, error), tally in sorted(tallies.items()):
-        count = tally.plain
-        prior = shrunk.get(error)
-        low, high = wilson(count)
+    for (tool, error), told in sorted(sums.items()):
+        plain, corrected = told.get("plain", NONE), told.get("corrected", NONE)
+        low, high = wilson(plain)
         profile = Profile(
             tool=tool,
             error=error,
-            retries=count.n,
-            successes=count.s,
-            rate=0.0 if prior is None else prior.rate(count),
+            retries=plain.n,
+            successes=plain.s,
+            rate=_drawn(rates[error].get("plain", NONE)).rate(plain) if plain.n else 0.0,
             low=low,
             high=high,
-            repaired=tally.repaired,
-            corrected=tally.corrected,
-            correction=known.rate(tool, error) if tally.corrected.n > 0 else None,
+            repaired=told.get("repaired", NONE),
+            corrected=corrected,
+            correction=_drawn(rates[error]["corrected"]).rate(corrected) if corrected.n else None,
         )
-        if prior is not None and count.n >= ENOUGH and high >= HOPELESS and not _none(count.s):
-            profile = _with_wait(profile, tally.waits, prior)
-        made.append(profile)
+        made.append(_with_wait(profile, told))
     return made
 
 
-def _with_wait(profile: Profile, waits: Mapping[int, Count], prior: Beta) -> Profile:
-    # Where nothing helps, no wait is the best. A wait is drawn to the rate of its own tool and error, with the strength that tools of this error are drawn with.
-    own = Beta(profile.rate, prior.strength)
-    known = sorted(wait for wait, count in waits.items() if count.n >= ENOUGH)
-    if not known:
+_WAIT_OF: Final = {bisect_left(DELAYS_MS, wait): wait for wait in reversed(WAITS_MS)}
+"""The wait that stands for a level of `Situation.delay`."""
+
+
+def _add(counts: dict[Any, Count], name: Any, count: Count) -> None:
+    known = counts.get(name, NONE)
+    counts[name] = Count(known.n + count.n, known.s + count.s)
+
+
+def _drawn(every: Count) -> Beta:
+    """
+    The rate of all tools, to which a tool's own is drawn.
+    """
+    return Beta(every.s / every.n, CORRECTION_STRENGTH)
+
+
+def _with_wait(profile: Profile, told: Mapping[Any, Count]) -> Profile:
+    # If nothing helps, no wait is the best. A wait is drawn to the rate of its own tool and error.
+    known = {wait: count for wait in WAITS_MS if (count := told.get(wait, NONE)).n >= ENOUGH}
+    if profile.retries < ENOUGH or profile.high < HOPELESS or _none(profile.successes) or not known:
         return profile
-    rates = [own.rate(waits[wait]) for wait in known]
-    place = best_wait(rates)
+    own, share = Beta(profile.rate, CORRECTION_STRENGTH), 1 - Stakes().within
+    rates = {wait: own.rate(count) for wait, count in known.items()}
+    wait = next(wait for wait, rate in rates.items() if rate >= share * max(rates.values()))
     # Nor does a wait say anything after which fewer retries work than after any.
-    if rates[place] < max(HOPELESS, (1 - WITHIN) * profile.rate):
+    if rates[wait] < max(HOPELESS, share * profile.rate):
         return profile
-    return replace(profile, wait_ms=known[place], wait_rate=rates[place], at_wait=waits[known[place]])
+    return replace(profile, wait_ms=wait, wait_rate=rates[wait], at_wait=known[wait])
 
 
 def _times(n: float) -> str:

@@ -1,0 +1,176 @@
+"""
+The facts of a session that tell how a failure may end: one way of finding them, for serving and for training.
+
+A session's trail is plain data, so that a guard's state can hold it: the latest calls that are over, oldest first, and until
+when tools asked to be left alone.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+
+LOOKBACK: Final = 20
+"""Calls before a failure that are looked at."""
+MAX_CALLS: Final = 20
+MAX_MS: Final = 600_000
+"""A repeat that comes after more calls of its session, or later, is no retry of the failure."""
+DUE_TOOLS: Final = 16
+"""Tools of a session of which it is known until when they asked to be left alone."""
+OUTAGE: Final = frozenset({"unavailable", "server_error", "timeout", "connection"})
+"""Kinds of failure by which one and the same outage shows."""
+WAITS_MS: Final = (0, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000)
+"""Waits that may be advised."""
+UNKNOWN: Final = -1
+"""A level that the records do not tell."""
+DELAYS_MS: Final = (500, 1_000, 3_000, 8_000, 12_000, 20_000, 40_000, 90_000, 150_000)
+_REACHES: Final = (999, 1_999, 4_999, 9_999, 14_999, 29_999, 59_999, 119_999, 299_999)
+"""Just below round times: limits last for those, and a retry that waited for the end of one comes at it or a little later."""
+MAX_RUN: Final = 8
+_RUNS: Final = (0, 1, 2, 4, 7)
+_HEADERS: Final = (1_000, 5_000, 30_000, 120_000)
+_AGES: Final = (60_000, 600_000)
+
+
+class Settled(NamedTuple):
+    """
+    A call that ran and is over.
+    """
+
+    tool: str
+    sig: int | None
+    """None: it cannot be signed, and is the same as no other."""
+    error_type: str | None
+    """None: it worked."""
+    ended_ms: int | None
+
+
+class Situation(NamedTuple):
+    """
+    A failure and the retry after it, in levels; `model.keys` crosses them.
+    """
+
+    tool: str
+    error: str
+    attempt: int
+    """Earlier calls of the same signature, at most 3."""
+    run: int
+    """Failures of the tool with this error just before, among its calls; those of one outage count as one kind."""
+    tool_run: int
+    """Calls of the tool in a row just before, at most 3."""
+    age: int
+    """Of the session."""
+    previous: int
+    """1: the call before, of any tool, failed."""
+    delay: int
+    """From the failure to the retry."""
+    left: int
+    """How long the tool still asked to be left alone after the failure."""
+    header: int
+    """0: it did not; 1: the retry comes before the end of that; 2: after."""
+    reach: int
+    """From the first failure of the run to the retry."""
+    between: bool
+    """A call that may change something worked meanwhile."""
+
+
+class Failure(NamedTuple):
+    """
+    A failure before anything is done about it.
+    """
+
+    tool: str
+    error: str
+    attempt: int
+    run: int
+    tool_run: int
+    age: int
+    previous: int
+    since_ms: int | None
+    """Since the first failure of the run, 0 if this is it; None: times are unknown."""
+    left_ms: int | None
+    """How long the tool still asks to be left alone."""
+
+    def retried(self, delay_ms: int | None, *, between: bool = False) -> Situation:
+        """
+        Returns the situation of the same call *delay_ms* after this failure.
+        """
+        since, left = self.since_ms, self.left_ms
+        return Situation(
+            *self[:3],
+            bisect_left(_RUNS, self.run),
+            *self[4:7],
+            UNKNOWN if delay_ms is None else bisect_left(DELAYS_MS, delay_ms),
+            UNKNOWN if left is None else bisect_left(_HEADERS, left),
+            0 if left is None or delay_ms is None else 1 + (delay_ms >= left),
+            UNKNOWN if since is None or delay_ms is None else bisect_left(_REACHES, delay_ms + since),
+            between,
+        )
+
+    def again(self, wait_ms: int) -> "Failure":
+        """
+        Returns the failure if the call, repeated after *wait_ms*, fails like this once more.
+        """
+        since = None if self.since_ms is None else self.since_ms + wait_ms
+        levels = min(self.attempt + 1, 3), min(self.run + 1, MAX_RUN), min(self.tool_run + 1, 3)
+        return Failure(self.tool, self.error, *levels, self.age, 1, since, None)
+
+
+def extended(trail: Mapping[str, Any] | None, call: Settled, retry_after_ms: int | None = None) -> dict[str, Any]:
+    """
+    Returns *trail* with a *call* that is over, and that asked to be left alone for *retry_after_ms*.
+
+    An answer without a Retry-After does not take back the one before.
+    """
+    before = trail or {}
+    made = {"calls": [*before.get("calls", ()), list(call)][-LOOKBACK - 1 :]}
+    due = before.get("due")
+    if retry_after_ms is not None and call.ended_ms is not None:
+        now, tool = call.ended_ms, call.tool
+        due = {name: at for name, at in (due or {}).items() if at > now}
+        latest = max(due.pop(tool, 0), now + retry_after_ms)
+        due = dict([*due.items(), (tool, latest)][-DUE_TOOLS:])
+    return {**made, "due": due} if due else made
+
+
+def left_of(trail: Mapping[str, Any] | None, tool: str, now_ms: int | None) -> int | None:
+    """
+    Returns how long *tool* still asks to be left alone. Returns None if it does not.
+    """
+    due = trail.get("due", {}).get(tool) if trail else None
+    return due - now_ms if due is not None and now_ms is not None and due > now_ms else None
+
+
+def failure_of(trail: Mapping[str, Any], elapsed_ms: int | None) -> Failure:
+    """
+    Returns the failure that the last call of *trail* is; the session was *elapsed_ms* old when it ended.
+    """
+    calls = trail["calls"]
+    tool, sig, error, ended = calls[-1]
+    outage = error in OUTAGE
+    attempt = run = tool_run = 0
+    running = in_tool_run = True
+    first = ended
+    for other, signature, kind, at in reversed(calls[:-1]):
+        if other != tool:
+            in_tool_run = False
+            continue
+        tool_run += in_tool_run
+        if running:
+            running = kind == error or (outage and kind in OUTAGE)
+            if running:
+                run += 1
+                first = at
+        attempt += signature == sig and sig is not None
+    since = None if first is None or ended is None else max(0, ended - first)
+    return Failure(
+        tool,
+        error,
+        min(attempt, 3),
+        min(run, MAX_RUN),
+        min(tool_run, 3),
+        UNKNOWN if elapsed_ms is None else bisect_left(_AGES, elapsed_ms),
+        UNKNOWN if len(calls) < 2 else int(calls[-2][2] is not None),
+        since,
+        left_of(trail, tool, ended),
+    )

@@ -1,0 +1,236 @@
+"""
+Rows: the calls of files by session, in the order in which they settled. DuckDB reads and sorts this library's records, JSON
+lines and Parquet; the readers of transcripts read the rest.
+"""
+
+import os
+import tempfile
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from xxhash import xxh3_64_intdigest
+
+from guardrails.core.records.record import SCHEMA_VERSION
+from guardrails.core.values.errors import NothingFoundError, TrainingError, needs
+from guardrails.core.values.types import INVALID
+from guardrails.offline.transcripts import Report, open_lines
+from guardrails.offline.transcripts.files import is_record
+from guardrails.offline.transcripts.inputs import Input, calls_of, inputs
+
+from .facts import Facts, facts_of
+from .labels import CallRow
+
+
+COLUMNS: Final = {
+    "session_id": "VARCHAR",
+    "run": "VARCHAR",
+    "n": "BIGINT",
+    "schema_version": "INTEGER",
+    "event": "VARCHAR",
+    "code": "VARCHAR",
+    "late": "BOOLEAN",
+    "tool": "VARCHAR",
+    "sig": "BIGINT",
+    "status": "VARCHAR",
+    "error_type": "VARCHAR",
+    "ts_ms": "BIGINT",
+    "duration_ms": "BIGINT",
+    "elapsed_ms": "BIGINT",
+    "retry_after_ms": "BIGINT",
+    "mutates": "BOOLEAN",
+}
+"""
+Columns of records that are read. `ts_ms` is when a call ended, `n` the order in which calls settled.
+
+Records may be the library's lines (`event`: `settle` lines and refusals for wrong arguments count), or one row for each call
+that ran, without `event`. Of the latter `session_id`, `tool` and one of `n`, `seq`, `ts_ms` must be there.
+"""
+REFUSED: Final = "validation.arguments"
+_LINES: Final = (
+    f"event IS NULL OR (event = 'settle' AND NOT coalesce(late, FALSE)) OR (event = 'call' AND code = '{REFUSED}')"
+)
+"""The lines that are looked at; a line that is no record has no event."""
+_ROW: Final = f"""CAST(CASE WHEN session_id IS NULL OR (n IS NULL AND event IS NOT NULL) THEN 1
+  WHEN coalesce(schema_version, {SCHEMA_VERSION}) <> {SCHEMA_VERSION} THEN 2 ELSE 0 END AS INTEGER) AS bad,
+  event IS NOT NULL AS numbered, tool, sig,
+  CASE WHEN event = 'call' THEN '{INVALID}' WHEN error_type IS NOT NULL THEN error_type WHEN status = 'error' THEN 'other' END AS error,
+  ts_ms, duration_ms, elapsed_ms, retry_after_ms, coalesce(mutates, TRUE) AS changes"""
+LATEST_MS: Final = 7_258_118_400_000
+"""The year 2200: later times, and negative ones, are unknown."""
+MEMORY_MB: Final = 700
+"""What DuckDB may use; sorts that are larger go to disk."""
+THREADS: Final = 4
+LONGEST_LINE: Final = 1 << 24
+"""Bytes of a record's line."""
+BATCH: Final = 50_000
+HASH: Final = "CAST(hash(session_id, coalesce(run, '')) >> 1 AS BIGINT)"
+WRONG: Final = {1: "lines that are no records", 2: "lines of a schema version that is not known"}
+_PACKED: Final = (".gz", ".zst")
+"""Names of packed files that DuckDB unpacks."""
+_PARQUET: Final = b"PAR1"
+
+Progress = Callable[[int, str], object]
+"""Called with how many are done, and of what."""
+Raw = Sequence[Any]
+"""The number of a session, that of the call in it, and the columns of `_ROW`."""
+
+
+@dataclass(slots=True)
+class Read:
+    """
+    The facts of all files, and what was met on the way.
+    """
+
+    facts: Facts = field(default_factory=Facts)
+    files: int = 0
+    """Files that gave calls."""
+    notices: list[str] = field(default_factory=list)
+    """Sentences for a person."""
+
+
+def read(paths: Iterable[str | os.PathLike[str]], progress: Progress = lambda done, what: None) -> Read:
+    """
+    Returns the facts in *paths* (files and folders).
+
+    Raises TrainingError if a path is not there or cannot be read, OSError for a file.
+    """
+    paths, made = list(paths), Read()
+    try:
+        found = inputs(paths)
+    except FileNotFoundError as error:
+        raise TrainingError(str(error)) from None
+    kinds: dict[str, list[Input]] = {"records": [], "parquet": [], "transcript": []}
+    for file in found:
+        kinds[_kind(file)].append(file)
+    records, parquet = ([str(path) for file in kinds[kind] for path in file.paths] for kind in ("records", "parquet"))
+    bad: dict[str, int] = {}
+    if records or parquet:
+        _count(made, facts_of(rows_of(_sorted(records, parquet, progress), bad)))
+        made.files += len(kinds["records"]) + len(kinds["parquet"])
+        made.notices += [f"{count:,} {what} are skipped" for what, count in sorted(bad.items())]
+    if kinds["transcript"]:
+        report = Report()
+        _count(made, facts_of(_transcripts(kinds["transcript"], report)))
+        made.files += len(kinds["transcript"]) - len(report.without)
+        made.notices += report.notices
+    return made
+
+
+def _count(made: Read, facts: Iterable[tuple[Any, int]]) -> None:
+    for fact, worked in facts:
+        made.facts.add(fact, 1, worked)
+
+
+def rows_of(raw: Iterable[Raw], bad: dict[str, int]) -> Iterator[tuple[int, CallRow]]:
+    """
+    Returns the calls of *raw* lines, which come sorted; lines that cannot be used are counted in *bad*.
+
+    A copy of a record, which has the number of the one before, counts once.
+    """
+    before: Any = None
+    for session, n, wrong, numbered, tool, sig, error, ended, took, elapsed, after, changes in raw:
+        if wrong:
+            bad[WRONG[wrong]] = bad.get(WRONG[wrong], 0) + 1
+        elif tool is not None and (session, n) != before:
+            before = (session, n) if numbered else None
+            started = None if ended is None else ended - (took or 0)
+            if started is None or not 0 <= started <= ended <= LATEST_MS:
+                started = ended_ms = None
+            else:
+                ended_ms = ended
+            yield session, CallRow(tool, sig, error, started, ended_ms, elapsed, after, changes)
+
+
+def _kind(file: Input) -> str:
+    path = Path(file.path)
+    if not path.is_file():
+        return "transcript"
+    with path.open("rb") as opened:
+        first = opened.readline(LONGEST_LINE)
+    if first.startswith(_PARQUET):
+        return "parquet"
+    if path.suffix in _PACKED:
+        first = next(iter(open_lines(path, Report())), b"")
+    return "records" if is_record(first) else "transcript"
+
+
+def _sorted(records: list[str], parquet: list[str], progress: Progress) -> Iterator[Raw]:
+    """
+    The lines of all files, those of a session together, in the order in which they settled.
+    """
+    with needs("train", "training"):
+        import duckdb
+
+    with tempfile.TemporaryDirectory(prefix="guardrails-") as spill:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": f"{MEMORY_MB}MB",
+            "threads": str(min(THREADS, os.cpu_count() or 1)),
+            "preserve_insertion_order": "false",
+            "temp_directory": spill,
+        }
+        with duckdb.connect(config=config) as con:
+            try:
+                tables = []
+                if records:
+                    lines = con.read_json(
+                        records,
+                        columns=COLUMNS,
+                        format="newline_delimited",
+                        ignore_errors=True,
+                        maximum_object_size=LONGEST_LINE,
+                    )
+                    lines.create_view("lines")
+                    tables.append(selected(list(COLUMNS), "lines", HASH))
+                if parquet:
+                    packed = con.read_parquet(parquet, union_by_name=True, hive_partitioning=False)
+                    packed.create_view("packed")
+                    tables.append(selected(packed.columns, "packed", HASH))
+                found, done = con.execute(f"{' UNION ALL '.join(tables)} ORDER BY ALL"), 0
+                while batch := found.fetchmany(BATCH):
+                    yield from batch
+                    done += len(batch)
+                    progress(done, "calls")
+            except duckdb.Error as error:
+                raise TrainingError(f"the records cannot be read: {error}") from error
+
+
+def selected(columns: Sequence[str], view: str, session: str) -> str:
+    """
+    Returns the text that selects the rows of a *view* that has *columns*, with the number of a *session*; DuckDB and Spark
+    read it alike.
+
+    Raises NothingFoundError if a required column is missing.
+    """
+    for name in ("session_id", "tool"):
+        if name not in columns:
+            raise NothingFoundError(f"records have a column `{name}`; these have {', '.join(sorted(columns)):.300}")
+    order = next((name for name in ("n", "seq", "ts_ms") if name in columns), "NULL")
+    known = {name: name if name in columns else "NULL" for name in COLUMNS} | {"n": order}
+    made = ", ".join(f"CAST({known[name]} AS {kind}) AS {name}" for name, kind in COLUMNS.items())
+    return f"SELECT {session} AS session, n, {_ROW} FROM (SELECT {made} FROM {view}) AS {view}_read WHERE {_LINES}"  # noqa: S608
+
+
+def _transcripts(files: list[Input], report: Report) -> Iterator[tuple[int, CallRow]]:
+    """
+    The calls of transcripts that have an outcome. Sessions of different files are different sessions, even with equal ids.
+    """
+    sessions: dict[int, list[CallRow]] = {}
+    began: dict[int, int] = {}
+    for call in calls_of(files, report):
+        if not call.has_result:
+            continue
+        session = xxh3_64_intdigest(f"{call.source}\n{call.session_id}\n{call.run}".encode("utf-8", "replace")) >> 1
+        started = call.ts_ms if call.ts_ms is not None and 0 <= call.ts_ms <= LATEST_MS else None
+        ended = None if started is None else started + (call.duration_ms or 0)
+        error = (call.error_type or "other") if call.is_error else None
+        # A clock that goes backwards makes no session younger than nothing.
+        elapsed = None if ended is None else max(0, ended - began.setdefault(session, started or 0))
+        tool = call.tool.encode("utf-8", "replace").decode()
+        after = call.retry_after_ms if error else None
+        row = CallRow(tool, call.signature, error, started, ended, elapsed, after, call.read_only is not True)
+        sessions.setdefault(session, []).append(row)
+    for session, rows in sessions.items():
+        yield from ((session, row) for row in rows)

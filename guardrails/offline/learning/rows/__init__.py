@@ -1,3 +1,0 @@
-"""
-From records to counted rows.
-"""

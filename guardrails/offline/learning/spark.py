@@ -1,0 +1,84 @@
+"""
+Facts by Apache Spark, for records that have outgrown one machine: the same Python function, by session, over any place that
+Spark reads.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from guardrails.core.retries.shrinkage import Count
+from guardrails.core.values.errors import TrainingError, needs
+
+from .facts import Fact, facts_of
+from .rows import Read, rows_of, selected
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+SETTINGS: Final = {
+    "spark.app.name": "guardrails train",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # What a record does not hold is unknown, not an error that ends the run.
+    "spark.sql.ansi.enabled": "false",
+}
+_SPARK_TYPES: Final = (("VARCHAR", "STRING"), ("INTEGER", "INT"))
+
+
+def read_on_spark(master: str, paths: Iterable[str], settings: dict[str, str] | None = None) -> Read:
+    """
+    Returns the facts in *paths*, of Parquet (`.parquet`, or folders of it) or JSON lines, counted by Spark at *master*
+    (`local[4]`, `spark://host:7077`, `yarn`).
+
+    Raises MissingExtra without pyspark, TrainingError if no session can be made or nothing can be read.
+    """
+    with needs("spark", "Spark"):
+        from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master)
+    for name, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    try:
+        spark = builder.getOrCreate()
+    except Exception as error:
+        raise TrainingError(f"no Spark at `{master}`: {str(error).splitlines()[0]:.300}") from error
+    made, paths = Read(), list(paths)
+    try:
+        # Each part of the data has whole sessions, in the order in which their calls settled.
+        frame = spark.sql(_tables(spark, paths))
+        frame = frame.repartition("session").sortWithinPartitions(*frame.columns)
+        for fact, (n, s) in frame.rdd.mapPartitions(_counted).reduceByKey(_sum).collect():
+            made.facts.add(Fact(*fact), n, s)
+    except TrainingError:
+        raise
+    except Exception as error:
+        raise TrainingError(f"Spark cannot read the records: {str(error).splitlines()[0]:.300}") from error
+    finally:
+        spark.stop()
+    made.files = len(paths)
+    return made
+
+
+def _tables(spark: "SparkSession", paths: list[str]) -> str:
+    made = []
+    for at, path in enumerate(paths):
+        lines = path.rstrip("/").endswith((".json", ".jsonl", ".ndjson", ".gz", ".zst"))
+        reader = spark.read.option("mergeSchema", "true")
+        frame = reader.json(path) if lines else reader.parquet(path)
+        frame.createOrReplaceTempView(f"records_{at}")
+        text = selected(frame.columns, f"records_{at}", "xxhash64(session_id, run)")
+        for ours, theirs in _SPARK_TYPES:
+            text = text.replace(f" AS {ours})", f" AS {theirs})")
+        made.append(text)
+    return " UNION ALL ".join(made)
+
+
+def _counted(rows: Iterable[Any]) -> Iterator[tuple[Fact, Count]]:
+    for fact, worked in facts_of(rows_of(rows, {})):
+        yield fact, Count(1, worked)
+
+
+def _sum(one: Count, other: Count) -> Count:
+    return Count(one.n + other.n, one.s + other.s)
