@@ -43,8 +43,6 @@ class Checked:
     mistakes: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     """What is read, and written otherwise now."""
-    overrides: tuple[str, ...] = ()
-    """Its settings that stand in place of those of the policies it extends."""
     missing: bool = False
     """There is no such file."""
 
@@ -57,7 +55,7 @@ class Checked:
 
     def __str__(self) -> str:
         said = self.mistakes or (f"{self.file}: ok, {self.guards} guard{'' if self.guards == 1 else 's'}",)
-        return "\n".join((*said, *self.hints, *self.overrides))
+        return "\n".join((*said, *self.hints))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -69,7 +67,6 @@ class Checked:
             "guards": self.guards,
             "mistakes": [_placed(mistake) for mistake in self.mistakes],
             "hints": [_placed(hint.replace(": hint: ", ": ", 1)) for hint in self.hints],
-            "overrides": [_placed(override) for override in self.overrides],
         }
 
 
@@ -118,7 +115,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     """
     from guardrails.core.guards import kinds_of
     from guardrails.core.values.errors import PolicyError
-    from guardrails.policy.document import aliases_of, overridden, renamed
+    from guardrails.policy.document import renamed
     from guardrails.policy.file import find, read
     from guardrails.policy.policy import Policy
 
@@ -127,7 +124,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
     try:
-        document = read(file, aliases_of(kinds_of(own)))
+        document = read(file, kinds_of(own))
         policy = Policy.load(file, guards=own)
         found = tuple(lacking(policy, document.root, host))
         guards = len(policy.chain)
@@ -136,7 +133,6 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
             guards=guards,
             mistakes=found,
             hints=tuple(renamed(document)),
-            overrides=tuple(overridden(document)),
         )
     except PolicyError as error:
         # What is found after the file was read has no place in it.

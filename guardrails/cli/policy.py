@@ -137,9 +137,9 @@ def policy_test(
     from guardrails.offline.policy_cases import find_cases, report, shipped_with_cases
 
     if schema:
-        from guardrails.offline.policy_cases.steps import json_schema
+        from guardrails.offline.policy_cases.steps import cases_schema
 
-        print_json(json_schema())
+        print_json(cases_schema())
         return
     policies = shipped_with_cases() if policy is None else [policy]
     try:

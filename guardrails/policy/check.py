@@ -1,10 +1,10 @@
 """
-Settings written in code, held to the same rules as a policy file; and the rules of both: names of scopes, a policy's own words.
+The settings of a policy: the types of a file and of what code gives, made from the guards' own, and the rules of both.
 
 Promises, each with a test:
 
-* Everything that is wrong is told at once, each with the name of the setting.
-* What is plainly right needs no pydantic. A list stands for a tuple, `30s` for seconds.
+* A guard's field is known to files, editors and checks the moment it is written. A person's own guard can do there what ours can.
+* Everything that is wrong is told at once, each with the name of the setting. A list stands for a tuple, `30s` for seconds.
 * A code that no guard says, and a `$number` that its message does not have, are mistakes. A guard that does not declare its codes may have
   any that begin with its name.
 * A scope has guards that count: no setting there is a session's own.
@@ -13,38 +13,210 @@ Promises, each with a test:
 import dataclasses
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache, partial
 from string import Template
-from typing import TYPE_CHECKING, Any, Final
+from typing import Annotated, Any, Final, Literal, Union
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.chain import Chain, Rule
+from guardrails.core.envelope.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, place_of
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.settings import respelt
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.late_pattern import pattern
-from guardrails.core.values.plain_types import UnsureError, fitted, hints
+from guardrails.core.values.schema import (
+    Checked,
+    MapType,
+    MinLen,
+    Schema,
+    fit,
+    hints,
+    json_schema,
+    map_type,
+    suggestion,
+)
+from guardrails.core.values.types import Mode
+from guardrails.core.values.units import Glob
 from guardrails.core.values.usage import Price
 
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
+VERSION: Final = 1
+"""Of the file format; a file names the one it is written in."""
 Own = Iterable[type[Guard] | Guard]
 Numbers = tuple[str, ...] | None
 """Names of the numbers behind a message; None: not known."""
 Messages = Mapping[str, Mapping[str, str]]
+Place = Literal["", "Tool", "Scope"]
+"""The place of a guard's settings, as their type's name begins: the policy, a rule, a scope."""
+OnError = Literal["deny", "allow"]
 
-_PLAIN: Final[frozenset[type]] = frozenset({*GUARDS, Price, Tool})
 _SCOPE: Final = pattern(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
+_OF_FILE: Final[Schema] = {
+    "version": {"const": VERSION, "description": f"Version of the file format, {VERSION}; every file names it."},
+    "extends": {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+        "description": (
+            "Policies this one builds on: names of policies that come with the library, or paths relative to this "
+            "file. Maps merge, rules of `tools:` add up, other values replace, the later one wins."
+        ),
+    },
+}
 
 
-# Guards, tools, rules and prices
+# Types
+
+
+SETTINGS: Final[Mapping[str, Any]] = {
+    "mode": Mode,
+    "stop": Annotated[str, MinLen(1)],
+    "on_error": OnError,
+    "by_name": bool,
+    "envelope": Literal[FORMS],
+    "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
+    "prices": dict[str, Price],
+    "messages": dict[str, MapType("Message", {"message": str, "hint": str})],  # type: ignore[misc]
+}
+"""Those of a policy beside its guards, scopes and tools."""
+
+
+@cache
+def file_type(kinds: Kinds) -> MapType:
+    """
+    Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`.
+    """
+    declared, ruled = _declared(), _guards(kinds, "Tool")
+    # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
+    both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
+    globs = Glob | Annotated[list[Glob], MinLen(1)]
+    doc = "What is declared and overridden for the tools that match; first match wins, key by key."
+    types = {"match": globs, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
+    rule = MapType("ToolRule", types, frozenset({"match"}), doc, make=partial(_rule, frozenset(ruled)))
+    doc = "Guards of all the sessions of one user, tenant or the like together."
+    scope = MapType("Scope", _guards(kinds, "Scope"), doc=doc, make=lambda **guards: list(guards.values()))
+    types = {"tools": list[rule], "scopes": dict[Annotated[str, Checked(scope_name)], scope], **_guards(kinds, "")}  # type: ignore[valid-type]
+    doc = "A policy: one key for each guard of the chain, and what is known of the tools."
+    return MapType(
+        "Policy", {**SETTINGS, **types}, doc=doc, make=partial(_arguments, frozenset(cls.name for cls in kinds))
+    )
+
+
+@cache
+def rule_type(kinds: Kinds) -> MapType:
+    """
+    Returns the type of the fields of a `Rule` in code.
+    """
+    declared = MapType("Declared", {**_declared(), "parameters": Annotated[Any, Checked(_defining)]})
+    types = {"match": tuple[Glob, ...], "declared": declared, "guards": MapType("Guards", _guards(kinds, "Tool"))}
+    return MapType("Rule", {**types, "mode": Mode | None, "on_error": OnError | None}, make=Rule)
+
+
+def file_schema(kinds: Kinds) -> Schema:
+    """
+    Returns the JSON Schema (draft 2020-12) of a policy file.
+
+    Only `version` is required at the top level: any other key may come from a policy it extends.
+    """
+    named: dict[str, Schema] = {}
+    json_schema(file_type(kinds), named)
+    body = named.pop("Policy")
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    properties = {**_OF_FILE, **body["properties"]}
+    return {"$schema": dialect, "$defs": named, **body, "properties": properties, "required": ["version"]}
+
+
+def _declared() -> dict[str, Any]:
+    types = hints(Tool)
+    declared = {f.name: types[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
+    parameters = Annotated[dict[str, Any], Checked(_defining)]
+    return declared | {"parameters": parameters, "annotations": dict[str, Any]} | dict.fromkeys(REPEATS, bool)
+
+
+def _defining(parameters: Any) -> Any:
+    try:
+        if isinstance(parameters, Mapping):
+            arguments_of(parameters)
+    except PolicyError as error:
+        raise ValueError(str(error)) from None
+    return parameters
+
+
+def _guards(kinds: Kinds, place: Place) -> dict[str, Any]:
+    """
+    The types of the settings that each of *kinds* may have in a *place*. They make guards; in a rule, whose others are the policy's, maps.
+    """
+    found: dict[str, Any] = {}
+    for cls in kinds:
+        kind: Any = cls
+        allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
+        if allowed == () or (place == "Scope" and allowed is None and overrides(cls, "shape")):
+            continue
+        whole = map_type(kind)
+        types = {n: t for n, t in whole.types.items() if n not in cls.unwritten and (allowed is None or n in allowed)}
+        aliases = {other: name for other, name in cls.aliases.items() if name in types}
+        name = cls.__name__ if allowed is None else f"{place}{cls.__name__}"
+        made = dataclasses.replace(
+            whole, name=name, types=types, required=whole.required & types.keys(), aliases=aliases
+        )
+        made.make = dict if place == "Tool" else partial(_guard, cls)
+        found[cls.name] = made
+        if cls.listed is not None and not place:
+            one = whole.types[cls.listed]
+            found[cls.name] = Union[made, Annotated[one, Checked(partial(_listed, cls))]]  # noqa: UP007
+    return found
+
+
+def _listed(cls: type[Guard], listed: Any) -> Guard:
+    return _guard(cls, **{str(cls.listed): listed})
+
+
+def _guard(cls: type[Guard], **settings: Any) -> Guard:
+    made = cls(**settings)
+    cls.check_settings({field.name: getattr(made, field.name) for field in dataclasses.fields(made)})
+    return made
+
+
+def _rule(ruled: frozenset[str], *, match: Any, mode: Any = None, on_error: Any = None, **entry: Any) -> Rule:
+    guards = {name: entry.pop(name) for name in ruled if isinstance(entry.get(name), dict)}
+    globs = (match,) if isinstance(match, str) else tuple(match)
+    return Rule(match=globs, declared=entry, guards=guards, mode=mode, on_error=on_error)
+
+
+def _arguments(names: frozenset[str], *, tools: Any = (), **said: Any) -> dict[str, Any]:
+    guards = [said.pop(name) for name in [*said] if name in names]
+    return {"guards": guards, "rules": list(tools), **said}
+
+
+# Guards, tools, rules and prices in code
+
+
+def told(where: str, kind: Any, value: Any, mistakes: list[str]) -> list[Any]:
+    """
+    Returns *value* as the type *kind* makes it, in a list; an empty list if it is not valid: its faults go into *mistakes*.
+    """
+    try:
+        made, faults = fit(kind, value)
+    except NameError as error:
+        mistakes.append(f"{where}: its settings cannot be checked: {error}")
+        return []
+    for fault in faults:
+        path = fault.path[:-1] if fault.kind == "unknown" else fault.path
+        mistakes.append(
+            f"{'.'.join(str(part) for part in (where, *path) if part != '')}: {fault.sentence(f'`{fault.value!r:.80}`')}"
+        )
+    return [] if faults else [made]
+
+
+def checked_settings(said: Mapping[str, Any], mistakes: list[str]) -> dict[str, Any]:
+    """
+    Returns the settings of a policy that are said, None being none. Nothing is returned if one is not valid: the faults go into *mistakes*.
+    """
+    given = {key: value for key, value in said.items() if value is not None}
+    return next(iter(told("", MapType("Policy", {**SETTINGS}), given, mistakes)), {})
 
 
 def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
@@ -60,7 +232,7 @@ def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
         elif any(guard.name == other.name for other in valid):
             mistakes.append(f"`{guard.name}` is given twice")
         else:
-            found = _checked(guard, guard.name, mistakes)
+            found = told(guard.name, type(guard), guard, mistakes)
             valid += found
             mistakes += wrong_together(found)
     return valid
@@ -105,8 +277,8 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str
         if any(tool.name == other.name for other in valid):
             mistakes.append(f"the tool `{tool.name}` is given twice")
         else:
-            valid += _checked(tool, f"tools.{tool.name}", mistakes)
-            mistakes += _wrong_schema(tool.parameters, f"tools.{tool.name}.parameters")
+            valid += told(f"tools.{tool.name}", Tool, tool, mistakes)
+            told(f"tools.{tool.name}.parameters", Annotated[Any, Checked(_defining)], tool.parameters, mistakes)
     return valid
 
 
@@ -115,146 +287,26 @@ def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: Kinds = GUA
     Returns the rules that are valid. Faults of the others go into *mistakes*. *kinds* are the guards that they may set.
     """
     valid: list[Rule] = []
+    aliases = {cls.name: cls.aliases for cls in kinds}
     for place, rule in enumerate(rules):
-        where, before = f"rules.{place}", len(mistakes)
+        where = f"rules.{place}"
         if not isinstance(rule, Rule):
             hint = "write `Rule(match=..., declared={...}, guards={...})`"
             mistakes.append(f"{where}: `{rule!r:.80}` is no rule: {hint}")
             continue
-        if not rule.match:
-            mistakes.append(f"{where}.match: a rule matches one glob of tool names at least")
-        made = _rule(rule, where, mistakes, kinds)
-        mistakes += _wrong_schema(made.get("declared", {}).get("parameters"), f"{where}.declared.parameters")
-        valid += [] if mistakes[before:] else [Rule(**made)]
+        given = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}
+        found = [] if rule.match else [f"{where}.match: a rule matches one glob of tool names at least"]
+        for name, own in rule.guards.items() if isinstance(rule.guards, Mapping) else ():
+            if isinstance(own, Mapping):
+                named, twice = respelt(own, aliases.get(name, {}))
+                found += [f"{where}.{name}: {one}" for one in twice]
+                given["guards"] = {**given["guards"], name: named}
+        if isinstance(rule.match, (set, frozenset)):
+            given["match"] = tuple(rule.match)
+        made = told(where, rule_type(kinds), given, found)
+        valid += [] if found else made
+        mistakes += found
     return valid
-
-
-def _rule(rule: Rule, where: str, mistakes: list[str], kinds: Kinds) -> dict[str, Any]:
-    from .schema import adapter, plain_type
-
-    aliases, guards = {cls.name: cls.aliases for cls in kinds}, dict[str, Any]()
-    for name, own in rule.guards.items() if isinstance(rule.guards, Mapping) else ():
-        guards[name], twice = respelt(tuples(own), aliases.get(name, {})) if isinstance(own, Mapping) else (own, [])
-        mistakes += [f"{where}.{name}: {one}" for one in twice]
-    match = tuple(rule.match) if isinstance(rule.match, (list, set, frozenset)) else rule.match
-    declared = tuples(rule.declared) if isinstance(rule.declared, Mapping) else rule.declared
-    given: dict[str, Any] = {
-        "match": match,
-        "declared": declared,
-        "guards": guards if isinstance(rule.guards, Mapping) else rule.guards,
-    }
-    given |= {"mode": rule.mode, "on_error": rule.on_error}
-    try:
-        made: dict[str, Any] = fitted(plain_type(kinds, rule=True), given)
-    except UnsureError:
-        return _by_pydantic(adapter(kinds, rule=True), given, where, mistakes) or {}
-    return made
-
-
-def tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Returns *settings* with a tuple in place of each list.
-    """
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
-
-
-def _wrong_schema(parameters: Any, where: str) -> list[str]:
-    try:
-        if isinstance(parameters, Mapping):
-            arguments_of(parameters)
-    except PolicyError as error:
-        return [f"{where}: {mistake}" for mistake in error.mistakes]
-    return []
-
-
-def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: list[str]) -> dict[str, Price]:
-    """
-    Returns the prices that are valid. Faults of the others go into *mistakes*.
-    """
-    valid: dict[str, Price] = {}
-    for model, given in prices.items():
-        try:
-            price = given if isinstance(given, Price) else Price(**given)
-        except TypeError as error:
-            mistakes.append(f"prices.{model}: {str(error).removeprefix('Price.__init__() ')}")
-            continue
-        for checked in _checked(price, f"prices.{model}", mistakes):
-            valid[model] = checked
-    return valid
-
-
-def _checked(given: Any, where: str, mistakes: list[str]) -> list[Any]:
-    """
-    *given* again, as its types make it.
-    """
-    kind: Any = type(given)
-    try:
-        if kind not in _PLAIN:
-            # A person's own guard may tell pydantic more than its types.
-            raise UnsureError
-        types = hints(kind)
-        values = {f.name: fitted(types[f.name], getattr(given, f.name)) for f in dataclasses.fields(kind)}
-        return [dataclasses.replace(given, **values)]
-    except UnsureError:
-        made = by_pydantic(given, where, mistakes)
-        return [] if made is None else [made]
-
-
-def by_pydantic(given: Any, where: str, mistakes: list[str]) -> Any:
-    """
-    Returns *given*, a dataclass, as pydantic makes it. None if it is not valid, which goes into *mistakes*.
-    """
-    from pydantic import PydanticUserError
-
-    kind: Any = type(given)
-    try:
-        names = [f.name for f in dataclasses.fields(kind) if "tuple[" in str(hints(kind)[f.name])]
-        values = {name: getattr(given, name) for name in names}
-        return _by_pydantic(adapter(kind), dataclasses.replace(given, **tuples(values)), where, mistakes)
-    except (PydanticUserError, NameError) as error:
-        said = str(error).partition("\n")[0].partition(". ")[0]
-        mistakes.append(f"{where}{_unknown_type(kind)} cannot be checked: {said}")
-    return None
-
-
-def _unknown_type(kind: Any) -> str:
-    """
-    The first setting of *kind* whose type pydantic cannot check.
-    """
-    from pydantic import PydanticUserError
-
-    for field in dataclasses.fields(kind):
-        try:
-            adapter(hints(kind)[field.name])
-        except PydanticUserError:
-            return f".{field.name}: the type `{getattr(field.type, '__name__', None) or field.type}`"
-        except NameError:
-            break
-    return ": its settings"
-
-
-def _by_pydantic(checked: "TypeAdapter[Any]", given: Any, where: str, mistakes: list[str]) -> Any:
-    from pydantic import ValidationError
-
-    try:
-        return checked.validate_python(given)
-    except ValidationError as error:
-        for found in error.errors(include_url=False):
-            place = ".".join(str(part) for part in (where, *found["loc"]))
-            said = found["msg"].removeprefix("Value error, ")
-            said = said if found["type"] == "value_error" else f"{said.lower()}, got `{found['input']!r:.80}`"
-            mistakes.append(f"{place}: {said}")
-    return None
-
-
-@lru_cache(maxsize=256)
-def adapter(cls: Any) -> "TypeAdapter[Any]":
-    """
-    Returns pydantic's check of the settings that *cls* is.
-    """
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(cls)
 
 
 # Words of a policy's own
@@ -278,7 +330,7 @@ def wrong_code(code: str, own: Own = ()) -> str:
     known, free = {*CODES, *codes_of(own)}, [f"{guard.name}." for guard in own if guard.codes is None]
     if code in known or code.startswith(tuple(free)):
         return ""
-    return f"no guard says `{code}`{_near(code, sorted(known))}"
+    return f"no guard says `{code}`{suggestion(code, sorted(known))}"
 
 
 def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
@@ -292,17 +344,10 @@ def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
     used = dict.fromkeys(name for text in texts for name in Template(text).get_identifiers())
     there = ", ".join(f"`${name}`" for name in numbers) or "none"
     return [
-        f"`${name}` stands for nothing here{_near(name, numbers)}; there are: {there}"
+        f"`${name}` stands for nothing here{suggestion(name, numbers)}; there are: {there}"
         for name in used
         if name not in numbers
     ]
-
-
-def _near(written: str, names: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(written, names, 1)
-    return f", did you mean `{near[0]}`?" if near else ""
 
 
 def wrong_words(messages: Messages, guards: Iterable[Guard], scope: str = "") -> list[str]:
@@ -313,12 +358,6 @@ def wrong_words(messages: Messages, guards: Iterable[Guard], scope: str = "") ->
     found: list[str] = []
     for code, words in messages.items():
         where = f"messages.{scope}.{code}" if scope else f"messages.{code}"
-        if not isinstance(words, Mapping):
-            found.append(f"{where}: `{words!r:.80}` is no wording: write {{'message': ..., 'hint': ...}}")
-            continue
-        for key, text in words.items():
-            if key not in ("message", "hint") or not isinstance(text, str):
-                found.append(f"{where}: `{key}` is no text of a denial: use message and hint, each a string")
         wrong = wrong_code(code, own)
         found += [f"{where}: {said}" for said in ([wrong] if wrong else wrong_numbers(code, words, own))]
     return found

@@ -24,7 +24,7 @@ import os
 import re
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -36,10 +36,12 @@ import yaml
 
 from yaml.composer import Composer
 
+from guardrails.core.guards import Kinds
 from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.schema import Fault, quoted, suggestion
 
+from .check import VERSION
 from .reload import Content, digest, is_name, stamp
-from .schema import VERSION
 
 
 REPLACE: Final = "!replace"
@@ -68,10 +70,6 @@ _MAX_INTEGER: Final = (1 << 63) - 1
 _NO_POLICY: Final = f"is no policy: a policy begins with `version: {VERSION}`"
 _SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
 """Settings by the limit that they are said of."""
-
-Schema = dict[str, Any]
-Aliases = Mapping[str, Mapping[str, str]]
-"""By guard, further names of its settings."""
 
 
 # Values and their places
@@ -182,24 +180,6 @@ def inner(node: Node | None, *path: str | int) -> Node | None:
         entry = child(node, part)
         node = None if entry is None else entry.node
     return node
-
-
-def quoted(text: str, shown: int = 60) -> str:
-    """
-    Returns *text* in backticks, cut after *shown* characters.
-    """
-    return f"`{text}`" if len(text) <= shown else f"`{text[:shown]}...`"
-
-
-def suggestion(written: str, names: Sequence[str]) -> str:
-    """
-    Returns ", did you mean ...?" with the one of *names* that is nearest to *written*, or "" if none is near.
-    """
-    from difflib import get_close_matches
-
-    folded = {name.casefold(): name for name in names}
-    near = get_close_matches(written.casefold().replace("-", "_"), folded, 1)
-    return f", did you mean {quoted(folded[near[0]])}?" if near else ""
 
 
 def got(node: Node) -> str:
@@ -455,11 +435,10 @@ class Document:
     A policy file and all it extends.
     """
 
-    aliases: Aliases = field(default_factory=dict)
+    kinds: Kinds = ()
+    """The guards that it may name."""
     root: Node | None = None
     """The merged settings; None where a file could not be read or is of a newer version."""
-    below: Node | None = None
-    """The settings of all that the named file extends, merged; None if it extends nothing."""
     parts: list[Node] = field(default_factory=list)
     """The settings of each readable file by itself."""
     sources: list[Source] = field(default_factory=list)
@@ -470,12 +449,13 @@ class Document:
     """The mistakes in the YAML, `version` and `extends`."""
 
 
-def read(name_or_path: str | PathLike[str], aliases: Aliases | None = None) -> Document:
+def read(name_or_path: str | PathLike[str], kinds: Kinds = ()) -> Document:
     """
-    Returns a policy file with all it extends, read but not yet checked. Raises PolicyError only if there is no such file.
+    Returns a policy file with all it extends, read but not yet checked. It may name guards of these *kinds*. Raises PolicyError only if there
+    is no such file.
     """
     path = find(name_or_path)
-    document = Document(aliases or {})
+    document = Document(kinds)
     try:
         document.root = _Assembly(document).file(path, ())
     except OSError as error:
@@ -490,6 +470,8 @@ class _Assembly:
 
     def __init__(self, document: Document) -> None:
         self.document = document
+        self.aliases = {cls.name: cls.aliases for cls in document.kinds}
+        self.named_files = {cls.name: cls.files for cls in document.kinds}
         self.done: dict[Path, Node | None] = {}
 
     def file(self, path: Path, chain: tuple[Path, ...]) -> Node | None:
@@ -519,16 +501,14 @@ class _Assembly:
         if tools is not None and tools.value is None and not tools.written:
             # All of its rules are comments.
             del settings["tools"]
-        own = self._renamed(replace(root, value=settings))
+        own = self._renamed(replace(root, value=settings), path.parent)
         readable = self._readable(child(root, "version"), root.position)
         if readable:
             self.document.parts.append(own)
         parents = list(self._parents(child(root, "extends"), path.parent, chain))
-        # The named file is finished last.
-        self.document.below = reduce(_laid, parents) if parents else None
         if not parents or not readable:
             return own if readable else None
-        return _laid(self.document.below, own, replaces=tools is not None and tools.replaces)
+        return _laid(reduce(_laid, parents), own, replaces=tools is not None and tools.replaces)
 
     def _mistake(self, position: Position, message: str) -> None:
         self.document.mistakes.append(Mistake(position, message))
@@ -579,23 +559,26 @@ class _Assembly:
             self._mistake(position, f"extends: {_unreadable(path, error)}")
         return None
 
-    def _renamed(self, node: Node, key: str = "") -> Node:
+    def _renamed(self, node: Node, folder: Path, key: str = "") -> Node:
         """
-        Returns *node*, the value of *key*, with each key in it as the settings have it.
+        Returns *node*, the value of *key*, with each key as the settings have it, and each file that a setting names beside the
+        policy in *folder* that names it.
         """
         if isinstance(node.value, list):
-            return replace(node, value=[self._renamed(item) for item in node.value])
+            return replace(node, value=[self._renamed(item, folder) for item in node.value])
         if not isinstance(node.value, dict):
             return node
         made: dict[str, Entry] = {}
-        names = self.document.aliases.get(key, {})
+        names, files = self.aliases.get(key, {}), self.named_files.get(key, ())
         for written, entry in node.value.items():
-            name = names.get(written, written)
+            name, own = names.get(written, written), entry.node
             if name in made:
                 said = f"key {quoted(written)} is {quoted(name)} by another name, given twice"
                 self._mistake(entry.key, f"{said} (first on line {made[name].key.line})")
-            else:
-                made[name] = entry._replace(node=self._renamed(entry.node, name))
+                continue
+            if name in files and isinstance(own.value, str) and own.value:
+                own = replace(own, value=str(folder.absolute() / own.value))
+            made[name] = entry._replace(node=self._renamed(own, folder, name))
         return replace(node, value=made)
 
 
@@ -662,131 +645,34 @@ def numbered(rules: Iterable[Node]) -> Iterator[tuple[int, Node]]:
         seen[rule.position.source] += 1
 
 
-# The errors of pydantic at their places
-
-_KINDS: Final = {
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
-    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
-    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
-    **dict.fromkeys(("dict_type", "model_type", "dataclass_type"), "a map of keys"),
-    "string_type": "text",
-    "none_required": "null",
-}
-_BOUNDS: Final = {
-    "greater_than": "must be above {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be below {lt}",
-    "less_than_equal": "must be at most {le}",
-    "string_too_short": "must have a length of at least {min_length}",
-    "string_too_long": "must have a length of at most {max_length}",
-    "too_short": "must have a length of at least {min_length}",
-    "too_long": "must have a length of at most {max_length}",
-}
-_UNKNOWN: Final = ("unexpected_keyword_argument", "extra_forbidden")
+# Faults at their places
 
 
-class _Fault(NamedTuple):
+def mistakes_at(faults: Sequence[Fault], root: Node, *, partial: bool = False) -> Iterator[Mistake]:
     """
-    One error of pydantic, found in the tree; *path* leads to the value, for a key error to the key.
+    Returns *faults* in the data of *root*, as mistakes at their places. With *partial* the data is one file of several: a
+    key that another file may supply is no mistake.
     """
-
-    kind: str
-    path: tuple[str | int, ...]
-    entry: Entry
-    unions: tuple[tuple[int, str | int], ...]
-    """At each union that was passed: the length of the path there, and the alternative that was tried."""
-    expected: str
-    """The kind of value that was wanted; "" where it is of the right kind."""
-    choices: list[str]
-    error: Any
-
-
-def find_mistakes(errors: Sequence[Any], root: Node, schema: Schema, *, partial: bool = False) -> Iterator[Mistake]:
-    """
-    Returns *errors* (of a pydantic ValidationError) about the data of *root*, as mistakes at their places.
-
-    *schema* is the policy's JSON Schema, for suggestions. With *partial* the data is one file of several: a key that
-    another file may supply is no mistake.
-    """
-    faults = [_fault(error, root) for error in errors[:MAX_MISTAKES]]
-    faults = [fault for fault in faults if fault.kind in _UNKNOWN or not fault.entry.node.broken]
-    for fault in _settled(faults, 0):
+    for fault in faults[:MAX_MISTAKES]:
+        entry = Entry(root.position, root)
+        for part in fault.path:
+            entry = child(entry.node, part) or entry
+        node, where = entry.node, re.sub(r"\s+", " ", ".".join(map(str, fault.path)))
         # An item of a list is whole in its file.
-        whole = any(isinstance(part, int) for part in fault.path) or not partial
-        by_rule = fault.kind == "value_error" and isinstance(fault.entry.node.value, dict)
-        if whole or not (fault.kind == "missing" or by_rule):
-            yield _told(fault, schema)
-    if len(errors) > MAX_MISTAKES:
-        yield Mistake(root.position, f"more than {MAX_MISTAKES} mistakes: {len(errors) - MAX_MISTAKES} are not shown")
-
-
-def _fault(error: Any, root: Node) -> _Fault:
-    kind, loc, context = error["type"], error["loc"], error.get("ctx", {})
-    of_key = loc[-1:] == ("[key]",)
-    loc = loc[:-1] if of_key or kind == "missing" else loc
-    entry, path, unions = Entry(root.position, root), tuple[str | int, ...](), tuple[tuple[int, str | int], ...]()
-    for part in loc:
-        # A place mixes keys of the data with the names of union alternatives.
-        below = child(entry.node, part)
-        entry, path = (entry, path) if below is None else (below, (*path, part))
-        unions += ((len(path), part),) if below is None else ()
-    if kind == "missing":
-        path = (*path, error["loc"][-1])
-    elif of_key:
-        entry = Entry(entry.key, Node(entry.key, str(path[-1]), str(path[-1])))
-    listed = re.findall(r"'([^']*)'|\"([^\"]*)\"|([^\s,]+)", str(context.get("expected") or ""))
-    constants = {"True": "true", "False": "false", "None": "null"}
-    choices = [one or two or constants.get(bare, bare) for one, two, bare in listed if bare != "or"]
-    expected = "one of " * (len(choices) > 1) + ", ".join(map(quoted, choices))
-    return _Fault(kind, path, entry, unions, expected or _KINDS.get(kind, ""), choices, error)
-
-
-def _settled(faults: list[_Fault], level: int) -> list[_Fault]:
-    """
-    *faults* without those of union alternatives that were not meant.
-    """
-    settled = []
-    unions: dict[tuple[str | int, ...], dict[str | int, list[_Fault]]] = {}
-    for fault in faults:
-        if level >= len(fault.unions):
-            settled.append(fault)
-        else:
-            length, tag = fault.unions[level]
-            unions.setdefault(fault.path[:length], {}).setdefault(tag, []).append(fault)
-    for place, alternatives in unions.items():
-        tried: list[list[_Fault]] = [_settled(found, level + 1) for found in alternatives.values()]
-        refused = [fault for found in tried for fault in found if fault.path == place and fault.expected]
-        fitting: list[list[_Fault]] = [found for found in tried if not any(fault in refused for fault in found)]
-        if fitting:
-            settled += sorted(fitting, key=len)[0]
+        whole = not partial or any(isinstance(part, int) for part in fault.path)
+        if fault.kind == "unknown":
+            yield Mistake(entry.key, fault.said)
+        elif node.broken or (not whole and fault.kind in ("missing", "whole")):
             continue
-        expected = " or ".join(dict.fromkeys(fault.expected for fault in refused))
-        choices = [choice for fault in refused for choice in fault.choices]
-        settled.append(refused[0]._replace(expected=expected, choices=choices))
-    return settled
-
-
-def _told(fault: _Fault, schema: Schema) -> Mistake:
-    entry, node = fault.entry, fault.entry.node
-    if fault.kind == "missing":
-        return Mistake(entry.key, f"missing key {quoted(str(fault.path[-1]))}")
-    if fault.kind in _UNKNOWN:
-        return Mistake(entry.key, _unknown_key(fault.path, schema))
-    context = fault.error.get("ctx", {})
-    if fault.expected:
-        near = suggestion(node.value, fault.choices) if isinstance(node.value, str) else ""
-        said = f"not {fault.expected}: {_fix(_KINDS.get(fault.kind, ''), node)}got {got(node)}{near}"
-    elif "error" in context:
-        said = " ".join(str(context["error"]).split())
-    elif fault.kind in _BOUNDS:
-        length = context.get("actual_length", len(node.value) if isinstance(node.value, str) else None)
-        said = f"{_BOUNDS[fault.kind].format(**context)}, got {length if 'length' in str(context) else got(node)}"
-    else:
-        said = " ".join(fault.error["msg"].split()).rstrip(".").replace("Input should be", "must be")
-        said = f"{said[:1].lower()}{said[1:]}, got {got(node)}"
-    where = re.sub(r"\s+", " ", ".".join(map(str, fault.path)))
-    return Mistake(entry.place, f"{where}: {said}" if where else said)
+        elif fault.kind == "missing":
+            yield Mistake(entry.key, fault.said)
+        elif fault.kind == "key":
+            yield Mistake(entry.key, f"{where}: {fault.sentence(quoted(str(fault.path[-1])))}")
+        else:
+            said = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
+            yield Mistake(entry.place, f"{where}: {said}" if where else said)
+    if len(faults) > MAX_MISTAKES:
+        yield Mistake(root.position, f"more than {MAX_MISTAKES} mistakes: {len(faults) - MAX_MISTAKES} are not shown")
 
 
 def _fix(kind: str, node: Node) -> str:
@@ -810,45 +696,3 @@ def _fix(kind: str, node: Node) -> str:
     elif kind == "a list":
         text = f"[{json.dumps(value, ensure_ascii=False)}]"
     return f"write {text}, " if text else ""
-
-
-def _unknown_key(path: Sequence[str | int], schema: Schema) -> str:
-    key, known = str(path[-1]), _known_keys(path[:-1], schema)
-    if key in known:
-        return f"{quoted(key)} does not go with the other keys here"
-    near = suggestion(key, list(known))
-    below = [f"{above}.{key}" for above, place in known.items() if key in _properties(place, schema)][:3]
-    if below and not near:
-        near = f", did you mean {' or '.join(map(quoted, below))}?"
-    if not near and 0 < len(known) <= 12:
-        near = f", known here: {', '.join(map(quoted, known))}"
-    return f"unknown key {quoted(key)}{near}"
-
-
-def _known_keys(path: Sequence[str | int], schema: Schema) -> dict[str, Schema]:
-    """
-    Returns the keys that *schema* allows in the map at *path*, of all the alternatives there, with their schemas.
-    """
-    places = [schema]
-    for part in path:
-        below = []
-        for place in (one for outer in places for one in _alternatives(outer, schema)):
-            keys = place.get("properties", {})
-            found = place.get("items") if isinstance(part, int) else keys.get(part) or place.get("additionalProperties")
-            below += [found] if isinstance(found, dict) else []
-        places = below
-    return {key: inner for place in places for key, inner in _properties(place, schema).items()}
-
-
-def _properties(place: Schema, schema: Schema) -> dict[str, Schema]:
-    return {key: kind for one in _alternatives(place, schema) for key, kind in one.get("properties", {}).items()}
-
-
-def _alternatives(place: Schema, schema: Schema, seen: tuple[str, ...] = ()) -> Iterator[Schema]:
-    reference = place.get("$ref")
-    if reference and reference not in seen:
-        yield from _alternatives(schema["$defs"][reference.rpartition("/")[2]], schema, (*seen, reference))
-    for union in ("anyOf", "oneOf", "allOf"):
-        for alternative in place.get(union, ()):
-            yield from _alternatives(alternative, schema, seen)
-    yield place

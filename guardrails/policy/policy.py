@@ -105,34 +105,36 @@ class Policy:
 
         from . import check
 
-        fields = None if fields is None else frozenset(fields)
-        mistakes = [f"unknown envelope field `{field}`" for field in sorted((fields or set()) - OPTIONAL)]
-        mistakes += _unknown(mode=mode, on_error=on_error, envelope=envelope or "nested")
-        if stop is not None and not (isinstance(stop, str) and stop):
-            mistakes.append(f"stop: `{stop!r:.80}` is no reason: a model is told it")
         guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
+        mistakes: list[str] = []
+        said: dict[str, Any] = {
+            "mode": mode,
+            "stop": stop,
+            "on_error": on_error,
+            "by_name": by_name,
+            "envelope": envelope,
+        }
+        said |= {"fields": None if fields is None else sorted(fields), "prices": prices, "messages": messages}
+        settings = check.checked_settings(said, mistakes)
         messages, shared_messages = check.split_messages(messages or {}, shared)
         mistakes += check.wrong_words(messages, guards)
         for scope, words in shared_messages.items():
             mistakes += check.wrong_words(words, shared[scope], scope)
-        known_prices = check.checked_prices(prices or {}, mistakes)
         given, known_tools = check.checked_guards(guards, mistakes), check.checked_tools(tools, mistakes)
         known_kinds = kinds_of((*kinds, *map(type, given)))
         known_rules = check.checked_rules(rules, mistakes, known_kinds)
-        scoped = check.scope_chains(
-            shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
-        )
+        modes: Any = {"mode": mode, "on_error": on_error}
+        scoped = check.scope_chains(shared, mistakes, rules=known_rules, messages=shared_messages, **modes)
         chain = Chain(
             sorted(given, key=place_of),
             tools=known_tools,
             rules=known_rules,
-            mode=mode,
-            on_error=on_error,
             by_name=by_name,
             form=envelope,
-            left_out=frozenset() if fields is None else OPTIONAL - fields,
+            left_out=frozenset() if fields is None else OPTIONAL - set(said["fields"]),
             messages=messages,
             kinds=known_kinds,
+            **modes,
         )
         ruled = chain.ruled()
         mistakes += [mistake for mistake in check.wrong_together(ruled) if mistake not in mistakes]
@@ -145,7 +147,7 @@ class Policy:
         """Why every call is refused; None: calls are decided."""
         self.scopes = scoped
         """The guards of each scope, by its name."""
-        self.prices = known_prices
+        self.prices: dict[str, Price] = settings.get("prices", {})
         self.results = Results()
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
@@ -219,9 +221,9 @@ class Policy:
         """
         from guardrails.core.guards import kinds_of
 
-        from .schema import json_schema
+        from .check import file_schema
 
-        return json_schema(kinds_of(guards))
+        return file_schema(kinds_of(guards))
 
     def session(
         self,
@@ -327,17 +329,6 @@ def _model_files(paths: Iterable[str]) -> "ModelFiles":
     return ModelFiles(paths)
 
 
-def _unknown(**given: str) -> list[str]:
-    from guardrails.core.envelope.envelope import FORMS
-
-    known = {"mode": ("enforce", "observe", "off"), "on_error": ("deny", "allow"), "envelope": FORMS}
-    return [
-        f"unknown {name} `{value}`: use {', '.join(known[name][:-1])} or {known[name][-1]}"
-        for name, value in given.items()
-        if value not in known[name]
-    ]
-
-
 def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":
     """
     Returns (name, id, chain) of each scope, for a session of which *given* says whose it is.
@@ -352,7 +343,7 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
         return ", ".join(f"`{name}`" for name in names) or "none"
 
     for name in given.keys() - chains.keys():
-        from .file import suggestion
+        from guardrails.core.values.schema import suggestion
 
         raise SessionError(
             f"the policy has no scope `{name}`{suggestion(str(name), list(chains)) or f'; it has {listed(chains)}'}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Policy
+from guardrails import Budget, Policy
 from guardrails.core.values.errors import PolicyError
 from guardrails.policy.file import Document, plain, read
 from tests.tables import table
@@ -147,7 +147,7 @@ def test_a_cap_that_a_file_writes_is_not_softened_by_what_was_said_of_another(
 ) -> None:
     (tmp_path / "base.yaml").write_text(f"version: 1\n{place.replace('SETTINGS', base)}\n")
     (tmp_path / "own.yaml").write_text(f"version: 1\nextends: ./base.yaml\n{place.replace('SETTINGS', own)}\n")
-    document = read(tmp_path / "own.yaml", {"budget": {"max_total_cost_usd": "max_cost_usd"}})
+    document = read(tmp_path / "own.yaml", (Budget,))
     data = data_of(document) if "budget" in data_of(document) else data_of(document)["scopes"]["user"]
 
     assert document.mistakes == []

@@ -80,7 +80,7 @@ def test_what_a_guard_says_may_be_worded_anew(messages: Any) -> None:
         ),
         ({"duplicates.window": {"hint": "$n"}}, "`$n` stands for nothing here; there are: none"),
         ({"told.limit": {"hint": "$used"}}, "`$used` stands for nothing here; there are: `$limit`"),
-        ({"budget.max_calls": "No."}, "`'No.'` is no wording"),
+        ({"budget.max_calls": "No."}, "messages.budget.max_calls: not a map of keys: got `'No.'`"),
     ],
 )
 def test_what_no_guard_says_or_knows_is_a_mistake(messages: Any, said: str) -> None:

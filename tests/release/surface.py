@@ -30,7 +30,7 @@ from guardrails.core.retries import model as retry_model
 from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
 from guardrails.offline.transcripts.formats import GROUP
-from guardrails.policy.schema import VERSION as POLICY
+from guardrails.policy.check import VERSION as POLICY
 from guardrails.stores import sqlite_file
 from guardrails.stores.redis.scripts import FORMAT
 

@@ -124,8 +124,6 @@ class Guard(_Slot):
     A subclass, made with `@guard`, may define any of the six hooks. All of them are pure.
     """
 
-    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
-
     name: ClassVar[str] = "guard"
     """The key in a policy file and the prefix of the codes; the class name in snake case."""
     codes: ClassVar[Codes | None] = None

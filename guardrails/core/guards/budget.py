@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDi
 from guardrails.core.guards.settings import Keys, map_of, respelt
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.bounds import Ge, Gt
+from guardrails.core.values.schema import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 from guardrails.core.words import FINISH, counted, ended, usd

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState, low
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.bounds import Ge
+from guardrails.core.values.schema import Ge
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.words import FINISH, counted
 

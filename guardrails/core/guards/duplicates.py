@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from guardrails.core.state import Entry, SessionState
-from guardrails.core.values.bounds import Ge, Gt, Le
+from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, ErrorType, ToolCall
 from guardrails.core.values.units import Duration
 from guardrails.core.words import in_flight

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.bounds import Gt
+from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.words import FINISH, counted
 

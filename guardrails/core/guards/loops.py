@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, TypedDict
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.settings import Keys, map_of
 from guardrails.core.state import Entry, SessionState
-from guardrails.core.values.bounds import Ge, Gt, Le
+from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, ErrorType, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 from guardrails.core.words import FINISH

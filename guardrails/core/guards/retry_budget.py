@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Final
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state import SessionState
-from guardrails.core.values.bounds import Ge, Gt, Le
+from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
 from .base import Codes, Event, Facts, Guard, Verdict, guard

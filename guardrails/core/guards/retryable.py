@@ -12,8 +12,8 @@ from guardrails.core.retries.serving import Judged
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.state import SessionState
-from guardrails.core.values.bounds import Ge, Gt, Le, MinLen
 from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 

@@ -3,19 +3,13 @@ The settings of a guard as they are given: other spellings of keys, and maps tha
 """
 
 import dataclasses
-import typing
 
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache, wraps
+from functools import wraps
 from string import Template
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-from guardrails.core.values.plain_types import Checked
-
-
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler
-    from pydantic_core import CoreSchema
+from guardrails.core.values.schema import Checked
 
 
 class Map(dict[str, Any]):
@@ -42,33 +36,14 @@ def map_of(**keys: Any) -> Any:
     return Map(keys)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
 class Keys(Checked):
     """
     Mark of an `Annotated` setting that is a map. Its keys are those of the `TypedDict`; any of them may be left out,
     and others are refused.
     """
 
-    check: Callable[[Any], Any] = Map
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_after_validator_function(self.check, handler.generate_schema(_checkable(source)))
-
-
-@lru_cache(maxsize=256)
-def _checkable(keys: Any) -> Any:
-    """
-    Returns the `TypedDict` *keys* as pydantic takes it on any Python.
-    """
-    from typing_extensions import TypedDict
-
-    make: Any = TypedDict  # made at run time, so that a guard does not import it
-    made = make(keys.__name__, typing.get_type_hints(keys, include_extras=True), total=False)
-    made.__pydantic_config__ = {"extra": "forbid", "strict": True}
-    made.__doc__ = keys.__doc__
-    return made
+    def __init__(self) -> None:
+        super().__init__(Map)
 
 
 def laid(given: Any, below: Any) -> Any:

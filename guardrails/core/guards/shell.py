@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from guardrails.core.state import SessionState
 from guardrails.core.tools.declared import TooManyError, named
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.schema import FromText
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.core.values.units import FromText
 
 from .approve import Approve
 from .base import Codes, Facts, Guard, Verdict, guard

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.bounds import Ge
+from guardrails.core.values.schema import Ge
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
 from .base import Codes, Event, Facts, Guard, Verdict, guard

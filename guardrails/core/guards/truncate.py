@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state import SessionState
-from guardrails.core.values.bounds import Ge
+from guardrails.core.values.schema import Ge
 from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.core.values.units import ByteSize
 

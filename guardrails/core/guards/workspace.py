@@ -9,7 +9,7 @@ from guardrails.core.state import SessionState
 from guardrails.core.text.path_text import BadPathError, is_absolute, joined, path_of, readings, within
 from guardrails.core.tools.declared import TooManyError, named
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.bounds import MinLen
+from guardrails.core.values.schema import MinLen
 from guardrails.core.values.types import Denial, ToolCall
 
 from .base import Codes, Facts, Guard, Verdict, guard

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from guardrails.core.result.content import at
 from guardrails.core.result.failures import FAILED, Sign, number_of, short
 from guardrails.core.text.linear_pattern import NotLinearError, finder
-from guardrails.core.values.bounds import MaxLen, MinLen
+from guardrails.core.values.schema import MaxLen, MinLen
 from guardrails.core.values.types import ErrorType
 
 

@@ -8,13 +8,13 @@ import re
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import InitVar, dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, Unpack
+from typing import Annotated, Any, Final, Literal, Self, Unpack
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.result import Source
 from guardrails.core.result.failures import Words
 from guardrails.core.tools.failure_rules import ResultClassifier
-from guardrails.core.values.bounds import Ge, Gt
+from guardrails.core.values.schema import Ge, Gt
 from guardrails.core.values.tool_name import TOKEN, own_name
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.units import Duration
@@ -56,8 +56,6 @@ class Tool:
     Its *parameters* are a function, a pydantic model class or a JSON Schema. They yield both the schema that the model
     sees and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
     """
-
-    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
 
     name: str
     description: str = ""

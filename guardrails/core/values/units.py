@@ -9,19 +9,14 @@ import math
 import re
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import translate
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Final
 
 from .late_pattern import pattern
+from .schema import FromText
 from .tool_name import MARKS, own_name
-
-
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic_core import CoreSchema
 
 
 MILLISECONDS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -108,30 +103,6 @@ def byte_size(value: object) -> int:
         raise ValueError(f"not a size: must be between 0 and {MAX_BYTES} bytes, {_got(value)}")
 
     return int(exact)
-
-
-@dataclass(frozen=True, slots=True)
-class FromText:
-    """
-    Mark of an `Annotated` setting that text may stand for: *parse* runs before the type is checked.
-
-    It does the same as pydantic's BeforeValidator, without pydantic where the setting is declared. The *schema* is the
-    JSON Schema of the text that may be written; None stands for that of the type.
-    """
-
-    parse: Callable[[object], Any]
-    schema: dict[str, Any] | None = None
-
-    def __hash__(self) -> int:
-        return hash(self.parse)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_before_validator_function(self.parse, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: "CoreSchema", handler: "GetJsonSchemaHandler") -> dict[str, Any]:
-        return handler(schema) if self.schema is None else dict(self.schema)
 
 
 Duration = Annotated[

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, ClassVar, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-from .bounds import Ge
 from .errors import SessionError
+from .schema import Ge
 from .types import micro_dollars
 
 
@@ -22,8 +22,6 @@ class Price:
     """
     Prices of one model in USD per million tokens, which is micro-dollars per token.
     """
-
-    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
 
     input_mtok: Annotated[float, Ge(0)]
     output_mtok: Annotated[float, Ge(0)] = 0.0

@@ -2,34 +2,19 @@
 A file of cases read into values, with every mistake of it at once.
 """
 
-import json
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file import (
-    MAX_BYTES,
-    Mistake,
-    Node,
-    find,
-    find_mistakes,
-    inner,
-    parse,
-    plain,
-    quoted,
-    shipped,
-    suggestion,
-)
+from guardrails.core.values.schema import fit, quoted, suggestion
+from guardrails.policy.file import MAX_BYTES, Mistake, Node, find, inner, mistakes_at, parse, plain, shipped
 from guardrails.policy.reload import is_name
 
-from .steps import MAX_STEPS, Call, Repeat, Request, Settle, Step, adapter, json_schema
+from .steps import MAX_STEPS, Call, Repeat, Request, Settle, Step, cases_type
 
 
 SUFFIX: Final = ".cases.yaml"
@@ -109,15 +94,12 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
     mistakes, root, made = list(parsed.mistakes), parsed.root, CaseFile(name=name, policy=None, cases=())
     if root is not None:
         mistakes += _same_names(root)
-        try:
-            data = adapter().validate_json(json.dumps(plain(root)))
-        except ValidationError as error:
-            mistakes += find_mistakes(error.errors(include_url=False), root, json_schema())
-        else:
-            cases = [
-                _case(one, node, name, mistakes) for one, node in zip(data.cases, _items(root, "cases"), strict=True)
-            ]
-            made = CaseFile(name=name, policy=data.policy, cases=tuple(cases))
+        data, faults = fit(cases_type(), plain(root))
+        mistakes += mistakes_at(faults, root)
+        if not faults:
+            nodes = _items(root, "cases")
+            cases = [_case(one, node, name, mistakes) for one, node in zip(data["cases"], nodes, strict=True)]
+            made = CaseFile(name=name, policy=data.get("policy"), cases=tuple(cases))
     if mistakes or root is None:
         ordered = sorted(dict.fromkeys(mistakes), key=lambda m: (*m.position[1:], m.message))
         raise PolicyError([str(mistake) for mistake in ordered])
@@ -143,20 +125,19 @@ def _same_names(root: Node) -> Iterator[Mistake]:
             lines.setdefault(name.value, name.position.line)
 
 
-def _case(data: Any, node: Node, file: str, mistakes: list[Mistake]) -> Case:
+def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) -> Case:
     tools = []
-    for declared, place in zip(data.tools, _items(node, "tools"), strict=True):
-        settings = {key: tuple(value) if isinstance(value, list) else value for key, value in declared.items()}
-        tools.append(Tool(name=declared["name"]).override(settings))
+    for declared, place in zip(data.get("tools", []), _items(node, "tools"), strict=True):
+        tools.append(Tool(name=declared["name"]).override(declared))
         try:
             tools[-1].arguments()
         except PolicyError as error:
             at = inner(place, "parameters") or place
             mistakes.append(Mistake(at.position, f"parameters: {error}"))
-    mistakes += _placed(data.steps, _items(node, "steps"), set())
-    if _total(data.steps) > MAX_STEPS:
+    mistakes += _placed(data["steps"], _items(node, "steps"), set())
+    if _total(data["steps"]) > MAX_STEPS:
         mistakes.append(Mistake(node.position, f"steps: more than {MAX_STEPS} steps, repetitions counted"))
-    return Case(name=data.name, file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data.steps))
+    return Case(name=data["name"], file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data["steps"]))
 
 
 def _placed(steps: list[Step], nodes: list[Node], pending: set[str]) -> Iterator[Mistake]:
@@ -164,7 +145,7 @@ def _placed(steps: list[Step], nodes: list[Node], pending: set[str]) -> Iterator
     Give each step its line. Yields what one asks of another, or of how it is written, in vain.
     """
     for step, node in zip(steps, nodes, strict=True):
-        step._line = node.position.line  # noqa: SLF001  it has no key of its own
+        step.line = node.position.line
         at = inner(node, "at")
         if at is not None and at.written.startswith("+") and not isinstance(at.value, str):
             # YAML reads `+5` as the number 5, which would be a time after the start.

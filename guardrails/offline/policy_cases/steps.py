@@ -1,23 +1,29 @@
 """
-The steps of a case, as pydantic reads them: the key that names the kind of a step says which others go with it.
+The steps of a case and their types: the key that names the kind of a step says which others go with it.
 """
 
-import dataclasses
-import typing
-
-from functools import lru_cache, reduce
-from operator import or_
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Self
-
-from annotated_types import Ge, Le, MinLen
-from pydantic import BaseModel, ConfigDict, Discriminator, PrivateAttr, Tag, TypeAdapter, create_model, model_validator
-from typing_extensions import TypedDict
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
 
 from guardrails.core.envelope.envelope import FIELDS
 from guardrails.core.tools.tool import REPEATS, Tool
+from guardrails.core.values.schema import (
+    ByKey,
+    FromText,
+    Ge,
+    Le,
+    MapType,
+    MinLen,
+    Schema,
+    json_schema,
+    map_type,
+    quoted,
+    suggestion,
+)
 from guardrails.core.values.types import ErrorType, Status
-from guardrails.core.values.units import DURATION_PATTERN, ByteSize, Duration, FromText, duration_ms
-from guardrails.policy.file import quoted, suggestion
+from guardrails.core.values.units import DURATION_PATTERN, ByteSize, Duration, duration_ms
 
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -25,7 +31,6 @@ MAX_STEPS: Final = 100_000
 """Repetitions of a block, and steps of a whole case, repetitions counted."""
 MAX_RESULT: Final = 16 << 20
 """Bytes of a result that is only described by its size."""
-_STRICT: Final = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class Moment(NamedTuple):
@@ -65,12 +70,12 @@ Text = Annotated[str, MinLen(1)]
 Said = Literal["allow", "nudge", "pending", "deny"]
 
 
-class Failed(BaseModel):
+@dataclass(kw_only=True)
+class Failed:
     """
     The failure of a call.
     """
 
-    model_config = _STRICT
     type: ErrorType
     message: str = ""
     http_status: Annotated[int, Ge(100), Le(599)] | None = None
@@ -78,24 +83,24 @@ class Failed(BaseModel):
     """The wait that the server asked for."""
 
 
-class Step(BaseModel):
+@dataclass(kw_only=True)
+class Step:
     """
     One step.
     """
 
-    model_config = _STRICT
     at: At = None
     """When: `+5s` after the step before, or seconds after the start. Absent: at the time of the step before."""
-    _line: int = PrivateAttr(0)
+    line: int = field(default=0, init=False, compare=False)
+    """Where it stands in its file, from 1."""
 
-    @property
-    def line(self) -> int:
+    def check(self, given: Collection[str]) -> None:
         """
-        Where it stands in its file, from 1.
+        Raise ValueError if the keys *given* do not go together.
         """
-        return self._line
 
 
+@dataclass(kw_only=True)
 class End(Step):
     """
     How a call ends, and the envelope that the model is to read.
@@ -118,25 +123,24 @@ class End(Step):
     envelope: dict[str, Any] | None = None
     """Fields of the envelope; maps are compared by the keys that are named here, null is a field that is not there."""
 
-    @model_validator(mode="after")
-    def _one_end(self) -> Self:
-        ends = [key for key in ("result", "result_bytes", "error", "pending", "lost") if key in self.model_fields_set]
+    def check(self, given: Collection[str]) -> None:
+        ends = [key for key in ("result", "result_bytes", "error", "pending", "lost") if key in given]
         if len(ends) > 1:
             raise ValueError(f"a call ends in one way: {quoted(ends[0])} or {quoted(ends[1])}")
         unknown = next((field for field in self.envelope or () if field not in FIELDS), None)
         if unknown is not None:
             near = suggestion(unknown, FIELDS) or f", known here: {', '.join(map(quoted, FIELDS))}"
             raise ValueError(f"unknown key {quoted(unknown)} of `envelope`{near}")
-        return self
 
 
+@dataclass(kw_only=True)
 class Call(End):
     """
     A tool is called.
     """
 
     call: Text
-    arguments: dict[str, Any] | str = {}
+    arguments: dict[str, Any] | str = field(default_factory=dict)
     """A map, or the text that the model wrote."""
     id: Text | None = None
     pending: Literal[True] | None = None
@@ -146,25 +150,25 @@ class Call(End):
     expect: Said = "allow"
     code: Text | None = None
     """Of the denial that the model reads, or of a nudge."""
-    observed: Text | list[Text] = []
+    observed: Text | list[Text] = ()  # type: ignore[assignment]
     """The codes of all that guards in observe mode would have said; absent: none."""
 
-    @model_validator(mode="after")
-    def _of_one_kind(self) -> Self:
+    def check(self, given: Collection[str]) -> None:
+        super().check(given)
         if self.expect != "allow" and self.code is None:
             raise ValueError(f"missing key `code`: which guard is to {self.expect}, and why")
         if self.expect == "allow" and self.code is not None:
             raise ValueError("`code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`")
         known = {"status", "envelope"} if self.expect in ("deny", "pending") else set()
-        early = self.model_fields_set & {"takes", "cost_usd", "tokens", "status", "envelope"} - known
+        early = {"takes", "cost_usd", "tokens", "status", "envelope"}.intersection(given) - known
         if early and (self.pending or self.lost):
             advice = "write it at its `settle`" if self.pending else "it has no end"
             raise ValueError(
                 f"{quoted(min(early))} of a {'pending' if self.pending else 'lost'} call is not known: {advice}"
             )
-        return self
 
 
+@dataclass(kw_only=True)
 class Settle(End):
     """
     The pending call of that id ends.
@@ -173,6 +177,7 @@ class Settle(End):
     settle: Text
 
 
+@dataclass(kw_only=True)
 class Turn(Step):
     """
     A model response with so many tool calls came; 0: unknown how many.
@@ -181,12 +186,12 @@ class Turn(Step):
     turn: Whole
 
 
-class Response(BaseModel):
+@dataclass(kw_only=True)
+class Response:
     """
     A model response that is charged; its turn begins.
     """
 
-    model_config = _STRICT
     tokens: Whole | None = None
     """Left out if the response did not say what it used."""
     cost_usd: Dollars | None = None
@@ -197,6 +202,7 @@ class Response(BaseModel):
     """False: more is charged for the same response."""
 
 
+@dataclass(kw_only=True)
 class Charge(Step):
     """
     A model response is charged.
@@ -205,6 +211,7 @@ class Charge(Step):
     charge: Response
 
 
+@dataclass(kw_only=True)
 class Request(Step):
     """
     So many model requests start.
@@ -213,6 +220,7 @@ class Request(Step):
     request: Times
 
 
+@dataclass(kw_only=True)
 class Wait(Step):
     """
     Nothing but time passes.
@@ -226,7 +234,6 @@ class Amounts(TypedDict, total=False):
     The amounts by which the session may use more.
     """
 
-    __pydantic_config__ = _STRICT  # type: ignore[misc]
     max_calls: Whole
     max_turns: Whole
     max_cost_usd: Dollars
@@ -234,6 +241,7 @@ class Amounts(TypedDict, total=False):
     max_elapsed: Duration
 
 
+@dataclass(kw_only=True)
 class Extend(Step):
     """
     The session may use more.
@@ -242,6 +250,7 @@ class Extend(Step):
     extend: Amounts
 
 
+@dataclass(kw_only=True)
 class Approve(Step):
     """
     A person approves the call of that id, which waits: made again, it runs.
@@ -250,6 +259,7 @@ class Approve(Step):
     approve: Text
 
 
+@dataclass(kw_only=True)
 class Refuse(Step):
     """
     A person refuses the call of that id, which waits.
@@ -259,6 +269,7 @@ class Refuse(Step):
     reason: str = ""
 
 
+@dataclass(kw_only=True)
 class Exhausted(Step):
     """
     The code that ended the session, as a host reads it before its next model request. null if the session goes on.
@@ -267,13 +278,14 @@ class Exhausted(Step):
     exhausted: Text | None
 
 
+@dataclass(kw_only=True)
 class Repeat(Step):
     """
     Run *steps* so many times; `$n` in their texts is the number of the repetition, from 1.
     """
 
     repeat: Times
-    steps: Annotated[list["AnyStep"], MinLen(1)]
+    steps: Annotated[list[Step], MinLen(1)]
 
 
 _KINDS: Final[tuple[type[Step], ...]] = (
@@ -283,67 +295,40 @@ KINDS: Final = {kind.__name__.lower(): kind for kind in _KINDS}
 """By the key that names a kind of step."""
 
 
-def _kind(value: Any) -> str | None:
-    # The name of the kind is a key of the step, too: the tag is another word, so that a place leads to the step.
-    return next((f"a {key}" for key in value if key in KINDS), None) if isinstance(value, dict) else None
-
-
-if typing.TYPE_CHECKING:
-    AnyStep = Step
-else:
-    AnyStep = Annotated[
-        reduce(or_, (Annotated[kind, Tag(f"a {key}")] for key, kind in KINDS.items())),
-        Discriminator(
-            _kind,
-            custom_error_type="no_kind",
-            custom_error_message=f"a step is a map of keys, one of them {', '.join(map(quoted, KINDS))}",
-        ),
-    ]
-Repeat.model_rebuild()
-
-
-def _declaration() -> Any:
-    """
-    The declarations of a tool, made of its fields.
-    """
-    hints = typing.get_type_hints(Tool, include_extras=True)
-    kinds: dict[str, Any] = {f.name: NotRequired[hints[f.name]] for f in dataclasses.fields(Tool)}
-    kinds |= {
-        "name": Text,
-        "parameters": NotRequired[dict[str, Any]],
-        "annotations": NotRequired[dict[str, Any]],
-        "ask_user": NotRequired[list[str]],
-        **dict.fromkeys(REPEATS, NotRequired[bool]),
-    }
-    make: Any = TypedDict
-    made = make("ToolDeclaration", kinds)
-    made.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
-    made.__doc__ = "A tool that there is, and what is declared of it."
+def _step(kind: type[Step], **given: Any) -> Step:
+    made = kind(**given)
+    made.check(given)
     return made
 
 
-@lru_cache(maxsize=1)
-def adapter() -> TypeAdapter[Any]:
+@cache
+def cases_type() -> MapType:
     """
-    pydantic's check of a whole file.
+    Returns the type of a whole file.
     """
-    make: Any = create_model
-    steps = Annotated[list[AnyStep], MinLen(1)]
-    case = make("Case", __config__=_STRICT, name=Text, tools=(list[_declaration()], []), steps=steps)  # type: ignore[misc]
-    case.__doc__ = "One session, from its start. Where `tools` are named, any other is unknown."
-    cases = Annotated[list[case], MinLen(1)]  # type: ignore[valid-type]
-    document = make("Cases", __config__=_STRICT, version=Literal[1], policy=(Text | None, None), cases=cases)
-    document.__doc__ = "What a policy is to decide: sequences of calls with the expected decision and code of each."
-    return TypeAdapter(document)
+    step = ByKey("step", {key: map_type(kind) for key, kind in KINDS.items()})
+    steps: Any = Annotated[list[step], MinLen(1)]  # type: ignore[valid-type]
+    for key, kind in KINDS.items():
+        step.kinds[key].make = partial(_step, kind)
+    step.kinds["repeat"].types["steps"] = steps
+    own = {**map_type(Tool).types, "name": Text, "parameters": dict[str, Any], "annotations": dict[str, Any]}
+    doc = "A tool that there is, and what is declared of it."
+    tool = MapType("ToolDeclaration", {**own, **dict.fromkeys(REPEATS, bool)}, frozenset({"name"}), doc, of=Tool)
+    doc = "One session, from its start. Where `tools` are named, any other is unknown."
+    types = {"name": Text, "tools": list[tool], "steps": steps}  # type: ignore[valid-type]
+    case = MapType("Case", types, frozenset({"name", "steps"}), doc)
+    doc = "What a policy is to decide: sequences of calls with the expected decision and code of each."
+    types = {"version": Literal[1], "policy": Text, "cases": Annotated[list[case], MinLen(1)]}  # type: ignore[valid-type]
+    return MapType("Cases", types, frozenset({"version", "cases"}), doc)
 
 
-@lru_cache(maxsize=1)
-def json_schema() -> dict[str, Any]:
+def cases_schema() -> Schema:
     """
-    Returns the JSON Schema (draft 2020-12) of case files, for editors and for suggestions.
+    Returns the JSON Schema (draft 2020-12) of case files, for editors.
     """
-    body = adapter().json_schema(mode="validation")
+    named: dict[str, Schema] = {}
+    json_schema(cases_type(), named)
     for kind in ("Call", "Settle"):
         # For editors only: an unknown field is a mistake of the step, with the one that was meant.
-        body["$defs"][kind]["properties"]["envelope"]["propertyNames"] = {"enum": list(FIELDS)}
-    return {"$schema": DIALECT, **body}
+        named[kind]["properties"]["envelope"]["propertyNames"] = {"enum": list(FIELDS)}
+    return {"$schema": DIALECT, "$defs": named, **named.pop("Cases")}

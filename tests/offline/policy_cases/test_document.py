@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from guardrails.offline.policy_cases.steps import Moment, json_schema, moment
+from guardrails.offline.policy_cases.steps import Moment, cases_schema, moment
 from tests.tables import table
 
 
@@ -46,7 +46,7 @@ def test_a_relative_time_needs_its_unit(written: str) -> None:
 
 
 def test_the_schema_beside_the_cases_is_current() -> None:
-    current = json.loads((CASES / "case.schema.json").read_text()) == json.loads(json.dumps(json_schema()))
+    current = json.loads((CASES / "case.schema.json").read_text()) == json.loads(json.dumps(cases_schema()))
     assert current, "run: guardrails policy test --schema > policies/cases/case.schema.json"
 
 
@@ -54,7 +54,7 @@ def test_the_schema_beside_the_cases_is_current() -> None:
 def test_an_editor_finds_the_schema_and_the_shipped_cases_fit_it(file: Path) -> None:
     text = file.read_text()
     assert text.startswith("# yaml-language-server: $schema=./case.schema.json\n")
-    assert jsonschema_rs.validator_for(json_schema()).is_valid(yaml.safe_load(text))
+    assert jsonschema_rs.validator_for(cases_schema()).is_valid(yaml.safe_load(text))
 
 
 @table(
@@ -71,6 +71,6 @@ def test_an_editor_finds_the_schema_and_the_shipped_cases_fit_it(file: Path) -> 
     ],
 )
 def test_the_schema_refuses_what_the_reader_refuses(step: Any) -> None:
-    schema = jsonschema_rs.validator_for(json_schema())
+    schema = jsonschema_rs.validator_for(cases_schema())
     assert schema.is_valid({"version": 1, "cases": [{"name": "a", "steps": [{"call": "a", "at": "+5s"}]}]})
     assert not schema.is_valid({"version": 1, "cases": [{"name": "a", "steps": [step]}]})

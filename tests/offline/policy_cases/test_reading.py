@@ -76,13 +76,20 @@ def test_every_kind_of_step_is_read_with_its_line() -> None:
         *[("Charge", 13), ("Request", 14), ("Wait", 15), ("Extend", 16), ("Exhausted", 17), ("Repeat", 18)],
     ]
     first = Call(
-        call="search", arguments={"q": "a"}, at="+5s", id="one", result=[1], takes="2s", cost_usd=0.5, tokens=7
+        call="search",
+        arguments={"q": "a"},
+        at=Moment(5_000, relative=True),
+        id="one",
+        result=[1],
+        takes=2,
+        cost_usd=0.5,
+        tokens=7,
     )
-    assert read[0].model_dump() == first.model_dump()
+    assert read[0] == first
     assert (read[0].at, read[1].at) == (Moment(5_000, relative=True), Moment(65_000, relative=False))
     assert (read[2].settle, read[2].error) == (
         "two",
-        Failed(type="rate_limit", message="slow", http_status=429, retry_after="1m"),
+        Failed(type="rate_limit", message="slow", http_status=429, retry_after=60),
     )
     assert (read[3].error, read[3].status, read[3].envelope) == ("timeout", "error", {"retryable": True})
     assert (read[4].lost, read[4].expect, read[4].code, read[4].observed) == (True, "deny", "x.y", "a.b")

@@ -5,7 +5,7 @@ The shipped policies hold their cases, and the cases hold the policies: what is 
 import dataclasses
 import typing
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -100,7 +100,7 @@ def loosened() -> Iterator[Any]:
                 yield name, guard, changed
 
 
-def steps_of(steps: tuple[Step, ...]) -> Iterator[Call | Settle]:
+def steps_of(steps: Sequence[Step]) -> Iterator[Call | Settle]:
     for step in steps:
         if isinstance(step, Repeat):
             yield from steps_of(step.steps)

@@ -1,0 +1,155 @@
+"""
+Settings held to their types: what fits, what is told of all else, and what an editor reads of it.
+"""
+
+import json
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+import jsonschema_rs
+import typing_extensions
+
+from annotated_types import Interval, Len
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from guardrails.core.values.schema import Checked, FromText, MapType, MaxLen, MinLen, fit, json_schema
+from guardrails.core.values.units import Duration
+from tests.tables import table
+
+
+class Half(TypedDict):
+    number: int
+    text: NotRequired[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """
+    Two numbers.
+    """
+
+    low: int
+    """The smaller one."""
+    high: int | None = None
+    inner: "tuple[Pair, ...]" = ()
+    found: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.high is not None and self.high < self.low:
+            raise ValueError("high is below low")
+
+
+class Model(BaseModel):
+    count: int
+
+
+def positive(value: int) -> int:
+    if value <= 0:
+        raise ValueError("no")
+    return -value
+
+
+class Halved(typing_extensions.TypedDict):
+    number: int
+    text: NotRequired[str]
+
+
+PLAIN = [bool, int, float, str, None, list[int], tuple[str, ...], dict[str, int], int | None, Literal["a", 1], Half]
+"""Types that pydantic reads as we do."""
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-2, 300), st.sampled_from([2**53 + 1, 0.5, "a", "ünï", "\ud800"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["number", "text", "x"]), inner),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from(PLAIN), VALUES)
+def test_a_plain_value_fits_as_pydantic_says_in_strict_mode(kind: Any, value: Any) -> None:
+    made, faults = fit(kind, value)
+    expected: Any
+    known: Any = Halved if kind is Half else kind
+    try:
+        text = json.dumps(value)
+        expected = TypeAdapter(list[known]).validate_json(f"[{text}]", strict=True)[0]
+    except ValidationError:
+        expected = ValidationError
+    if kind is Half and isinstance(value, dict) and value.keys() - {"number", "text"}:
+        expected = ValidationError
+    assert (ValidationError if faults else made) == expected
+    assert faults or repr(made) == repr(expected)
+
+
+@table(
+    ("kind", "value", "made"),
+    [
+        (Any, {"a": [1]}, {"a": [1]}),
+        (Half, MappingProxyType({"number": 1}), {"number": 1}),
+        (Duration | None, "30s", 30.0),
+        (int | float, 1, 1),
+        (float | int, 1, 1),
+        (Annotated[int, Checked(positive)], 3, -3),
+        (Annotated[Any, FromText(str)], 5, "5"),
+        (Pair, {"low": 1, "inner": [{"low": 2}]}, Pair(low=1, inner=(Pair(low=2),))),
+        (Pair, Pair(low=1, inner=[{"low": 2}]), Pair(low=1, inner=(Pair(low=2),))),  # type: ignore[arg-type]
+        (tuple[int, str], [1, "a"], (1, "a")),
+        (Model, {"count": 3}, Model(count=3)),
+        (bytes, b"a", b"a"),
+        (dict[str, MapType("Two", {"n": int}, make=lambda n: n * 2)], {"a": {"n": 4}}, {"a": 8}),  # type: ignore[misc]
+    ],
+)
+def test_a_value_that_fits_is_made_what_its_type_is(kind: Any, value: Any, made: Any) -> None:
+    assert fit(kind, value) == (made, [])
+
+
+@table(
+    ("kind", "value", "said"),
+    [
+        (bool, 1, "not true or false: got it"),
+        (int, True, "not a whole number: got it"),
+        (str, "\ud800", "half a character, which UTF-8 cannot write, got it"),
+        (tuple[str, ...], "ab", "not a list: got it"),
+        (tuple[int, str], [1], "field required, got it"),
+        (Annotated[list[int], MinLen(1)], [], "must have a length of at least 1, got 0"),
+        (Annotated[list[int], MaxLen(1)], [1, 2], "must have a length of at most 1, got 2"),
+        (Annotated[int, Interval(gt=0, le=9)], 10, "must be at most 9, got it"),
+        (Annotated[str, Len(2)], "a", "must have a length of at least 2, got 1"),
+        (Half, {"text": "a"}, "missing key `number`"),
+        (Half, {"number": 1, "nuber": 1}, "unknown key `nuber`, did you mean `number`?"),
+        (Half, {"number": 1, "zzz": 1}, "unknown key `zzz`, known here: `number`, `text`"),
+        (Pair, {"low": 3, "high": 1}, "high is below low"),
+        (Annotated[int, Checked(positive)], 0, "no"),
+        (Duration, "soon", "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `soon`"),
+        (Annotated[int, "a mark of somebody's"], "x", "must be a valid integer, got it"),
+        (Model, {"count": "x"}, "must be a valid integer, got it"),
+        (Model, 7, "must be a valid dictionary or instance of Model, got it"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_why(kind: Any, value: Any, said: str) -> None:
+    _, faults = fit(kind, value)
+    assert [fault.sentence("it") for fault in faults] == [said]
+
+
+def test_every_fault_is_told_at_its_place() -> None:
+    _, faults = fit(dict[str, list[Pair]], {"a": [{"low": "1"}, {"high": 2.5, "lwo": 1}], "b": 3})
+    assert [(fault.path, fault.kind) for fault in faults] == [
+        (("a", 0, "low"), "value"),
+        (("a", 1, "lwo"), "unknown"),
+        (("a", 1), "missing"),
+        (("a", 1, "high"), "value"),
+        (("b",), "value"),
+    ]
+
+
+def test_the_schema_of_a_type_holds_for_what_fits_and_says_what_its_settings_mean() -> None:
+    named: dict[str, Any] = {}
+    schema = json_schema(dict[str, Pair | Annotated[list[Annotated[int, Interval(ge=1)]], MinLen(1)]], named)
+    held = jsonschema_rs.validator_for({**schema, "$defs": named})
+    right: list[Any] = [{"a": {"low": 1, "inner": [{"low": 2}]}}, {"a": [1]}]
+    wrong: list[Any] = [{"a": {"high": 1}}, {"a": []}, {"a": [0]}, {"a": {"low": 1, "lwo": 2}}, []]
+    assert [held.is_valid(value) for value in (*right, *wrong)] == [True] * 2 + [False] * 5
+    assert named["Pair"]["description"] == "Two numbers."
+    assert named["Pair"]["properties"]["low"] == {"type": "integer", "description": "The smaller one."}
