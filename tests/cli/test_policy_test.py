@@ -117,5 +117,5 @@ def test_what_cannot_be_tested_is_said_on_the_other_channel(arguments: list[str]
 
 def test_the_schema_for_editors_is_printed() -> None:
     said: Any = json.loads(guardrails("--schema").stdout)
-    assert said["title"] == "Cases"
+    assert said["required"] == ["version", "cases"]
     assert set(said["properties"]) == {"version", "policy", "cases"}
