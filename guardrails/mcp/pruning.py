@@ -4,7 +4,7 @@ Structured content in fewer bytes that keeps its form, so that it stays valid fo
 
 from typing import Any
 
-from guardrails.core.text.jsonable import dumps
+from guardrails.core.text.plain_json import dumps
 
 
 def pruned(value: Any, room: int) -> Any:

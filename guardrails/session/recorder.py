@@ -22,7 +22,7 @@ from guardrails.core.records.record import (
     settle_record,
     snapshot,
 )
-from guardrails.core.text.jsonable import exact
+from guardrails.core.text.plain_json import exact
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.types import Outcome
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
 from guardrails.core.state import SessionState
-from guardrails.core.text.jsonable import dumps
+from guardrails.core.text.plain_json import dumps
 from guardrails.core.text.truncation import render
 from guardrails.core.tools.tool import source_of
 from guardrails.core.values.types import Outcome, ToolCall

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from guardrails.core.result.redaction import sanitise
 from guardrails.core.state import Entry, SessionState
-from guardrails.core.text.jsonable import dumps, exact
+from guardrails.core.text.plain_json import dumps, exact
 from guardrails.core.values.types import Outcome
 
 

@@ -54,7 +54,7 @@ def snapshot(call: ToolCall) -> bytes:
         return call.canonical
 
     # A value and what parts it from the next take two bytes at least: what is left out would be cut.
-    return render(plain(call.arguments, MAX_SNAPSHOT_BYTES // 2 + 1), MAX_SNAPSHOT_BYTES).payload
+    return render(plain(call.arguments, MAX_SNAPSHOT_BYTES), MAX_SNAPSHOT_BYTES).payload
 
 
 def call_record(session_id: str, decision: Decision, plan: Plan, arguments: bytes) -> dict[str, Any]:

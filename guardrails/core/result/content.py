@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from guardrails.core.text.jsonable import plain
+from guardrails.core.text.plain_json import Copy
 from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.tool_name import TOKEN
 from guardrails.core.values.types import Failed
@@ -178,7 +178,7 @@ def content_of(value: Any) -> Carried:
             [(name, only)] = value.items()
             inner = only if type(only) is str and name in REMARKS else value
         elif kind not in (*_BASIC, dict, list):
-            inner = plain(value, PARSED)
+            inner = Copy(PARSED, consumes=True).of(value)
         if inner is value:
             break
         value = inner

@@ -5,7 +5,8 @@ An iterator becomes a list, bytes become text or base64. All work is bounded, so
 """
 
 from binascii import b2a_base64
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -18,9 +19,29 @@ MAX_ITEMS: Final = 10_000
 MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
 """Longer bytes are cut before they are decoded, under any limit."""
 _SNIFF_BYTES: Final = 8192
-_NODES: Final = 2000
 
 Bytes = bytes | bytearray | memoryview
+
+
+class _Items:
+    """
+    What is taken from an iterator until it is *full*.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.taken: list[Any] = []
+        self.limit = self.room = limit
+
+    @property
+    def full(self) -> bool:
+        return self.room <= 0 or len(self.taken) >= MAX_ITEMS
+
+    def add(self, item: Any) -> None:
+        self.taken.append(resolved(item, self.limit)[0])
+        try:
+            self.room -= len(orjson.dumps(self.taken[-1])) + 1
+        except Exception:  # noqa: BLE001  whatever it is, some other way of writing takes a few bytes
+            self.room -= 8
 
 
 def collect(items: Iterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
@@ -30,36 +51,34 @@ def collect(items: Iterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], 
     Ends after *limit* bytes (the item that crosses the limit is the last) or 10,000 items; then the iterator is closed.
     Raises what the iterator raises.
     """
-    taken: list[Any] = []
-    room = limit
+    made = _Items(limit)
     try:
         for item in items:
-            if room <= 0 or len(taken) >= MAX_ITEMS:
-                return taken, False
-            taken.append(resolved(item, limit)[0])
-            room -= weight(taken[-1], room)
+            if made.full:
+                return made.taken, False
+            made.add(item)
     finally:
-        _close(items)
-
-    return taken, True
+        # A tool that fails while it is told to stop has still given what it gave.
+        with suppress(Exception):
+            getattr(items, "close", lambda: None)()
+    return made.taken, True
 
 
 async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
     """
     Returns the items of an asynchronous iterator as `collect` does.
     """
-    taken: list[Any] = []
-    room = limit
+    made = _Items(limit)
     try:
         async for item in items:
-            if room <= 0 or len(taken) >= MAX_ITEMS:
-                return taken, False
-            taken.append(resolved(item, limit)[0])
-            room -= weight(taken[-1], room)
+            if made.full:
+                return made.taken, False
+            made.add(item)
     finally:
-        await _aclose(items)
-
-    return taken, True
+        with suppress(Exception):
+            if (close := getattr(items, "aclose", None)) is not None:
+                await close()
+    return made.taken, True
 
 
 def taken(value: Any, limit: int = LIMIT_BYTES) -> tuple[Any, bool]:
@@ -89,27 +108,21 @@ def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any]
     Only a head is looked at. Binary data fills at most *limit* bytes of base64; *n* is the whole length. Text fills at
     most *limit* bytes of JSON, 16 MiB at most. Longer text ends in `... [truncated: 65,480 of 10,485,760 bytes shown]`.
     """
-    size = memoryview(data).nbytes
-    if b"\x00" not in bytes(_head(data, _SNIFF_BYTES)):
-        room = min(limit, MAX_TEXT_BYTES)
-        text = _text(data, size, room)
-        if text is not None:
+    view = memoryview(data)
+    view = view.cast("B") if view.contiguous else memoryview(view.tobytes())
+    size, room = view.nbytes, min(limit, MAX_TEXT_BYTES)
+    head, end = bytes(view[:room]), room
+    if b"\x00" not in head[:_SNIFF_BYTES]:
+        try:
+            text = head.decode()
+        except UnicodeDecodeError as problem:
+            # Cut within a character, or no text.
+            end = problem.start
+            text = head[:end].decode()
+        if end == room or (size > room and end >= room - 3):
             return (text, True) if size <= room else (_said_cut(text, size, room), False)
-
     whole = limit * 3 // 4
-    return {"base64": b2a_base64(_head(data, whole), newline=False).decode("ascii"), "bytes": size}, size <= whole
-
-
-def _text(data: Bytes, size: int, room: int) -> str | None:
-    """
-    Returns *data* as text, at most *room* bytes of it. Returns None if it is not UTF-8.
-    """
-    head = bytes(_head(data, room))
-    try:
-        return head.decode()
-    except UnicodeDecodeError as problem:
-        cut_in_character = size > len(head) and problem.start >= len(head) - 3
-        return head[: problem.start].decode() if cut_in_character else None
+    return {"base64": b2a_base64(view[:whole], newline=False).decode("ascii"), "bytes": size}, size <= whole
 
 
 def _said_cut(head: str, size: int, room: int) -> str:
@@ -122,59 +135,3 @@ def _said_cut(head: str, size: int, room: int) -> str:
         if written <= room or not head:
             return text
         head = head[: min(len(head) - 1, len(head) * room // written)]
-
-
-def _head(data: Bytes, length: int) -> Bytes:
-    if type(data) is memoryview:
-        data = data.cast("B") if data.contiguous else data.tobytes()
-    return data[:length]
-
-
-def weight(value: Any, enough: int) -> int:
-    """
-    Returns about how many bytes *value* takes as JSON: at least 2, counted up to *enough* bytes or 2,000 parts.
-    """
-    total = 0
-    waiting = [value]
-    for _ in range(_NODES):
-        if not waiting or total >= enough:
-            break
-
-        part = waiting.pop()
-        if isinstance(part, str):
-            total += len(part) + 3
-        elif isinstance(part, dict):
-            total += 2
-            waiting += _first(part.keys())
-            waiting += _first(part.values())
-        elif isinstance(part, list | tuple | set | frozenset):
-            total += 2
-            waiting += _first(part)
-        else:
-            total += 8
-    return max(2, total)
-
-
-def _first(parts: Iterable[Any]) -> list[Any]:
-    return [part for part, _ in zip(parts, range(_NODES), strict=False)]
-
-
-def _close(items: object) -> None:
-    """
-    A tool that fails while it is told to stop has still given what it gave.
-    """
-    try:
-        close = getattr(items, "close", None)
-        if close is not None:
-            close()
-    except Exception:  # noqa: BLE001, S110
-        pass
-
-
-async def _aclose(items: object) -> None:
-    try:
-        close = getattr(items, "aclose", None)
-        if close is not None:
-            await close()
-    except Exception:  # noqa: BLE001, S110
-        pass

@@ -1,133 +1,90 @@
 """
-Any value as plain JSON. Raises nothing, and uses nothing up: an iterator or an open file is named, not read.
+Any value as plain JSON, in a bounded number of bytes. Raises nothing, whatever the value's own code does.
 
-Bytes become UTF-8 text or else base64, sets lists, NaN and infinities null, decimals and paths text, pydantic models
-and dataclasses objects. Integers beyond 64 bits stay exact up to 4,300 digits (hexadecimal text above), and keys become
-text. A value deeper than 200 levels, a cycle, or any other type leaves `<its type>`, since a repr may be long, unstable
-or secret.
+Enums are their values, bytes are as `collect.decoded` gives them. Dataclasses, pydantic models, mappings,
+rows and tables with named columns are objects; sets (sorted where that can be), sequences, views and numpy's arrays are lists; times, UUIDs,
+decimals and paths are text. NaN and infinities are null; integers are exact up to 4,200 digits, and hexadecimal text above. Names become
+text, with `_` appended if two would be one. Half a surrogate pair is U+FFFD. What lies deeper than `MAX_DEPTH`, or in itself, is said so.
 """
 
-import base64
 import json
-import math
-import sys
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, MappingView, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
+from enum import Enum
 from itertools import islice
+from math import isfinite
+from os import PathLike
 from typing import Any, Final
 
 import orjson
 
+from .collect import Bytes, collect, decoded
+
 
 MAX_DEPTH: Final = 200
-"""Below orjson's 254 and Python's 1,000."""
-_MAX_INT_BITS: Final = 14_280
-"""About 4,299 digits: Python refuses to print more than 4,300 (`sys.int_info.default_max_str_digits`)."""
+"""Containers within each other: below orjson's 254 and Python's 1,000 frames, four of which a level takes here."""
+MAX_ROOM: Final = 1 << 62
+OPTIONS: Final = orjson.OPT_PASSTHROUGH_SUBCLASS | orjson.OPT_PASSTHROUGH_DATACLASS
+"""orjson is to refuse what has a form of its own here."""
+_MAX_BITS: Final = 14_000
+"""Python reads 4,300 digits, and to write more takes quadratic time."""
+_MAX_SORTED: Final = 1024
 
 
-def options() -> int:
+def dumps(value: Any) -> bytes | None:
     """
-    Returns the flags by which orjson writes such values.
-
-    It imports numpy (0.1 s) if it is to look for numpy's types. If no code has imported numpy, there are none.
+    Returns the JSON of *value*. Returns None if orjson refuses it, or if it holds a dataclass or a subclass of a basic
+    type.
     """
-    return orjson.OPT_NON_STR_KEYS | (orjson.OPT_SERIALIZE_NUMPY if "numpy" in sys.modules else 0)
+    try:
+        return orjson.dumps(value, None, OPTIONS)
+    except Exception:  # noqa: BLE001 - also what an enum's own code raises
+        return None
+
+
+def exact(text: bytes) -> bytes:
+    """
+    Returns a copy of *text* that takes no more memory than it has bytes: text of orjson keeps 4 KB and more.
+    """
+    # The cheapest copy of bytes there is (70 ns, `memoryview(text).tobytes()` takes 190); a slice would be *text* itself.
+    return b"%b" % text
+
+
+def repaired(text: str) -> str:
+    """
+    Returns *text* with surrogate pairs joined and lone surrogates replaced by U+FFFD: JSON is UTF-8, which has none.
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def to_json(value: Any) -> bytes:
     """
-    Returns *value* as JSON.
+    Returns *value* as JSON. An iterator is named, not read.
     """
     try:
-        return orjson.dumps(value, simpler, options())
+        return orjson.dumps(value, plain, orjson.OPT_NON_STR_KEYS)
     except (TypeError, ValueError, RecursionError):
-        return json.dumps(plain(value), separators=(",", ":")).encode()
+        return written(plain(value))
 
 
-def plain(value: Any, most: int = sys.maxsize) -> Any:
+def written(copy: Any) -> bytes:
     """
-    Returns a copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None.
-
-    Beyond *most* values, members included, the rest is left out.
+    Returns the JSON of a plain *copy*.
     """
-    return _Copy(most).of(value)
+    text = dumps(copy)
+    return json.dumps(copy, ensure_ascii=False, separators=(",", ":")).encode() if text is None else text
 
 
-class _Copy:
-    __slots__ = ("left",)
-
-    def __init__(self, most: int) -> None:
-        self.left = most
-
-    def of(self, value: Any, depth: int = 0, above: frozenset[int] = frozenset()) -> Any:
-        self.left -= 1
-        if scalar := _SCALARS.get(type(value)):
-            return scalar(value)
-
-        if depth >= MAX_DEPTH or id(value) in above:
-            return name_of(value)
-
-        above |= {id(value)}
-        try:
-            # A list first: a thread may change the container meanwhile.
-            if isinstance(value, dict):
-                pairs = list(islice(value.items(), max(self.left, 0)))
-                return {_key(key): self.of(each, depth + 1, above) for key, each in pairs if self.left > 0}
-
-            if isinstance(value, list | tuple):
-                members = list(islice(value, max(self.left, 0)))
-                return [self.of(each, depth + 1, above) for each in members if self.left > 0]
-
-            inside = _inside(value)
-            self.left += 1
-            return self.of(inside, depth + 1, above)
-        except Exception:  # noqa: BLE001  whatever the object's own methods raise
-            return name_of(value)
-
-
-def _inside(value: Any) -> Any:
-    if isinstance(value, orjson.Fragment):
-        return json.loads(orjson.dumps(value))
-
-    # By its fields: orjson would not stop at any size, and what one field holds may keep it from writing the others.
-    if is_dataclass(value):
-        return simpler(value)
-
-    try:
-        return orjson.loads(orjson.dumps(value, option=options()))
-    except (TypeError, ValueError):
-        return simpler(value)
-
-
-def simpler(value: Any) -> Any:
+def plain(value: Any, room: int = MAX_ROOM) -> Any:
     """
-    Returns *value*, of a type that JSON does not know, as one that it does, one level deep.
+    Returns a copy of *value*, of dicts with text keys, lists, text, finite numbers, booleans and None. It ends once its JSON takes more than
+    *room* bytes for certain. What can be used up, and what has no form but a description, is named by its type: a description may be long,
+    unstable or secret.
     """
-    for types, simpler in _SIMPLER:
-        if isinstance(value, types):
-            return simpler(value)
-
-    if is_dataclass(value) and not isinstance(value, type):
-        # As orjson has it, what begins with an underscore is left out.
-        return {each.name: getattr(value, each.name) for each in fields(value) if each.name[0] != "_"}
-
-    if hasattr(type(value), "model_dump"):
-        return value.model_dump()
-
-    return value.__fspath__() if hasattr(type(value), "__fspath__") else name_of(value)
-
-
-def _key(key: Any) -> str:
-    return key if type(key) is str else str(plain(key))
-
-
-def _text(data: bytes | bytearray | memoryview) -> str:
-    try:
-        return bytes(data).decode()
-    except UnicodeDecodeError:
-        return base64.b64encode(data).decode()
+    return Copy(room).of(value)
 
 
 def name_of(value: object) -> str:
@@ -137,18 +94,152 @@ def name_of(value: object) -> str:
     return f"<{type(value).__qualname__}>"
 
 
-_SIMPLER: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...]] = (
-    ((bytes, bytearray, memoryview), _text),
-    ((set, frozenset), lambda value: sorted(value, key=repr)),
-    (Mapping, dict),
-    (Decimal, str),
-)
+class Copy:
+    """
+    The making of a plain copy within *room* bytes of JSON. A result is the library's to *consume*: iterators are read, what has no form is
+    described, and a dataclass has its private fields.
+    """
+
+    __slots__ = ("above", "consumes", "room", "text", "whole")
+
+    def __init__(self, room: int, *, consumes: bool = False) -> None:
+        self.room, self.consumes, self.whole = room, consumes, True
+        self.above: set[int] = set()
+        self.text = ""
+        """The latest text, whole."""
+
+    def of(self, value: Any) -> Any:
+        kind = type(value)
+        if issubclass(kind, str):
+            return self._text(value)
+        self.room -= 1
+        if value is None or kind is bool:
+            return value
+        if issubclass(kind, int):
+            number = int.__index__(value)
+            return number if number.bit_length() <= _MAX_BITS else self._text(hex(number))
+        if issubclass(kind, float):
+            return float.__float__(value) if isfinite(value) else None
+        if id(value) in self.above:
+            return "[circular reference]"
+        if len(self.above) >= MAX_DEPTH:
+            self.whole = False
+            return "[nested too deeply]"
+        self.above.add(id(value))
+        try:
+            if issubclass(kind, dict):
+                return self._object(value)
+            return self._list(value) if issubclass(kind, list | tuple) else self.of(self._form(value))
+        except RecursionError:
+            self.whole = False
+            return "[nested too deeply]"
+        finally:
+            self.above.discard(id(value))
+
+    def _text(self, text: str) -> str:
+        self.text = text
+        if len(text) > self.room:
+            self.whole = False
+        text = str.__getitem__(text, slice(max(self.room, 0) + 1))
+        self.room -= len(text) + 2
+        return text if text.isascii() or dumps(text) is not None else repaired(text)
+
+    def _object(self, value: dict[Any, Any]) -> dict[str, Any]:
+        # At once: a thread may change it meanwhile.
+        pairs, copy = list(dict.items(value)), dict[str, Any]()
+        for key, member in pairs:
+            if self.room < 0:
+                self.whole = False
+                break
+            name = self._text(key) if issubclass(type(key), str) else self.of(key)
+            name = name if type(name) is str else written(name).decode()
+            while name in copy:
+                name += "_"
+            copy[name] = self.of(member)
+        return copy
+
+    def _list(self, value: Any) -> list[Any]:
+        copy = []
+        for member in list.__iter__(value) if issubclass(type(value), list) else tuple.__iter__(value):
+            if self.room < 0:
+                self.whole = False
+                break
+            copy.append(self.of(member))
+        return copy
+
+    def _form(self, value: Any) -> Any:
+        room = max(self.room, 0) + 1
+        for form in (_known, self._structure, _collection, _array):
+            try:
+                found = form(value, room)
+                if found is not value:
+                    return found
+            except Exception:  # noqa: BLE001, S112 - any code of the value may fail, and its result must not be lost
+                continue
+        try:
+            if issubclass(type(value), Iterator) and self.consumes:
+                return _items(value, room)
+            if self.consumes:
+                return repr(value) if isinstance(value, BaseException) else str(value)
+        except Exception:  # noqa: BLE001
+            return object.__repr__(value)
+        return name_of(value)
+
+    def _structure(self, value: Any, room: int) -> Any:
+        kind = type(value)
+        if issubclass(kind, type):
+            return value
+        if is_dataclass(kind):
+            names = [field.name for field in fields(kind) if self.consumes or field.name[0] != "_"]
+            return {name: getattr(value, name) for name in names}
+        if callable(getattr(kind, "model_dump", None)):
+            try:
+                return value.model_dump(mode="json")
+            except Exception:  # noqa: BLE001 - a member that pydantic cannot write; members are written one by one then
+                return value.model_dump()
+        if issubclass(kind, Mapping):
+            return dict(islice(value.items(), room))
+        # A database's row, a pandas table: its values alone would not say what they are.
+        named = hasattr(kind, "keys") and (issubclass(kind, Sequence) or hasattr(value, "ndim"))
+        return {key: value[key] for key in islice(value.keys(), room)} if named else value
 
 
-_SCALARS: Final[dict[type, Callable[[Any], Any]]] = {
-    type(None): lambda value: value,
-    bool: lambda value: value,
-    str: lambda value: value,
-    int: lambda value: value if value.bit_length() <= _MAX_INT_BITS else hex(value),
-    float: lambda value: value if math.isfinite(value) else None,
-}
+def _known(value: Any, room: int) -> Any:
+    kind = type(value)
+    if issubclass(kind, Enum):
+        return value.value
+    if issubclass(kind, Bytes):
+        return decoded(value, room)[0]
+    if issubclass(kind, Decimal | PathLike):
+        return str(value)
+    text = dumps(value)
+    return value if text is None else json.loads(text)
+
+
+def _collection(value: Any, room: int) -> Any:
+    kind = type(value)
+    if issubclass(kind, AbstractSet) and len(value) <= _MAX_SORTED:
+        try:
+            return sorted(value)
+        except TypeError:
+            return sorted(value, key=repr)
+    return list(islice(value, room)) if issubclass(kind, AbstractSet | Sequence | MappingView) else value
+
+
+def _array(value: Any, room: int) -> Any:
+    if not hasattr(type(value), "tolist"):
+        return value
+    if value.ndim > 1:
+        return list(islice(iter(value), room))
+    return value[:room].tolist() if value.ndim else value.tolist()
+
+
+def _items(items: Iterator[Any], room: int) -> list[Any]:
+    def until_failure() -> Iterator[Any]:
+        try:
+            yield from items
+        except Exception as error:  # noqa: BLE001 - what came before it is a result, and so is the failure
+            yield repr(error)
+
+    made, whole = collect(until_failure(), room)
+    return made if whole else [*made, {"_truncated": True, "omitted": None}]

@@ -1,5 +1,5 @@
 """
-Serialise a tool's result once, in a bounded number of bytes, at a cost that the bound sets and not the result.
+Write a tool's result once, in a bounded number of bytes.
 
 The bound counts the JSON that the model reads, with its quotes, escapes and UTF-8 bytes. A value that is too long is
 cut by type:
@@ -8,24 +8,27 @@ cut by type:
     list     leading elements, whole, then `{"_truncated": true, "omitted": n}`; if not even the first fits, that object
              also holds the first's leading JSON, as `_truncated_json`
     object   `{"_truncated_json": "<leading JSON>", "original_bytes": n}`
-
-A value that nests deeper than `room.MAX_DEPTH` is cut as if it were too long, so that its JSON survives as text.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import orjson
 
-from .jsonable import OPTIONS, dumps, exact, plain, repaired
-from .leading_json import estimate, leading_escaped, leading_items, leading_json
-from .room import MAX_CONTAINERS, WALKED, room_left, size_of
+from .plain_json import Copy, dumps, exact, repaired, written
 
 
 LIMIT: Final = 65_536
 """Bytes of one result (MISSION D3)."""
 MIN_LIMIT: Final = 256
 """Bytes; with less there is no room to say that something was cut."""
+_HOLDERS: Final = frozenset((dict, list, tuple))
+_SPREAD: Final = 1 << 20
+"""Containers in a value that is still written in one go: with shared references it may have any number."""
+_LEVELS: Final = 12
+_MEMBERS: Final = 32
 
 
 @dataclass(slots=True)
@@ -43,7 +46,7 @@ class Rendered:
     size: int
     """Bytes of *payload*."""
     original_bytes: int
-    """Bytes of the whole as JSON: exact where all of it was serialised, else extrapolated from its leading parts."""
+    """Bytes of the whole as JSON: exact if it was written, else extrapolated from its leading parts, or at least so many."""
     omitted: int | None = None
     """Elements of a list, characters of a text that were cut; None for an object."""
 
@@ -58,68 +61,52 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
     """
     Returns *value* in at most *limit* (`MIN_LIMIT` or more) bytes of JSON. It raises nothing for any value.
 
-    Rendering the value of a payload gives the same payload. The work is proportional to *limit*, but for bytes, which
-    are decoded up to 16 MiB, and for the value's own code (`model_dump`, `__str__`).
+    Rendering the value of a payload gives the same payload.
     """
     kind = type(value)
     if kind is str:
         return _render_text(value, limit)
-
-    written = None
-    heavy = False
-    if kind is dict or kind is list or kind is tuple:
-        heavy = size_of(value) > WALKED and room_left(value, limit) < 0
-        if not heavy:
-            try:
-                # `dumps`, in place: nearly every result ends here.
-                written = orjson.dumps(value, None, OPTIONS)
-            except Exception:  # noqa: BLE001, S110
-                pass
-            else:
-                size = len(written)
-                if size <= limit:
-                    return Rendered(written, None, True, size, size)
-
-    simple = plain(value, limit)
-    if simple is not value:
-        return render(simple, limit)
-
-    if isinstance(simple, str):
-        return _render_text(simple, limit)
-
-    return _render_other(simple, limit, written, heavy=heavy)
+    text, whole = None, True
+    if kind in _HOLDERS and _spread(value) <= _SPREAD:
+        text = dumps(value)
+    total = len(value) if kind is list or kind is tuple else None
+    if text is None:
+        copy = Copy(limit, consumes=True)
+        value = copy.of(value)
+        if type(value) is str:
+            return _render_text(str.__str__(copy.text), limit)
+        text, whole = written(value), copy.whole
+        total = len(value) if total is None and type(value) is list else total
+    size = len(text)
+    if size <= limit:
+        return Rendered(text, None, whole, size, size)
+    return _cut_object(text, limit) if total is None else _cut_list(value, total, limit, size if whole else None)
 
 
-def _render_text(value: str, limit: int) -> Rendered:
-    total = str.__len__(value)
-    if total <= limit:
-        text = str.__str__(value)
-        payload = dumps(text)
-        if payload is None:
-            text = repaired(text)
-            payload = orjson.dumps(text)
-        size = len(payload)
-        if size <= limit:
-            return Rendered(payload, text, True, size, size)
+def _spread(value: Any, levels: int = _LEVELS) -> int:
+    """
+    Returns about how many containers *value* holds, by the first row of each list and the first members of each object.
+    """
+    if not levels:
+        return _SPREAD + 1
+    if type(value) is not dict:
+        return len(value) * _spread(value[0], levels - 1) if value and type(value[0]) in _HOLDERS else 1
+    spread = 1
+    for part in value.values() if len(value) <= _MEMBERS else islice(value.values(), _MEMBERS):
+        if type(part) in _HOLDERS:
+            spread += _spread(part, levels - 1)
+    return spread
 
-    room = limit - 2 - len(_suffix(total, total))
-    head = str.__getitem__(value, slice(max(room, 0)))
-    if "\ud800" <= head[-1:] <= "\udbff":
-        head = head[:-1]
-    suffix = _suffix(len(head), total)
-    text = head + suffix
-    payload = dumps(text)
-    if payload is None or len(payload) > limit:
-        escaped = leading_escaped(head if payload else repaired(head), room)
-        head = orjson.loads(b'"%b"' % escaped)
-        suffix = _suffix(len(head), total)
-        text = head + suffix
-        payload = b'"%b%b"' % (escaped, suffix.encode())
 
-    size = len(payload)
-    shown = len(head)
-    original = 2 + (size - 2 - len(suffix)) * total // max(shown, 1)
-    return Rendered(payload, text, complete=False, size=size, original_bytes=original, omitted=total - shown)
+def leading(text: str, room: int) -> str:
+    """
+    Returns the longest beginning of *text*, which has no lone surrogates, that takes at most *room* bytes between the quotes of a JSON string.
+    """
+    room = max(room, 0)
+    text = text[:room]
+    if len(orjson.dumps(text)) - 2 <= room:
+        return text
+    return text[: bisect_right(range(len(text)), room, room // 6, key=lambda at: len(orjson.dumps(text[: at + 1])) - 2)]
 
 
 def _suffix(shown: int, total: int) -> str:
@@ -127,65 +114,58 @@ def _suffix(shown: int, total: int) -> str:
     return f"... [truncated: {shown:,} of {total:,} characters shown]"
 
 
-def _render_other(value: Any, limit: int, written: bytes | None, *, heavy: bool) -> Rendered:
-    """
-    Render a value that is no text. *written* is its JSON if it is known and too long; *heavy* says that it would be.
-    """
-    is_list = isinstance(value, list | tuple)
-    if written is not None:
-        lead = written[:limit]
-    elif is_list and heavy and limit <= MAX_CONTAINERS:
-        # Written once, element by element, and not first to see where it ends.
-        lead = b""
-    else:
-        lead, fits = leading_json(value, limit)
-        if fits:
-            return _whole(lead)
-
-    return _cut_list(value, limit, written) if is_list else _cut_object(value, limit, written, lead)
-
-
-def _whole(payload: bytes) -> Rendered:
-    return Rendered(payload, None, complete=True, size=len(payload), original_bytes=len(payload))
+def _render_text(value: str, limit: int) -> Rendered:
+    total = len(value)
+    if total <= limit:
+        payload = dumps(value)
+        if payload is None:
+            value = repaired(value)
+            payload = orjson.dumps(value)
+        size = len(payload)
+        if size <= limit:
+            return Rendered(payload, value, True, size, size)
+    head = value[:limit]
+    head = leading(head if dumps(head) else repaired(head), limit - 2 - len(_suffix(total, total)))
+    text = head + _suffix(len(head), total)
+    payload = orjson.dumps(text)
+    original = 2 + (len(payload) - 2 - len(text) + len(head)) * total // max(len(head), 1)
+    return Rendered(payload, text, False, len(payload), original, total - len(head))
 
 
-def _cut_list(value: Any, limit: int, written: bytes | None) -> Rendered:
-    base: Any = list if isinstance(value, list) else tuple
-    total = base.__len__(value)
+def _cut_list(items: Any, total: int, limit: int, original: int | None) -> Rendered:
     sentinel = b'{"_truncated":true,"omitted":%d'
-    parts, kept = leading_items(base.__iter__(value), limit - len(sentinel % total) - 3)
-    if kept == total:
-        return _whole(b"[%b]" % b",".join(parts))
-
+    room, kept = limit - len(sentinel % total) - 3, 0
+    parts: list[bytes] = []
+    for step in (64, 1):
+        while kept < len(items) and len(text := written(items[kept : kept + step])) - 1 <= room:
+            parts.append(text[1:-1])
+            room, kept = room - len(text) + 1, min(kept + step, len(items))
     if kept:
         payload = b"[%b,%b}]" % (b",".join(parts), sentinel % (total - kept))
-        original = len(payload) * total // kept
+        original = len(payload) * total // kept if original is None else original
     else:
         opening = b"[" + sentinel % total + b',"_truncated_json":"'
-        lead, _ = leading_json(base.__getitem__(value, 0), limit)
-        payload = b'%b%b"}]' % (opening, _inside_quotes(lead, limit - len(opening) - 3))
-        original = max(estimate(value), len(payload))
-
-    if written is not None:
-        original = len(written)
-    size = len(payload)
-    return Rendered(payload, None, complete=False, size=size, original_bytes=original, omitted=total - kept)
+        lead = written(items[0])
+        payload = b'%b%b"}]' % (opening, _quoted(lead, limit - len(opening) - 3))
+        original = len(lead) * total if original is None else original
+    return Rendered(payload, None, False, len(payload), max(original, len(payload)), total - kept)
 
 
-def _cut_object(value: Any, limit: int, written: bytes | None, lead: bytes) -> Rendered:
-    original = max(estimate(value), len(lead)) if written is None else len(written)
-    opening = b'{"_truncated_json":"'
-    closing = b'","original_bytes":%d}' % original
-    payload = opening + _inside_quotes(lead, limit - len(opening) - len(closing)) + closing
-    return Rendered(payload, None, complete=False, size=len(payload), original_bytes=original)
+def _cut_object(text: bytes, limit: int) -> Rendered:
+    closing = b'","original_bytes":%d}' % len(text)
+    payload = b'{"_truncated_json":"%b%b' % (_quoted(text, limit - 20 - len(closing)), closing)
+    return Rendered(payload, None, False, len(payload), len(text))
 
 
 def leading_of(payload: bytes, limit: int) -> bytes:
     """
     Returns the JSON *payload*, of any type, in at most *limit* bytes: as an object is cut.
     """
-    return _cut_object(None, limit, payload, payload[:limit]).payload
+    return _cut_object(payload, limit).payload
 
 
-def _inside_quotes(lead: bytes, room: int) -> bytes:
-    return leading_escaped(lead.decode("utf-8", "ignore"), room)
+def _quoted(text: bytes, room: int) -> bytes:
+    """
+    Returns the beginning of *text* as it stands between quotes, in at most *room* bytes.
+    """
+    return orjson.dumps(leading(text[: max(room, 0)].decode("utf-8", "ignore"), room))[1:-1]

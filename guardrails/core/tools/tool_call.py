@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from guardrails.core.arguments import Arguments
-from guardrails.core.text.jsonable import exact
+from guardrails.core.text.plain_json import exact
 from guardrails.core.text.signature import low64, parse_arguments, sign
 from guardrails.core.text.tagged import TAG
 from guardrails.core.values.errors import SessionError

@@ -1,14 +1,32 @@
+"""
+Any value as plain JSON.
+"""
+
 import collections
 import dataclasses
+import datetime as dt
 import io
 import json
 import threading
 
-from typing import Any
+from collections import ChainMap, OrderedDict, deque
+from collections.abc import Iterator
+from decimal import Decimal
+from enum import Enum
+from itertools import count
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
+import orjson
 import pytest
 
-from guardrails.core.text.plain_json import plain, to_json
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, RootModel
+
+from guardrails.core.text.plain_json import MAX_DEPTH, Copy, plain, to_json, written
+from tests.tables import table
 
 
 @dataclasses.dataclass
@@ -39,7 +57,7 @@ QUEUE = collections.deque([1, 2])
         (FILE, "<StringIO>"),
         (Trip("Nara", ROWS), {"city": "Nara", "stops": "<generator>"}),
         (Listing(), {"rows": "<list_iterator>"}),
-        (QUEUE, "<deque>"),
+        (QUEUE, [1, 2]),
         (threading.Lock(), "<lock>"),
     ],
     ids=lambda value: type(value).__name__,
@@ -52,7 +70,7 @@ def test_what_can_be_used_up_is_named_and_not_read(value: object, named: object)
 def test_nothing_was_used_up() -> None:
     for value in (ROWS, FILE, QUEUE):
         plain([value])
-        to_json([value])
+        assert b"<" in to_json([value]) or value is QUEUE
 
     assert (list(ROWS), FILE.read(), list(QUEUE)) == ([0, 1, 2], "text", [1, 2])
 
@@ -65,3 +83,214 @@ def test_a_copy_shares_nothing_that_can_change() -> None:
     value["trip"].stops.clear()
 
     assert copy == {"a": [1, {"b": "x"}], "trip": {"city": "Nara", "stops": ["Kyoto"]}}
+
+
+class Kind(Enum):
+    SUITE = "suite"
+    RAW = b"raw"
+
+
+@dataclasses.dataclass
+class Room:
+    name: str
+    beds: Any = 2
+
+
+class Hotel(BaseModel):
+    name: str
+    opened: dt.date
+    extra: Any = None
+
+
+class Tags(RootModel[list[str]]):
+    pass
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Degrees(float):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Colour(Enum):
+    RED = 'r"d'
+
+
+class Rows(list[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError("not that way")
+
+
+NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=40,
+)
+
+
+class Array:
+    """
+    What numpy's arrays and scalars show of themselves.
+    """
+
+    def __init__(self, *data: Any, ndim: int = 1) -> None:
+        self.data = data
+        self.ndim = ndim
+
+    def __getitem__(self, part: slice) -> "Array":
+        return Array(*self.data[part])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.data)
+
+    def tolist(self) -> Any:
+        return list(self.data) if self.ndim else self.data[0]
+
+
+class Table:
+    """
+    What pandas' tables show of themselves.
+    """
+
+    ndim = 2
+
+    def __init__(self, **columns: Any) -> None:
+        self.columns = columns
+
+    def keys(self) -> list[str]:
+        return list(self.columns)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.columns[key]
+
+
+class Older:
+    def model_dump(self) -> dict[str, int]:
+        return {"a": 1}
+
+
+def failing() -> Iterator[int]:
+    yield 1
+    raise OSError("disk gone")
+
+
+@table(
+    ("value", "expected"),
+    [
+        (Kind.SUITE, "suite"),
+        (Kind.RAW, "raw"),
+        (Room("a", {1}), {"name": "a", "beds": [1]}),
+        (Hotel(name="a", opened=dt.date(2026, 1, 2)), {"name": "a", "opened": "2026-01-02", "extra": None}),
+        (Tags(["a"]), ["a"]),
+        (Older(), {"a": 1}),
+        (MappingProxyType({"a": 1}), {"a": 1}),
+        (ChainMap({"a": 1}, {"a": 2}), {"a": 1}),
+        ({3, 1, 2}, [1, 2, 3]),
+        (frozenset({"b", "a"}), ["a", "b"]),
+        (deque([1, 2]), [1, 2]),
+        (range(3), [0, 1, 2]),
+        ({"a": 1}.values(), [1]),
+        ({"a": 1}.items(), [["a", 1]]),
+        (map(str, [1, 2]), ["1", "2"]),
+        (failing(), [1, "OSError('disk gone')"]),
+        (b"caf\xc3\xa9", "café"),
+        (bytearray(b"\xff\x00"), {"base64": "/wA=", "bytes": 2}),
+        (memoryview(b"text"), "text"),
+        (Decimal("0.10"), "0.10"),
+        (PurePosixPath("a/b"), "a/b"),
+        (ValueError("bad"), "ValueError('bad')"),
+        (1 + 2j, "(1+2j)"),
+        (int, "<class 'int'>"),
+        (Hotel, f"<class '{Hotel.__module__}.Hotel'>"),
+        (Array(1, 2), [1, 2]),
+        (Table(a=[1], b=[2]), {"a": [1], "b": [2]}),
+        (Array(7, ndim=0), 7),
+        (Array([1], [2], ndim=2), [[1], [2]]),
+    ],
+)
+def test_each_kind_of_value_has_its_form(value: object, expected: object) -> None:
+    assert Copy(65_536, consumes=True).of(value) == expected
+
+
+@table(
+    "value",
+    [
+        range(10**12),
+        dict.fromkeys(range(5_000)).keys(),
+        deque(range(5_000)),
+        frozenset(range(5_000)),
+        Array(*range(5_000)),
+    ],
+)
+def test_a_long_collection_ends_where_more_cannot_fit(value: object) -> None:
+    copy = Copy(1_000, consumes=True)
+    made = copy.of(value)
+
+    assert made == list(range(len(made)))
+    assert len(made) <= 1_000
+    assert not copy.whole
+
+
+def test_an_endless_iterator_ends_and_says_so() -> None:
+    *items, last = Copy(1_000, consumes=True).of(count())
+
+    assert items == list(range(len(items)))
+    assert last == {"_truncated": True, "omitted": None}
+
+
+@table(
+    ("value", "expected"),
+    [
+        (2**64, "18446744073709551616"),
+        (-(2**200), str(-(2**200))),
+        (Count(2**70), str(2**70)),
+        (Count(7), "7"),
+        (Degrees(1.5), "1.5"),
+        (Degrees("nan"), "null"),
+        ([float("nan"), float("inf")], "[null,null]"),
+        (Text('a"b'), '"a\\"b"'),
+        (Point(1, 2), "[1,2]"),
+        (Rows([1, Text("a")]), '[1,"a"]'),
+        (OrderedDict(b=1, a=2**64), '{"b":1,"a":18446744073709551616}'),
+        ({"when": dt.date(2026, 1, 2), "s": {2, 1}}, '{"when":"2026-01-02","s":[1,2]}'),
+        ([OrderedDict(), Rows()], "[{},[]]"),
+        ({"\ud800": "\udc00"}, '{"\ufffd":"\ufffd"}'),
+        ({1: "a", 1.5: "b", None: "c", False: "d"}, '{"1":"a","1.5":"b","null":"c","false":"d"}'),
+        ({(1, 2): 1, b"raw": 2, Colour.RED: 3, Text("t"): 4}, '{"[1,2]":1,"raw":2,"r\\"d":3,"t":4}'),
+        ({1: "a", "1": "b", "1_": "c"}, '{"1":"a","1_":"b","1__":"c"}'),
+    ],
+)
+def test_what_orjson_does_not_write_has_its_form(value: object, expected: str) -> None:
+    assert written(plain(value)) == expected.encode()
+
+
+@given(VALUES, st.integers(0, 300))
+def test_a_copy_that_ends_is_a_beginning_of_the_whole(value: object, room: int) -> None:
+    whole = orjson.dumps(value)
+    copy = Copy(room)
+    made = written(copy.of(value))
+
+    assert made == whole if copy.whole else made[:room] == whole[:room]
+    assert copy.whole or len(whole) > room
+
+
+@table("depth", [100, 250, 1_000, 5_000])
+@table("kind", [list, tuple])
+def test_what_is_too_deep_is_said_so(kind: Any, depth: int) -> None:
+    value: Any = 1
+    for _ in range(depth):
+        value = kind((value,))
+
+    assert (b"nested too deeply" in to_json(plain(value))) is (depth > MAX_DEPTH)

@@ -11,7 +11,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.text.truncation import LIMIT, Rendered, render
+from guardrails.core.text.truncation import LIMIT, Rendered, leading, render
 from tests.tables import table
 
 
@@ -176,3 +176,21 @@ def test_a_value_inside_itself_ends() -> None:
     assert read(render(row))[0] == 1
     assert render(row).complete
     assert render(row, 1 << 62).complete
+
+
+@given(st.text(st.sampled_from('a"\\\n\x00\x1f\x7fé€😀')), st.integers(-1, 120))
+def test_a_beginning_is_cut_between_characters_and_as_late_as_possible(text: str, room: int) -> None:
+    shown = leading(text, room)
+
+    assert text.startswith(shown)
+    assert len(orjson.dumps(shown)) - 2 <= max(room, 0)
+    assert shown == text or len(orjson.dumps(text[: len(shown) + 1])) - 2 > room
+
+
+def test_shared_rows_without_end_are_cut_in_time() -> None:
+    value: Any = ["x"]
+    for _ in range(30):
+        value = [value] * 10
+
+    assert not render(value).complete
+    assert not render({"rows": value}).complete

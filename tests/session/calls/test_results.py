@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.records.digest import Earlier
-from guardrails.core.text.jsonable import exact
+from guardrails.core.text.plain_json import exact
 from guardrails.session.calls.results import MAX_BYTES, OVERHEAD, Results
 
 
