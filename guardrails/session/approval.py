@@ -34,15 +34,15 @@ class ParkedCall:
     id: str
     """The model's id of the call; servers use ids again."""
     tool: str
-    arguments: Any
+    arguments: Any = None
     """As they would run; text that is cut if they are more than 16 KiB of JSON. None of a call that may have happened."""
-    reason: str
+    reason: str = UNKNOWN
     """Why a person is asked."""
     since: float
     """Seconds since 1970."""
-    expires: float | None
+    expires: float | None = None
     """When it is too late to answer; None: never."""
-    cost_usd: float
+    cost_usd: float = 0.0
     """The estimate that is held for it."""
     session: str
     n: int
@@ -81,14 +81,16 @@ class Approvals:
         Returns the calls that wait for an answer, oldest first; with *refused* also those that a person has refused
         since nobody knows how they ended.
         """
+        session = self.ledger.id
 
         def look(state: SessionState, now: int) -> list[ParkedCall]:
-            waiting = [one for one in state.pending.values() if one.waits and one.expires_ms > now]
-            asked = {one.sig for one in state.pending.values()}
-            unknown = {sig: one for sig, one in state.uncertain.items() if not one.reason and sig not in asked}
-            if refused:
-                unknown |= {sig: one for sig, one in state.uncertain.items() if one.reason}
-            return [*map(self._shown, waiting), *(self._uncertain(sig, one) for sig, one in unknown.items())]
+            found = [_shown(one, session) for one in state.pending.values() if one.waits and one.expires_ms > now]
+            open_sigs = {one.sig for one in state.pending.values()}
+            for sig, one in state.uncertain.items():
+                if refused if one.reason else sig not in open_sigs:
+                    since = one.at_ms / 1000
+                    found.append(ParkedCall(**_names(one), sig=sig, since=since, session=session))
+            return found
 
         return self.ledger.read(look)
 
@@ -112,43 +114,6 @@ class Approvals:
         words = " ".join(sanitise(str(reason)).split())[:REASON_CHARS]
         said = {"approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": words}
         self.ledger.event("unpark", {**named(found[0]), **said}, needed=True)
-
-    def _uncertain(self, sig: int, one: Uncertain) -> ParkedCall:
-        return ParkedCall(
-            id=one.id,
-            tool=one.tool,
-            arguments=None,
-            reason=UNKNOWN,
-            since=one.at_ms / 1000,
-            expires=None,
-            cost_usd=0.0,
-            session=self.ledger.id,
-            n=one.n,
-            seq=one.seq,
-            sig=sig,
-        )
-
-    def _shown(self, pending: Pending) -> ParkedCall:
-        waits = pending.question
-        if waits is None:
-            raise ValueError("the call does not wait")
-        try:
-            arguments = json.loads(waits.shown)  # whole numbers to the last digit
-        except ValueError:
-            arguments = waits.shown
-        return ParkedCall(
-            id=pending.id,
-            tool=pending.tool,
-            arguments=arguments,
-            reason=waits.reason,
-            since=waits.at_ms / 1000,
-            expires=(waits.at_ms + waits.lasts_ms) / 1000 if waits.lasts_ms else None,
-            cost_usd=pending.cost / 1_000_000,
-            session=self.ledger.id,
-            n=pending.n,
-            seq=pending.seq,
-            sig=pending.sig,
-        )
 
     # Asking in place
 
@@ -193,3 +158,27 @@ class Approvals:
         with suppress(SessionError):
             self.answer(one, approved=answer is True, by="approver", reason=answer if isinstance(answer, str) else "")
         return True
+
+
+def _names(one: Pending | Uncertain) -> dict[str, Any]:
+    return {"id": one.id, "tool": one.tool, "n": one.n, "seq": one.seq}
+
+
+def _shown(one: Pending, session: str) -> ParkedCall:
+    waits = one.question
+    if waits is None:
+        raise ValueError("the call does not wait")
+    try:
+        arguments = json.loads(waits.shown)  # whole numbers to the last digit
+    except ValueError:
+        arguments = waits.shown
+    return ParkedCall(
+        **_names(one),
+        sig=one.sig,
+        session=session,
+        arguments=arguments,
+        reason=waits.reason,
+        since=waits.at_ms / 1000,
+        expires=(waits.at_ms + waits.lasts_ms) / 1000 if waits.lasts_ms else None,
+        cost_usd=one.cost / 1_000_000,
+    )

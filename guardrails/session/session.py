@@ -14,20 +14,21 @@ from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import Amounts
 from guardrails.core.records.digest import digest
 from guardrails.core.scopes import Scope, progress
-from guardrails.core.state import SessionState
+from guardrails.core.state import ADMISSION_MS, SessionState
+from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.session_id import checked_id
+from guardrails.core.values.usage import read_usage, tells
 
 from .approval import Approvals, Approver, ParkedCall
 from .calls.calls import Calls
 from .calls.steps import Execute, at_once, awaited, steps
 from .calls.tools import Tools
-from .children import reserve, take
+from .children import grow, reserve, take
 from .ledger import Ledger
 from .terms import Terms
-from .turns import turns
-from .turns.prices import Priced
-from .turns.turns import Requested
+from .turns.prices import Priced, price_of, public
+from .turns.turns import Requested, entered, holds, key_of
 
 
 P = ParamSpec("P")
@@ -188,7 +189,7 @@ class Session:
         Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
         JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
-        return self.calls.ask(tool, arguments, id, claim=claim)
+        return self.calls.decide(tool, arguments, id, claiming if claim else asked)[0]
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
         """
@@ -203,7 +204,10 @@ class Session:
         A second completion of a decision, or one after its admission expired, changes nothing and is only recorded.
         Raises SessionError if the decision is another session's, no open call has the id, or several have it.
         """
-        return self.calls.complete(which, outcome, arguments)
+        decision = self.calls.open_call(which, arguments)
+        if decision.envelope is not None:
+            return decision.envelope
+        return self.calls.settle(decision, self.ledger.plan(decision.call.tool), outcome)
 
     def pending(self) -> list[ParkedCall]:
         """
@@ -247,7 +251,18 @@ class Session:
         for it. An estimate that was said then stays charged, as it does for a call. Raises SessionError if an amount is
         not valid.
         """
-        return turns.requested(self.ledger, tokens, cost_usd, timeout)
+        ledger, values = self.ledger, dict[str, Any]()
+        lasts_ms = ADMISSION_MS if timeout is None else units.amount("timeout", "max_elapsed", timeout)
+        if tokens is not None or cost_usd is not None:
+            cost = units.amount("cost_usd", "max_cost_usd", cost_usd)
+            values["estimate"] = cost, units.amount("tokens", "max_tokens", tokens)
+        if lasts_ms != ADMISSION_MS:
+            values["lasts_ms"] = lasts_ms
+        if ledger.share is not None:
+            over = ledger.look(lambda state, now, _: ledger.cause(state, now, ()))
+            grow(ledger, None if over is None else over[0])
+        made = ledger.event("request", values)
+        return Requested(ledger, 0) if made is None else Requested(ledger, made.n, *(made.refused or ()))
 
     def begin_turn(self, calls: int | None = None, *, key: str | None = None) -> None:
         """
@@ -256,7 +271,12 @@ class Session:
 
         Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
-        turns.begin_turn(self.ledger, calls, key)
+        values: dict[str, Any] = {"calls": units.amount("calls", "calls", calls)}
+        told = key_of(key)
+        if holds(self.ledger, None):
+            # Nobody will charge what came, so that what was guessed of it need not be held.
+            values["uncharged"] = True
+        self.ledger.event("turn", {**values, **told})
 
     def charge(
         self,
@@ -284,7 +304,24 @@ class Session:
         that runs a step again after a restart, in another process too, may so tell it again. Amounts that the *request*
         of that step holds come back. The latest 64 keys of a session are remembered.
         """
-        return turns.charge(self.ledger, model, usage, cost_usd, calls, provider, request, key, whole=whole)
+        ledger = self.ledger
+        held = request or entered(ledger)
+        used, count, told = read_usage(usage), units.amount("calls", "calls", calls), key_of(key)
+        if cost_usd is not None:
+            priced = Priced(units.amount("cost_usd", "max_cost_usd", cost_usd), "caller")
+        else:
+            known = used if tells(usage) else None
+            priced = price_of(known, model, ledger.policy.prices, provider, ledger.time())
+        ledger.event("turn", {"calls": count, **told})
+        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
+        if whole and priced.untold:
+            values["untold"] = True
+        values |= told if held is None else {**told, "request": held.n}
+        made = ledger.event("charge", values)
+        if made is not None and not made.n and held is not None:
+            # The step that ran again has made this request; its response was charged before.
+            held.release()
+        return priced
 
     def tool_choice(
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None

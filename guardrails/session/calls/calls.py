@@ -20,7 +20,7 @@ from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.path_text import within
 from guardrails.core.tools.tool import Tool
-from guardrails.core.tools.tool_call import asked, checked, claiming, tool_call
+from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
@@ -72,12 +72,6 @@ class Calls:
         return own
 
     # Before it runs
-
-    def ask(self, tool: str, arguments: Any, call_id: str | None, *, claim: bool) -> Decision:
-        """
-        Does what `Session.decide` says.
-        """
-        return self.decide(tool, arguments, call_id, claiming if claim else asked)[0]
 
     def decide(
         self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
@@ -258,15 +252,6 @@ class Calls:
         return True
 
     # Calls that run elsewhere
-
-    def complete(self, which: Decision | str, outcome: object, arguments: Any) -> Envelope:
-        """
-        Does what `Session.complete` says.
-        """
-        decision = self.open_call(which, arguments)
-        if decision.envelope is not None:
-            return decision.envelope
-        return self.settle(decision, self.ledger.plan(decision.call.tool), outcome)
 
     def limit(self, decision: Decision) -> Limit | None:
         """

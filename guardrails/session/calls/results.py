@@ -4,7 +4,6 @@ Earlier results, kept to be given back; bounded in bytes, the oldest go first.
 
 import os
 import threading
-import weakref
 
 from collections import OrderedDict
 from typing import Final
@@ -25,69 +24,48 @@ class Results:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._kept: OrderedDict[tuple[str, int], Earlier] = OrderedDict()
-        self._bytes = 0
         self._max = max_bytes
-        self._lock = threading.RLock()
-        _caches.add(self)
+        self.size = 0
+        """Bytes that are kept."""
 
     def keep(self, session: str, sig: int, earlier: Earlier) -> None:
         """
         Remember the result of a call; *earlier* is the cache's from here on, its texts take no more than they say
         (`jsonable.exact`).
         """
-        key, kept, most = (session, sig), self._kept, self._max
-        size = len(earlier.payload) + len(earlier.arguments) + OVERHEAD
-        with self._lock:
-            total = self._bytes
-            if key in kept:
-                total -= _size(kept.pop(key))
-            if size <= most:
+        key, kept, size = (session, sig), self._kept, _size(earlier)
+        with _lock:
+            before = kept.pop(key, None)
+            total = self.size - (0 if before is None else _size(before))
+            if size <= self._max:
                 kept[key] = earlier
                 total += size
-                while total > most:
-                    _, oldest = kept.popitem(False)
-                    # `_size`, in place: where the cache is full, each call comes here.
-                    total -= len(oldest.payload) + len(oldest.arguments) + OVERHEAD
-            self._bytes = total
+                while total > self._max:
+                    total -= _size(kept.popitem(last=False)[1])
+            self.size = total
 
     def find(self, session: str, sig: int | None) -> Earlier | None:
         """
         Returns the result of the latest call of that signature.
         """
-        if sig is None:
-            return None
-        key = (session, sig)
-        with self._lock:
-            earlier = self._kept.get(key)
-            if earlier is not None:
-                self._kept.move_to_end(key)
+        with _lock:
+            earlier = None if sig is None else self._kept.get((session, sig))
+            if earlier is not None and sig is not None:
+                self._kept.move_to_end((session, sig))
         return earlier
-
-    @property
-    def size(self) -> int:
-        """
-        Bytes that are kept.
-        """
-        return self._bytes
-
-    def _begin_in_child(self) -> None:
-        self._lock = threading.RLock()
-        # The fork may have come between a change and its count.
-        self._bytes = sum(map(_size, self._kept.values()))
-
-
-_caches: "weakref.WeakSet[Results]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    # A lock that another thread of the parent held would never be released in the child.
-    for results in _caches:
-        results._begin_in_child()  # noqa: SLF001
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _size(earlier: Earlier) -> int:
     return len(earlier.payload) + len(earlier.arguments) + OVERHEAD
+
+
+def _afresh() -> None:
+    # A lock that another thread of the parent held would never be released in a forked child.
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+_lock: threading.RLock
+_afresh()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_afresh)

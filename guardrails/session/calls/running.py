@@ -68,6 +68,8 @@ def limit_of(tool: Tool, timeout_ms: int | None, left_ms: int | None, *, threade
 
     Without a limit of its own a tool that would be *threaded* for it is held to the last ten minutes only.
     """
+    if timeout_ms is None and left_ms is None:
+        return None
     spared = timeout_ms is None and threaded and (tool.same_thread or (left_ms or 0) > IN_A_THREAD_MS)
     if left_ms is not None and not spared and (timeout_ms is None or left_ms < timeout_ms):
         # A millisecond more: times are rounded, and it is to be over then.
@@ -95,6 +97,12 @@ class Reading(NamedTuple):
     """Milliseconds since 1970."""
     passes: tuple[type[BaseException], ...]
     """What is raised on where reading raises it."""
+
+    def run(self, execute: Callable[[str, Any], Any], tool: str, arguments: Any) -> object:
+        """
+        Returns the result of `execute(tool, arguments)`, or its outcome if it is an iterator.
+        """
+        return self.drained(execute(tool, arguments))
 
     def drained(self, result: object) -> object:
         """
@@ -192,40 +200,32 @@ def in_thread(
     *on_late* instead.
     """
     future: Future[Any] = Future()
-    lock = threading.Lock()
-    state = {"abandoned": False, "done": False}
+    first: dict[str, object] = {}
     context = contextvars.copy_context()
     if seconds is not None:
         context.run(_until.set, time.monotonic() + seconds)
 
     def work() -> None:
         outcome: Any
-        failed = False
+        failed = True
         try:
-            outcome = context.run(run)
+            outcome, failed = context.run(run), False
         except StopIteration as error:
             # No future of asyncio takes one: it would never be done.
-            outcome, failed = RuntimeError(f"the tool raised StopIteration: {error}"), True
+            outcome = RuntimeError(f"the tool raised StopIteration: {error}")
         except BaseException as error:  # noqa: BLE001  the thread's whole purpose is to carry it over
-            outcome, failed = error, True
-        with lock:
-            state["done"] = True
-            abandoned = state["abandoned"]
-        if abandoned and inspect.iscoroutine(outcome):
+            outcome = error
+        if first.setdefault("", work) is work:
+            (future.set_exception if failed else future.set_result)(outcome)
+        elif inspect.iscoroutine(outcome):
             # It never ran, and will not.
             outcome.close()
-        elif abandoned:
+        else:
             # What is told of it belongs to where it began.
             context.run(on_late, outcome)
-        elif failed:
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
 
     def abandon() -> bool:
-        with lock:
-            state["abandoned"] = not state["done"]
-            return state["abandoned"]
+        return first.setdefault("", abandon) is abandon
 
     threading.Thread(target=work, name="guardrails-tool", daemon=True).start()
     return future, abandon
@@ -264,8 +264,8 @@ async def within(
         if is_async(execute):
             result = execute(call.tool, call.arguments)
         else:
-            work = lambda: reading.drained(execute(call.tool, call.arguments))  # noqa: E731
-            future, abandon = in_thread(work, on_late, limit.seconds)
+            run_it = functools.partial(reading.run, execute, call.tool, call.arguments)
+            future, abandon = in_thread(run_it, on_late, limit.seconds)
             try:
                 result = await asyncio.shield(asyncio.wrap_future(future))
             except asyncio.CancelledError:

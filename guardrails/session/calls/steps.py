@@ -23,7 +23,6 @@ from guardrails.session.ledger import Ledger
 
 from .running import (
     CALLER,
-    Reading,
     has_loop,
     in_time,
     is_async,
@@ -107,14 +106,11 @@ class Run(NamedTuple):
     def now(self) -> Any:
         calls, decision, plan, execute, tool = self
         call = decision.call
-        limit = None
-        if plan.timeout_ms is not None or decision.left_ms is not None:
-            limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
+        limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
         if limit is None:
             result = execute(tool, call.arguments)
         else:
-            reading = calls.reading(decision, plan)
-            run = partial(_drained, reading, execute, tool, call.arguments)
+            run = partial(calls.reading(decision, plan).run, execute, tool, call.arguments)
             result = with_timeout(run, limit, partial(calls.settle, decision, plan))
         if type(result) not in PLAIN:
             if inspect.isawaitable(result):
@@ -125,11 +121,9 @@ class Run(NamedTuple):
 
     async def later(self) -> Any:
         calls, decision, plan, execute, tool = self
-        limit, call = None, decision.call
-        late = partial(calls.late, decision, plan)
-        if plan.timeout_ms is not None or decision.left_ms is not None:
-            threaded = plan.timeout_ms is None and not is_async(execute)
-            limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
+        call, late = decision.call, partial(calls.late, decision, plan)
+        threaded = plan.timeout_ms is None and decision.left_ms is not None and not is_async(execute)
+        limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
         if limit is not None:
             return await within(limit, execute, call, late, calls.reading(decision, plan))
         result = execute(tool, call.arguments)
@@ -139,10 +133,6 @@ class Run(NamedTuple):
         if type(result) not in PLAIN:
             result = await calls.reading(decision, plan).gathered(result)
         return result
-
-
-def _drained(reading: Reading, execute: Execute, tool: str, arguments: Any) -> Any:
-    return reading.drained(execute(tool, arguments))
 
 
 class Sleep(NamedTuple):

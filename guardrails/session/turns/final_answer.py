@@ -5,16 +5,17 @@ digest.
 
 from collections.abc import Sized
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
 from guardrails.core.words import FINISH
-from guardrails.session.ledger import Ledger
 
+
+if TYPE_CHECKING:
+    from guardrails.session.session import Session
 
 Ended = Literal["answered", "forced", "digest"]
 Meaning = Literal["run", "answered", "again", "digest"]
@@ -71,53 +72,6 @@ class Ending:
         return "digest"
 
 
-class Named(Protocol):
-    """
-    The part of a session that tells of its calls.
-    """
-
-    @property
-    def id(self) -> str:
-        """
-        Its name.
-        """
-
-    def digest(self) -> str:
-        """
-        Returns the calls and their results in a few lines.
-        """
-
-
-class Guarded(Named, Protocol):
-    """
-    The part of a session that tells of its end.
-    """
-
-    @property
-    def exhausted(self) -> str | None:
-        """
-        The code of the limit that exhausted it. None while it goes on.
-        """
-
-    def tool_choice(
-        self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
-    ) -> ToolChoice:
-        """
-        Returns the value to send as `tool_choice`.
-        """
-
-    def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:
-        """
-        Ask whether a call may run.
-        """
-
-    @property
-    def ledger(self) -> Ledger:
-        """
-        Its account.
-        """
-
-
 @dataclass(slots=True)
 class FinalAnswer(Ending):
     """
@@ -132,7 +86,7 @@ class FinalAnswer(Ending):
                 case "answered" | "digest": return final.answer
     """
 
-    session: Guarded
+    session: "Session"
 
     @property
     def forced(self) -> bool:
@@ -172,7 +126,7 @@ def not_made(code: str) -> Denial:
     return Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH)
 
 
-def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str | None) -> Envelope:
+def refusal(session: "Session", denial: Denial, tool: str, arguments: Any, id: str | None) -> Envelope:
     """
     Returns the answer to a call that came too late. It is the word of the exhausted *session* itself, which records it,
     else the *denial*.
@@ -187,7 +141,7 @@ def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str
     return Envelope.refusal(denial)
 
 
-def digest_of(session: Named) -> str:
+def digest_of(session: "Session") -> str:
     """
     Returns the calls and their results in a few lines. They are the answer if the model gives none, even if the store
     fails.
