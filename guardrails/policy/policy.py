@@ -250,19 +250,12 @@ class Policy:
         its calls. The function *sleep*(seconds) waits before a retry of the library's own. Raises PolicyError if a tool
         is not valid, SessionError if the name or a scope is not.
         """
-        from guardrails.core.values.errors import PolicyError
         from guardrails.session.session import Session
 
-        from .check import checked_tools
-
-        mistakes: list[str] = []
-        made = checked_tools(tools, mistakes)
-        if mistakes:
-            raise PolicyError(mistakes)
         return (Session if telemetry is None else telemetry.session)(
             self,
             name,
-            laid=(lambda chain: chain.with_tools(made),) if made else (),
+            laid=(_with(tools),) if tools else (),
             store=self._store if store is None else store,
             sink=self._sink(records),
             clock=clock,
@@ -321,6 +314,21 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.chain!r})"
+
+
+def _with(tools: "Iterable[Tool | Callable[..., Any]]") -> "Callable[[Chain], Chain]":
+    """
+    Returns the chain with *tools* too. Raises PolicyError if one is not valid.
+    """
+    from guardrails.core.values.errors import PolicyError
+
+    from .check import checked_tools
+
+    mistakes: list[str] = []
+    made = checked_tools(tools, mistakes)
+    if mistakes:
+        raise PolicyError(mistakes)
+    return lambda chain: chain.with_tools(made)
 
 
 def _model_files(paths: Iterable[str]) -> "ModelFiles":

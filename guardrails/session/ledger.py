@@ -57,9 +57,10 @@ class Ledger:
     and only calls are refused under `deny`.
     """
 
-    parent: "Ledger | None" = None
-    share: float | None = None
-    """The part of the rest of its parent that a child takes. None: it has no parent, or takes all at once."""
+    __slots__ = (
+        "_base", "_clock", "_digest", "_laid", "all_keys", "blocks", "engine", "id", "keys", "lock", "over", "parent",
+        "policy", "records", "share", "store",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -74,6 +75,9 @@ class Ledger:
     ) -> None:
         self.id = id
         self.policy = policy
+        self.parent: Ledger | None = None
+        self.share: float | None = None
+        """The part of the rest of its parent that a child takes. None: it has no parent, or takes all at once."""
         self.store = store
         self.blocks = bool(getattr(store, "blocks", False)) or bool(getattr(sink, "blocks", False))
         """Its steps may wait for a file."""

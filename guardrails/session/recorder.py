@@ -40,8 +40,6 @@ HEAVY_RESULT: Final = 250
 """Bytes of JSON; the same for results that are no text."""
 _SPREAD: Final = 8
 """Bytes of Python objects for each byte of the JSON of shorter ones."""
-_SUCCESS: Final = Outcome()
-"""What most outcomes are but for their value."""
 
 
 class Recorder:
@@ -67,10 +65,10 @@ class Recorder:
         """
         session_id, run, call = self._session_id, decision.run, decision.call
         for n, pending in decision.expired:
-            expired = partial(expire_record, session_id, run, n, decision.at_ms, pending)
             # Where nothing else happened, the last of them is the event that has a place in the family.
             alone = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
-            self._hand(_marked(expired, decision.marks) if alone and decision.marks is not None else expired, 600)
+            expired = partial(expire_record, session_id, run, n, decision.at_ms, pending)
+            self._hand(expired, 600, decision.marks if alone else None)
         if decision.claim_n:
             claimed: dict[str, Any] = {"call_n": decision.n}
             if decision.park_n:
@@ -78,23 +76,15 @@ class Recorder:
                 claimed |= {"id": call.id, "claimed": decision.claimed}
             claimed |= decision.marks or {}
             self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
-        if not decision.repeated and decision.n:
-            arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
-            size = len(arguments)
-            if size > HEAVY_ARGUMENTS or call.canonical is None:
-                decision = _light(decision)
-            else:
-                size *= _SPREAD
-            record: Callable[[], dict[str, Any]] = partial(call_record, session_id, decision, plan, arguments)
-            if decision.marks is not None:
-                record = _marked(record, decision.marks)
-            # `_hand`, in place, as in `settled`: every call comes this way.
-            try:
-                self._put(record, CALL_BYTES + size)
-            except Exception as error:  # noqa: BLE001
-                self._lose(error)
-            if decision.pending:
-                self._hand(park_record(session_id, decision), 600)
+        if decision.repeated or not decision.n:
+            return
+        arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
+        heavy = call.canonical is None or len(arguments) > HEAVY_ARGUMENTS
+        made = _light(decision) if heavy else decision
+        size = CALL_BYTES + len(arguments) * (1 if heavy else _SPREAD)
+        self._hand(partial(call_record, session_id, made, plan, arguments), size, decision.marks)
+        if decision.pending:
+            self._hand(park_record(session_id, made), 600)
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         """
@@ -102,26 +92,18 @@ class Recorder:
         """
         if not completion.n:
             return
-        rendered, canonical, size = prepared.rendered, decision.call.canonical, 0
+        rendered, canonical, size = prepared.rendered, decision.call.canonical, SETTLE_BYTES
+        heavy, held = canonical is None or len(canonical) > HEAVY_ARGUMENTS, False
         if rendered is not None:
-            size = rendered.size
-            # What was cut may be any number of times as large.
-            if not rendered.complete or (size > HEAVY_RESULT and rendered.text is None):
-                # Nobody else holds it.
-                prepared = prepared.of(_light_outcome(prepared.outcome))
-            else:
-                size *= _SPREAD if rendered.text is None else 2
-        if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
+            # Nobody else holds it; and what was cut may be any number of times as large.
+            held = not rendered.complete or (rendered.size > HEAVY_RESULT and rendered.text is None)
+            size += rendered.size * (1 if held else _SPREAD if rendered.text is None else 2)
+        if heavy:
+            decision = _light(decision)
+        if heavy or held:
             # A reading has the arguments too.
-            decision, prepared = _light(decision), prepared.of(_light_outcome(prepared.outcome))
-        record: Callable[[], dict[str, Any]]
-        record = partial(settle_record, self._session_id, decision, prepared, completion)
-        if completion.marks is not None:
-            record = _marked(record, completion.marks)
-        try:
-            self._put(record, SETTLE_BYTES + size)
-        except Exception as error:  # noqa: BLE001
-            self._lose(error)
+            prepared = prepared.of(_light_outcome(prepared.outcome))
+        self._hand(partial(settle_record, self._session_id, decision, prepared, completion), size, completion.marks)
 
     def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """
@@ -139,15 +121,14 @@ class Recorder:
         except Exception as error:  # noqa: BLE001
             warn_once(f"flush {type(self.sink).__qualname__}", "the sink's `flush` raised: %r", error)
 
-    def _hand(self, record: "dict[str, Any] | Callable[[], dict[str, Any]]", size: int) -> None:
+    def _hand(
+        self, record: "dict[str, Any] | Callable[[], dict[str, Any]]", size: int, marks: dict[str, Any] | None = None
+    ) -> None:
         try:
-            self._put(record, size)
+            self._put(record if marks is None else partial(_marked, record, marks), size)
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about
-            self._lose(error)
-
-    def _lose(self, error: Exception) -> None:
-        self.lost += 1
-        warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
+            self.lost += 1
+            warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
 
 
 _numbers = itertools.count(1)
@@ -177,27 +158,17 @@ def life() -> str:
     return os.urandom(8).hex()
 
 
-def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any]) -> Callable[[], dict[str, Any]]:
-    return lambda: {**record(), **marks}
+def _marked(record: Any, marks: dict[str, Any]) -> dict[str, Any]:
+    return {**record(), **marks}
 
 
 def _light(decision: Decision) -> Decision:
     return decision.of(replace(decision.call, arguments=None, signature=None, asked=None))
 
 
-def _light_outcome(outcome: Outcome) -> Outcome:
-    worked = outcome.error_type is None and outcome.http_status is None and outcome.retry_after_ms is None
-    if worked and outcome.cost is None and outcome.tokens is None:
-        return _SUCCESS
-    return Outcome(
-        None,
-        outcome.error_type,
-        outcome.error_message,
-        outcome.http_status,
-        outcome.retry_after_ms,
-        cost=outcome.cost,
-        tokens=outcome.tokens,
-    )
+def _light_outcome(one: Outcome) -> Outcome:
+    kind, wait = one.error_type, one.retry_after_ms
+    return Outcome(None, kind, one.error_message, one.http_status, wait, cost=one.cost, tokens=one.tokens)
 
 
 def log_refused(session: str, envelope: Envelope, tool: str) -> None:
