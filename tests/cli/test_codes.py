@@ -11,7 +11,7 @@ from pathlib import Path
 from guardrails.cli.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.budget import ToolBudget
-from guardrails.core.guards.retryable import NEXT
+from guardrails.core.guards.retryable import HINTS
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import ALIASES
 from guardrails.core.refusals import CODES as ENGINE_CODES
@@ -93,7 +93,7 @@ def test_every_kind_of_failure_and_every_status_is_explained() -> None:
 
 
 def test_the_advice_after_a_failure_is_what_the_model_reads() -> None:
-    assert {kind: EXPLAINED[kind].told for kind in NEXT} == {kind: told for kind, (_, told) in NEXT.items()}
+    assert {kind: EXPLAINED[kind].told for kind in HINTS} == HINTS
 
 
 def test_an_http_status_that_is_named_is_of_that_kind() -> None:

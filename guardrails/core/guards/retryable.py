@@ -2,6 +2,8 @@
 Say of a failure whether, when and how often the same call is worth repeating.
 """
 
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Final
 
 from xxhash import xxh3_64_intdigest
@@ -11,7 +13,7 @@ from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes,
 from guardrails.core.retries.serving import Judged
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
-from guardrails.core.state import SessionState
+from guardrails.core.state import Entry, SessionState
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
@@ -23,7 +25,7 @@ from .base import Codes, Facts, Guard, Verdict, guard
 UNKNOWN: Final = "It may have happened: check whether it did before you make this call again, or ask the user."
 TWICE: Final = "The same call was made before and never said how it ended: it may have happened twice. Check that."
 CANCELLED: Final = "It was cancelled, and may have happened: check that first; repeat it only if it is still wanted."
-_HINTS: Final[dict[ErrorType, str]] = {
+HINTS: Final[dict[ErrorType, str]] = {
     "auth": "The credentials were refused. Ask the user; the same call will fail again.",
     "permission": "This is not permitted. Ask the user or choose another way; do not repeat the call.",
     "validation": "Correct the arguments; the same call will fail again.",
@@ -37,7 +39,7 @@ _HINTS: Final[dict[ErrorType, str]] = {
     "code_error": "Read the error, correct the code, then run it again.",
     "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
 }
-NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
+"""The words for the usual next step after a failure, which `INSTEAD` has."""
 TOO_LONG: Final = (
     "It passes in {} s at the earliest. Use another tool meanwhile, or tell the user what does not work yet."
 )
@@ -74,8 +76,6 @@ def seconds(wait_ms: int) -> str:
     """
     return f"{-(-wait_ms // 100) / 10:g}"
 
-
-__all__ = ["AMBIGUOUS", "NEVER", "NEXT", "Retryable"]
 
 NEVER: Final[frozenset[ErrorType]] = frozenset(
     {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
@@ -184,10 +184,14 @@ class Retryable(Guard):
         kind = outcome.error_type
         if kind is None:
             return envelope
-        prior = _claim(envelope)
-        if prior is None:
-            prior = facts.tool.retryable
-        attempts, run = _failed_attempts(call, state), _same_error_run(call, kind, state)
+        claim = envelope.retryable
+        if claim is None and envelope.next_action is not None:
+            claim = envelope.next_action == "retry"
+        # What a tool says of its own failure is better informed.
+        prior = facts.tool.retryable if claim is None else claim
+        own = (one for one in reversed(state.window) if one.tool == call.tool and one.status != "running")
+        run = _run(own, lambda one: one.error_type == kind)
+        attempts = max(1, _run(state.earlier(call.sig, len(state.window)), lambda one: one.status == "error"))
         named = outcome.retry_after_ms
         if facts.models or facts.advised is not None:
             # Where a model is asked, an answer without a wait does not take back the one before.
@@ -215,34 +219,30 @@ class Retryable(Guard):
             said = learned
             envelope.retry_success_probability = round(said.p, 3)
         else:
-            said = Advice(passing and left > 0, self._wait_ms(named, attempts), 0.0, left, INSTEAD.get(kind, "give_up"))
+            backoff = min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait)
+            wait_ms = int(backoff * 1000) if named is None else named
+            said = Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
         if said.retryable:
-            envelope.retryable = True
+            envelope.retryable, envelope.max_retries_remaining = True, said.retries
             envelope.retry_after_ms = said.wait_ms
-            envelope.max_retries_remaining = said.retries
-            _advise(envelope, "retry", repeat(said))
-            return envelope
+            return _advised(envelope, "retry", repeat(said))
         if kind not in INSTEAD and kind not in TRANSIENT and prior is None:
             # Nothing is known of it, so nothing is advised.
             return envelope
-        envelope.retryable = False
-        envelope.max_retries_remaining = 0
-        envelope.retry_after_ms = named if passing and too_long else None
+        envelope.retryable, envelope.max_retries_remaining = False, 0
+        envelope.retry_after_ms = later = named if passing and too_long else None
         if unsafe:
-            _advise(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
-        elif kind in TRANSIENT or (passing and learned is None):
-            later = envelope.retry_after_ms
-            _advise(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
-        else:
-            action, hint = said.next_action, OTHERWISE.get(said.next_action, HOPELESS)
-            if kind in NEXT and NEXT[kind][0] == action:
-                hint = NEXT[kind][1]
-            if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
-                envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
-                hint = f"{hint} Other arguments work {times(said.corrected)} here."
-            _advise(envelope, action, hint)
-            if envelope.retryable_after_correction is None:
-                envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
+            return _advised(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
+        if kind in TRANSIENT or (passing and learned is None):
+            return _advised(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
+        action = said.next_action
+        hint = HINTS[kind] if INSTEAD.get(kind) == action else OTHERWISE.get(action, HOPELESS)
+        if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
+            envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
+            hint = f"{hint} Other arguments work {times(said.corrected)} here."
+        _advised(envelope, action, hint)
+        if envelope.retryable_after_correction is None:
+            envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
         return envelope
 
     def _learned(
@@ -260,30 +260,20 @@ class Retryable(Guard):
         """
         Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
-        if self.model is None or (facts.advised is None and not facts.models):
+        if self.model is None:
             return None
-        if facts.advised is not None:
-            verdict = facts.advised
-            return Advice(verdict.retryable, verdict.wait_ms or 0, 0.0, verdict.retries, INSTEAD.get(kind, "give_up"))
-        model = (facts.models or {}).get(self.model)
+        if (said := facts.advised) is not None:
+            return Advice(said.retryable, said.wait_ms or 0, 0.0, said.retries, INSTEAD.get(kind, "give_up"))
+        model, tool = (facts.models or {}).get(self.model), facts.tool
         if model is None:
             return None
-        tool = facts.tool
         trail = mine if mine and not facts.late else extended(mine, Settled(tool.name, None, kind, state.now_ms))
         failure = failure_of(trail, state.now_ms - state.started_ms)
         advice = advise(model, self.stakes, failure, declared=prior, cost=tool.cost, left=left, tried=tried)
-        explored = False
-        if self.explore and left > 0 and not advice.retryable and kind not in NEVER:
-            explored = bool(tool.read_only or tool.idempotent) and _drawn(state) < self.explore
-            if explored:
-                advice = advice._replace(retryable=True, retries=1)
+        safe = left > 0 and kind not in NEVER and (tool.read_only or tool.idempotent)
+        explored = bool(safe) and not advice.retryable and _drawn(state) < self.explore
         envelope.judged = Judged(model.name, explored)
-        return advice
-
-    def _wait_ms(self, named: int | None, attempts: int) -> int:
-        if named is not None:
-            return named
-        return int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000)
+        return advice._replace(retryable=True, retries=1) if explored else advice
 
 
 def _drawn(state: SessionState) -> float:
@@ -294,44 +284,18 @@ def _drawn(state: SessionState) -> float:
     return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
 
 
-def _claim(envelope: Envelope) -> bool | None:
+def _advised(envelope: Envelope, action: NextAction, hint: str) -> Envelope:
     """
-    Returns whether a tool's own envelope says that the same call may work. Returns None if it says nothing of it.
+    Returns *envelope* with a next step, unless the tool named one itself.
     """
-    if envelope.retryable is not None:
-        return envelope.retryable
-    return None if envelope.next_action is None else envelope.next_action == "retry"
-
-
-def _advise(envelope: Envelope, action: NextAction, hint: str) -> None:
-    # What a tool says of its own failure is better informed.
     if envelope.next_action is None:
         envelope.next_action = action
         envelope.hint(hint)
+    return envelope
 
 
-def _failed_attempts(call: ToolCall, state: SessionState) -> int:
+def _run(entries: Iterable[Entry], goes_on: Callable[[Entry], bool]) -> int:
     """
-    Failures of this very call in a row, the present one included, and each attempt at it by itself.
+    Returns of how many *entries*, newest first, it *goes_on*: the present failure is one of them.
     """
-    attempts = 0
-    for entry in reversed(state.window):
-        if call.sig is not None and entry.sig == call.sig:
-            if entry.status != "error":
-                break
-            attempts += 1
-    return max(attempts, 1)
-
-
-def _same_error_run(call: ToolCall, kind: ErrorType, state: SessionState) -> int:
-    """
-    Failures of one kind in a row by one tool, the present one included.
-    """
-    run = 0
-    for entry in reversed(state.window):
-        if entry.tool != call.tool or entry.status == "running":
-            continue
-        if entry.error_type != kind:
-            break
-        run += 1
-    return run
+    return sum(1 for _ in takewhile(goes_on, entries))

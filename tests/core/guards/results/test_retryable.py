@@ -5,8 +5,8 @@ Whether a failure is worth another try.
 from typing import Any
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Tool
-from guardrails.core.guards.retryable import NEVER, NEXT
-from guardrails.core.retries.decision import TRANSIENT
+from guardrails.core.guards.retryable import NEVER
+from guardrails.core.retries.decision import INSTEAD, TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table
 
@@ -125,7 +125,7 @@ def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
     assert (envelope.next_action == "retry") is passing
     assert envelope.next_action_hint
     if not passing:
-        expected = NEXT[kind][0] if kind in NEXT else "give_up"
+        expected = INSTEAD.get(kind, "give_up")
         assert envelope.next_action == expected
         assert bool(envelope.retryable_after_correction) is (expected in ("fix_arguments", "fix_precondition"))
 
