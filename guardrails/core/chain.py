@@ -2,20 +2,18 @@
 A policy ready to decide: guards, the declarations of tools, and for each tool the hooks that apply to it, bound once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Final
 
-from guardrails.core.arguments import Arguments
 from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED
 from guardrails.core.guards.base import Facts, Guard, overrides
 from guardrails.core.guards.budget import Budget, Limits
 from guardrails.core.guards.settings import filled, laid
 from guardrails.core.refusals import ALIASES, broken
-from guardrails.core.result import Source
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER, SessionState
 from guardrails.core.tools.names import look_by_name
@@ -61,47 +59,72 @@ class Rule:
             object.__setattr__(self, "declared", renewed(self.declared))
 
 
-@dataclass(slots=True)
 class Plan:
     """
-    Everything that applies to one tool, worked out once.
+    Everything that applies to one tool, worked out once: the *guards* that the policy has for it, each enforced or not in its *mode*.
+
+    *known* are the tools that are named, None if none are. *on_error*: what follows if a guard fails.
     """
 
-    tool: Tool
-    arguments: Arguments | None
-    guards: tuple[Guard, ...]
-    checks: tuple[Hook, ...]
-    fresh_checks: tuple[Hook, ...]
-    """Those that may say something of a fresh call."""
-    unfit_checks: tuple[Hook, ...]
-    """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
-    admits: tuple[Hook, ...]
-    settles: tuple[Hook, ...]
-    shapes: tuple[Hook, ...]
-    success_shapes: tuple[Hook, ...]
-    on: Hooks
-    """By event of a call, the hooks that are asked."""
-    max_bytes: int
-    timeout_ms: int | None
-    lasts_ms: int
-    """How long an admission lasts."""
-    changes: bool
-    once: bool
-    """A call whose end is unknown is not made again."""
-    cost: int
-    tokens: int
-    known: bool | None
-    """Whether the tools that are named hold it; None: none are named."""
-    deny_on_error: bool
-    enforced: tuple[str, ...]
-    """Names of the guards that do something for it."""
-    locates: tuple[tuple[str, Callable[..., Any]], ...]
-    """Guards that name the paths whose real places are looked up before the decision."""
-    unfit_locates: tuple[tuple[str, Callable[..., Any]], ...]
-    source: Source
-    """What is known of the tool, for the reading of its results."""
-    auto_ms: int | None
-    """The longest wait, in milliseconds, after which the library makes a failed call again by itself; None: it never does."""
+    def __init__(
+        self, tool: Tool, guards: Sequence[Guard], mode: Mode, on_error: str, known: frozenset[str] | None
+    ) -> None:
+        name = tool.name
+        there = [g for g in guards if mode != "off" and g.mode != "off" and g.applies(tool)]
+        present = [(g, mode == g.mode == "enforce") for g in there]
+        kept = [(g, mode == g.mode == "enforce") for g in with_companions(there)]
+        acting = [g for g, enforced in present if enforced]
+        asks = any(g.asks(name) for g in acting)
+        if tool.idempotent is None and asks:
+            tool = replace(tool, idempotent=False)
+        # What `validation` refuses is not looked at by those that would have to read the arguments.
+        refused = any(g.name == "validation" for g in acting)
+        seen = [(g, enforced) for g, enforced in present if g.sees_unfit or not refused]
+        shapes = [(g, True) for g in acting if overrides(g, "shape")]
+        waits = [g.auto_ms for g in acting if g.auto_ms is not None]
+        safe = (not tool.changes or tool.idempotent) and tool.idempotent is not False
+        self.tool = tool
+        self.arguments = tool.arguments()
+        self.guards = tuple(guards)
+        self.checks = _hooks(present, "check")
+        self.fresh_checks = _hooks([(g, e) for g, e in present if g.checks_fresh(name, known)], "check")
+        """Those that may say something of a fresh call."""
+        self.unfit_checks = _hooks(seen, "check")
+        """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
+        self.admits = _hooks(kept, "admit")
+        self.settles = _hooks(kept, "settle")
+        self.shapes = _hooks(shapes, "shape")
+        self.success_shapes = _hooks([(g, e) for g, e in shapes if not g.only_failures], "shape")
+        self.on = _events(g for g, _ in kept)
+        self.max_bytes = min((g.result_bytes for g in acting if g.result_bytes is not None), default=NEVER)
+        self.timeout_ms = None if tool.timeout is None else max(1, round(tool.timeout * 1000))
+        self.lasts_ms = self.timeout_ms or ADMISSION_MS
+        """How long an admission lasts."""
+        self.changes = tool.changes
+        self.once = tool.idempotent is False or tool.destructive is True
+        """A call whose end is unknown is not made again."""
+        self.cost, self.tokens = tool.cost, tool.tokens
+        self.known = None if known is None else name in known
+        """Whether the tools that are named hold it; None: none are named."""
+        self.deny_on_error = asks or on_error == "deny"
+        self.enforced = tuple(dict.fromkeys(g.name for g in acting if any(overrides(g, act) for act in ACTS)))
+        """Names of the guards that do something for it."""
+        self.locates = tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths"))
+        """Guards that name the paths whose real places are looked up before the decision."""
+        self.unfit_locates = tuple((g.name, g.paths) for g, _ in seen if overrides(g, "paths"))
+        self.source = source_of(tool)
+        """What is known of the tool, for the reading of its results."""
+        # What a person is asked about is none of it.
+        self.auto_ms = waits[0] if waits and safe and not asks else None
+        """The longest wait after which the library makes a failed call again by itself; None: it never does."""
+
+    def but(self, **others: Any) -> "Plan":
+        """
+        Returns the same with *others* of its attributes.
+        """
+        made = copy(self)
+        vars(made).update(others)
+        return made
 
 
 class Chain:
@@ -143,7 +166,7 @@ class Chain:
         ruled = self.ruled()
         self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *ruled))])
         self.limits: Limits | None = next((g.limits for g in self.guards if g.limits is not None), None)
-        enforced = [g for g in self.guards if self._enforced(g)]
+        enforced = [g for g in self.guards if self.mode == g.mode == "enforce"]
         self.budget: Limits | None = next((g.limits for g in enforced if g.limits is not None), None)
         self.reserves = self.limits is not None and self.limits.reserves
         lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
@@ -229,48 +252,7 @@ class Chain:
 
     def _make(self, name: str) -> Plan:
         tool, guards, mode, on_error = self._declared(name)
-        applied = [g for g in guards if g.mode != "off" and g.applies(tool)]
-        present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in applied]
-        kept = [(g, self._enforced(g, mode)) for g in with_companions([g for g, _ in present])]
-        acting = [(g, True) for g, enforced in present if enforced]
-        asks = any(g.asks(name) for g, _ in acting)
-        if tool.idempotent is None and asks:
-            tool = replace(tool, idempotent=False)
-        # What `validation` refuses is not looked at by those that would have to read the arguments.
-        refused = any(g.name == "validation" for g, _ in acting)
-        seen = [(g, enforced) for g, enforced in present if g.sees_unfit or not refused]
-        timeout_ms = None if tool.timeout is None else max(1, round(tool.timeout * 1000))
-        shapes = [(g, enforced) for g, enforced in acting if overrides(g, "shape")]
-        waits = [g.auto_ms for g, _ in acting if g.auto_ms is not None]
-        safe = (not tool.changes or tool.idempotent) and tool.idempotent is not False
-        return Plan(
-            tool=tool,
-            arguments=tool.arguments(),
-            guards=tuple(guards),
-            checks=_hooks(present, "check"),
-            fresh_checks=_hooks([(g, e) for g, e in present if g.checks_fresh(name, self.known)], "check"),
-            unfit_checks=_hooks(seen, "check"),
-            admits=_hooks(kept, "admit"),
-            settles=_hooks(kept, "settle"),
-            shapes=_hooks(shapes, "shape"),
-            success_shapes=_hooks([(g, e) for g, e in shapes if not g.only_failures], "shape"),
-            on=_events(g for g, _ in kept),
-            max_bytes=min((g.result_bytes for g, _ in acting if g.result_bytes is not None), default=NEVER),
-            timeout_ms=timeout_ms,
-            lasts_ms=ADMISSION_MS if timeout_ms is None else timeout_ms,
-            changes=tool.changes,
-            once=tool.idempotent is False or tool.destructive is True,
-            cost=tool.cost,
-            tokens=tool.tokens,
-            known=None if self.known is None else name in self.known,
-            deny_on_error=asks or on_error == "deny",
-            enforced=tuple(dict.fromkeys(g.name for g, _ in acting if any(overrides(g, act) for act in ACTS))),
-            locates=tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths")),
-            unfit_locates=tuple((g.name, g.paths) for g, _ in seen if overrides(g, "paths")),
-            source=source_of(tool),
-            # What a person is asked about is none of it.
-            auto_ms=waits[0] if waits and safe and not asks else None,
-        )
+        return Plan(tool, guards, mode or self.mode, on_error, self.known)
 
     def _declared(self, name: str) -> tuple[Tool, list[Guard], Mode | None, str]:
         """
@@ -314,9 +296,6 @@ class Chain:
             mode = mode or rule.mode
             on_error = on_error or rule.on_error
         return declared, settings, mode, on_error or self.on_error
-
-    def _enforced(self, guard: Guard, mode: Mode | None = None) -> bool:
-        return guard.mode == "enforce" and (mode or self.mode) == "enforce"
 
     def _known(self) -> frozenset[str] | None:
         named = [pattern for rule in self.rules for pattern in rule.match if not set(pattern) & set("*?[")]

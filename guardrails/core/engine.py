@@ -14,7 +14,7 @@ Promises, each with a test:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from guardrails.core.chain import Chain, Hooks, Plan, first_cause
 from guardrails.core.decision import Completion, Decision, Expired
@@ -41,9 +41,7 @@ from guardrails.core.state import (
     Pending,
     SessionState,
     admit,
-    ask,
     begin_implied,
-    claim,
     exhaust,
     expire,
     goes_on,
@@ -54,6 +52,7 @@ from guardrails.core.state import (
     park,
     part,
     settle,
+    take_up,
     time_of,
     touch,
 )
@@ -306,9 +305,8 @@ def _admitted(
     counted = []
     for its, applied, chain, scope, facts.now_ms, facts.holder in moment.voices:
         own = its.own
-        new: dict[str, Any] = {}
         for name, key, enforced, hook in applied.admits:
-            mine = new[key] if key in new else own.get(key)
+            mine = own.get(key)
             try:
                 made = hook(call, its, mine, facts)
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
@@ -316,13 +314,11 @@ def _admitted(
                 found.fail(error, name, chain, scope, deny=applied.deny_on_error and enforced)
             else:
                 if made is not mine:
-                    new[key] = made
-        if new:
-            counted.append((own, new))
-    if found is None or not found.denials:
-        for own, new in counted:
-            for key, mine in new.items():
-                _keep(own, key, mine)
+                    counted.append((own, key, mine))
+                    _keep(own, key, made)
+    if found is not None and found.denials:
+        for own, key, mine in reversed(counted):
+            _keep(own, key, mine)
     return found
 
 
@@ -460,14 +456,15 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
             twin.id, twin.entry.changes = call.id, plan.changes
             if call.sig is not None:
                 state.uncertain.pop(call.sig, None)
-        (claim if claims else ask)(state, twin, timeout_ms=plan.lasts_ms)
+        taken: Literal["claim", "ask"] = "claim" if claims else "ask"
+        take_up(twin, taken, state.now_ms + plan.lasts_ms + GRACE_MS * claims)
         state.n += 1
         if waited:
             moment.hear(plan, call.tool)
             facts = Facts(state.now_ms, plan.tool, turn=state.present.number)
             twin.limit = _used_up(moment, facts) or twin.limit
         for scope in moment.scopes:
-            move_in(scope.state, own, twin, "claim" if claims else "ask", state.now_ms)
+            move_in(scope.state, own, twin, taken, state.now_ms)
         made = Decision.again(call, twin, own, state.run)
         made.at_ms, made.claim_n, made.park_n = state.now_ms, state.n, state.n if waited else 0
     made.left_ms, made.expired, made.marks = left_ms, moment.expired, moment.marks()

@@ -31,7 +31,7 @@ STATUSES: Final[tuple[EntryStatus, ...]] = get_args(EntryStatus)
 STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
 ERROR_NUMBERS: Final[dict[str | None, int]] = {None: 0, **{kind: place for place, kind in enumerate(ERROR_TYPES, 1)}}
 TOTALS: Final = (
-    *("n", "seq", "calls", "turns", "cost", "tokens", "held_cost", "held_tokens", "started_ms", "now_ms", "behind_ms"),
+    *("n", "seq", "calls", "turns", "cost", "tokens", "started_ms", "now_ms", "behind_ms"),
     *("stood_ms", "shared"),
 )
 TURN: Final = ("number", "expects", "decided", "admitted", "implied", "since_ms")

@@ -16,7 +16,6 @@ from guardrails.core.state import (
     Pending,
     SessionState,
     approve,
-    charge_held,
     drop,
     expire,
     held_key,
@@ -138,7 +137,7 @@ def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None
             scope.name: [scope.id, scope.state.run, scope.state.n, scope.state.now_ms] for scope in scopes
         }
     if state.family is not None:
-        made["family"] = list(state.family)
+        made["family"] = list(state.family[1:])
     return made or None
 
 
@@ -164,9 +163,8 @@ def hold_in(scope: SessionState, holder: str, call: Pending) -> None:
     earlier = scope.pending.pop(key, None)
     if earlier is not None:
         # A session that was forgotten and lives again counts anew.
-        charge_held(scope, earlier, earlier.cost, earlier.tokens)
-    scope.held_cost += call.cost
-    scope.held_tokens += call.tokens
+        scope.cost += earlier.cost
+        scope.tokens += earlier.tokens
     scope.pending[key] = held
 
 
@@ -200,10 +198,5 @@ def settle_in(scope: SessionState, holder: str, seq: int, estimate: tuple[int, i
     held = scope.pending.pop(held_key(holder, seq), None)
     if held is None and any(estimate):
         return
-    cost = estimate[0] if outcome.cost is None else outcome.cost
-    tokens = estimate[1] if outcome.tokens is None else outcome.tokens
-    if held is not None:
-        charge_held(scope, held, cost, tokens)
-    else:
-        scope.cost += cost
-        scope.tokens += tokens
+    scope.cost += estimate[0] if outcome.cost is None else outcome.cost
+    scope.tokens += estimate[1] if outcome.tokens is None else outcome.tokens

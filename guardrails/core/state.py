@@ -304,6 +304,21 @@ class Turn:
         return self.decided == self.expects if self.expects else self.admitted > 0
 
 
+class Family(NamedTuple):
+    """
+    The place of a child's event in its family.
+    """
+
+    name: str
+    """The child's id."""
+    run: str
+    """The root's life."""
+    n: int
+    """Its latest number."""
+    place: int
+    """Of this event after it."""
+
+
 @dataclass(slots=True)
 class SessionState:
     """
@@ -320,9 +335,6 @@ class SessionState:
     cost: int = 0
     """Micro-dollars."""
     tokens: int = 0
-    held_cost: int = 0
-    """Held for calls that are open."""
-    held_tokens: int = 0
     started_ms: int = -1
     now_ms: int = 0
     behind_ms: int = field(default=0, compare=False)
@@ -352,10 +364,29 @@ class SessionState:
     """The name of this life; `""`: nobody records."""
     shared: int = field(default=0, compare=False)
     """Events of its children."""
-    family: tuple[str, int, int] | None = field(default=None, compare=False)
-    """Of a child, for one step: the root's life, its latest number, and the place of this event after it."""
-    name: str = field(default="", compare=False)
-    """Of a child, for one step: its id."""
+    family: Family | None = field(default=None, compare=False)
+    """Of a child, for one step."""
+
+    @property
+    def held_cost(self) -> int:
+        """
+        Micro-dollars that are held for open calls.
+        """
+        return sum(one.cost for one in self.pending.values()) if self.pending else 0
+
+    @property
+    def held_tokens(self) -> int:
+        """
+        Tokens that are held for open calls.
+        """
+        return sum(one.tokens for one in self.pending.values()) if self.pending else 0
+
+    @property
+    def name(self) -> str:
+        """
+        The id of a child; `""`: it is none.
+        """
+        return "" if self.family is None else self.family.name
 
     def limit(self, name: str, default: int | None) -> int | None:
         """
@@ -506,9 +537,6 @@ def admit(
     if turn.admitted == 0:
         state.turns += 1
     turn.admitted += 1
-    if cost or tokens:
-        state.held_cost += cost
-        state.held_tokens += tokens
     entry = Entry(seq, call.tool, sig, now, changes, turn.mark, call.sketch or 0)
     entries.append(entry)
     latest[sig] = seq
@@ -523,22 +551,12 @@ def admit(
     return pending
 
 
-def claim(state: SessionState, pending: Pending, *, timeout_ms: int) -> None:
+def take_up(pending: Pending, event: Literal["claim", "ask"], until_ms: int) -> None:
     """
-    Let an admission be run: its time starts now, not when it was asked for.
+    Let an admission be run, or one that was approved or suspended be open again: its time starts now, not when it was asked for.
     """
-    move(pending, "claim")
-    pending.question = None
-    pending.expires_ms = state.now_ms + timeout_ms + GRACE_MS
-
-
-def ask(state: SessionState, pending: Pending, *, timeout_ms: int) -> None:
-    """
-    Let an approved or suspended admission be open again, as if it were asked for now.
-    """
-    move(pending, "ask")
-    pending.question = None
-    pending.expires_ms = state.now_ms + timeout_ms
+    move(pending, event)
+    pending.question, pending.expires_ms = None, until_ms
 
 
 def park(pending: Pending, question: Question) -> None:
@@ -580,7 +598,6 @@ def drop(state: SessionState, pending: Pending, event: str) -> bool:
     if not move(pending, event):
         return False
     del state.pending[pending.key]
-    charge_held(state, pending, 0, 0)
     state.calls -= 1
     entry = pending.entry
     entry.status, entry.changes = "expired", False
@@ -640,7 +657,8 @@ def expire(state: SessionState, pending: Pending) -> bool:
         return False
     move(pending, "expire")
     del state.pending[pending.key]
-    charge_held(state, pending, pending.cost, pending.tokens)
+    state.cost += pending.cost
+    state.tokens += pending.tokens
     pending.entry.status = "expired"
     _end(state, pending.entry)
     return True
@@ -654,9 +672,8 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome) -> None:
     entry = pending.entry
     del state.pending[entry.seq]
     cost, tokens = outcome.cost, outcome.tokens
-    if pending.cost or pending.tokens or cost or tokens:
-        cost, tokens = pending.cost if cost is None else cost, pending.tokens if tokens is None else tokens
-        charge_held(state, pending, cost, tokens)
+    state.cost += pending.cost if cost is None else cost
+    state.tokens += pending.tokens if tokens is None else tokens
     entry.status, entry.error_type = "ok" if outcome.error_type is None else "error", outcome.error_type
     _end(state, entry)
 
@@ -664,16 +681,6 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome) -> None:
 def _end(state: SessionState, entry: Entry) -> None:
     if entry.seq != state.seq:
         entry.beside = min(state.seq - entry.seq, MANY)
-
-
-def charge_held(state: SessionState, pending: Pending, cost: int, tokens: int) -> None:
-    """
-    Charge *cost* and *tokens* in place of what is held for an admission.
-    """
-    state.held_cost -= pending.cost
-    state.held_tokens -= pending.tokens
-    state.cost += cost
-    state.tokens += tokens
 
 
 def note_uncertain(state: SessionState, pending: Pending) -> None:
@@ -782,7 +789,7 @@ def join(child: SessionState, root: SessionState, names: Sequence[str], session_
     """
     Let a child share with its family, for one step, what the guards *names* remember.
     """
-    child.family, child.name = (root.run, root.n, root.shared + 1), session_id
+    child.family = Family(session_id, root.run, root.n, root.shared + 1)
     for name in names:
         if name in root.own:
             child.own[name] = root.own[name]

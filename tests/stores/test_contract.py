@@ -222,9 +222,7 @@ def in_family(store: Listed, child: str, step: Callable[[list[SessionState]], An
     engine = Engine(chain, child, scopes=[("user", user, chain) for user in users], child=True)
     return store.update(
         [child, *(f"/user/{user}" for user in users), "root"],
-        lambda states: engine.apply(
-            lambda engine, state, scopes: step([state, *(one.state for one in scopes)]), 0, states
-        ),
+        lambda states: engine.apply(lambda at: step([at.state, *(one.state for one in at.scopes)]), 0, states),
     )
 
 

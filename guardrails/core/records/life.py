@@ -70,7 +70,7 @@ class Ways:
             "lasts_ms": ADMISSION_MS if record["timeout_ms"] is None else record["timeout_ms"],
             "once": tool.idempotent is False or tool.destructive is True,
         }
-        return Way(chain, replace(plan, tool=tool, changes=record["mutates"], **own))
+        return Way(chain, plan.but(tool=tool, changes=record["mutates"], **own))
 
 
 _DECLARED: Final = (

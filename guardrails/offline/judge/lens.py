@@ -136,4 +136,4 @@ def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:
         tool = replace(tool, read_only=read_only)
     if tool is plan.tool:
         return plan
-    return replace(plan, tool=tool, changes=tool.changes)
+    return plan.but(tool=tool, changes=tool.changes)
