@@ -9,7 +9,7 @@ import json
 import re
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 from guardrails.core.values.late_pattern import pattern
@@ -46,72 +46,56 @@ _IS: Final = rf"(?:\d{{1,3}}|[_-][\w-]{{0,24}}|(?-i:[A-Z])\w{{0,24}})?{_SIGN}"
 _VALUE: Final = r"""(?:\\{1,3}["'][^"'\\\n]*|"(?:[^"\\\n]|\\.)*|'(?:[^'\\\n]|\\.)*|[^\s,;&"'`<>(){}\[\]\\]+)"""
 _NAME: Final = r"(?:pass(?:word|wd|phrase|code)|secret|api[ _-]?key|(?:access|account|private|signing|encryption|subscription)[_-]?key|connection[_-]?string)"
 _PART: Final = r"""(?:[\w.:-]{0,24}(?:[_.:-]|(?-i:[a-z](?=[A-Z]))))?(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key|(?:auth|access)[_-]?token)"""
-_NAMES: Final = b"passw passphrase passcode secret pwd apikey accesskey accountkey privatekey signingkey encryptionkey subscriptionkey connectionstring"
-_PARTS: Final = b"passw passphrase secret apikey accesskey privatekey authtoken accesstoken"
 _NAMED: Final = {
-    rf"""((?:authorization|authentication){_IS})((?:digest|aws4-hmac-sha256|hawk)\s[^\n\r]*|["']?(?:basic|bearer|token|apikey|negotiate)\s{{1,3}}{_VALUE}|{_VALUE})""": (
-        "",
-        b"authorization authentication",
-    ),
-    rf"""(cookie{_IS})((?!\s)["']?[^\n\r"'{{}}\[\]]+)""": ("", b"cookie"),
-    rf"""({_NAME}{_IS}|(?:\b|(?<=_))pwd{_IS}(?![/~.]))({_VALUE})""": ("", _NAMES),
-    rf"""(--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["']\s{{0,3}},\s{{0,3}}(?=["'])))({_VALUE})""": (
-        "",
-        b"--",
-    ),
-    rf"""((?:(?:\bauth|credentials?){_SIGN}|(?:basic|digest)auth)[(\[]\s{{0,3}}["'][^"'\n]{{0,64}}["']\s{{0,3}},\s{{0,3}})(?=["'])({_VALUE})""": (
-        "",
-        b"auth= auth: auth% auth& authu0 authx3 credential basicauth digestauth",
-    ),
-    rf"""(\b(?:key|name)\\?["']?\s{{0,3}}[:=]\s{{0,3}}\\?["']{_PART}\\?["'](?:\s{{0,3}},?\s{{0,3}}\\?["']?value\\?["']?\s{{0,3}}[:=]\s{{0,3}}(?=\\?["'])|\s{{0,3}}>(?=[^<\s])))(\\["'][^"'\\\n]*|"[^"\n]{{0,200}}|'[^'\n]{{0,200}}|[^<"'\\]{{1,200}})""": (
-        "telling",
-        _PARTS,
-    ),
-    rf"""(<{_PART}(?:\s[^<>]{{0,100}})?>(?:<!\[CDATA\[)?)((?:<\w[^<>]{{0,100}}>){{0,9}}[^<\s][^<\]]{{0,200}})(?=\]\]>|</)""": (
-        "telling",
-        _PARTS,
-    ),
-    rf"""(\Bpass(?<=_pass){_SIGN}|\B(?-i:TOKEN(?<=_TOKEN)|AUTH(?<=_AUTH))["']?=)({_VALUE})""": (
-        "telling",
-        b"_pass _token _auth",
-    ),
-    rf"""((?:\bpass(?<!-pass){_SIGN}|token["']?=))({_VALUE})""": (
-        "mixed",
-        b"pass= pass: pass% pass& passu0 passx3 token=",
-    ),
-    rf"""((?:token|bearer|signature|credentials?|sess(?:ion)?[_-]?id|\bsig|\bauth|[?&]key){_IS}|\b(?:bearer|basic)\s{{1,3}})({_VALUE})""": (
-        "random",
-        b"token bearer signature credential sessid sessionid sess_id sess-id session_id session-id sig auth key basic",
-    ),
-    r"""(\b(?:(?:sshpass|(?:docker|podman|nerdctl|helm registry|oras) login)\b[^\n|;&]{0,80}?\s["']?-p[\s"',]{0,4}|sshpass["'],\s?["']-p["']?,?\s?["']?|(?:mysql|mariadb)(?:dump|admin|import|check|show)?\b(?:["'],\s?["']-p["'],\s?["']|[^\n|;&]{0,80}?\s["']?(?-i:-p))))([^\s"',;|&-][^\s"',;|&]{0,200})""": (
-        "",
-        b"sshpass login mysql mariadb",
-    ),
-    r"""((?<![\w-])(?-i:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})""": (
-        "telling",
-        b"-u --user",
-    ),
+    rf"""((?:authorization|authentication){_IS})((?:digest|aws4-hmac-sha256|hawk)\s[^\n\r]*|["']?(?:basic|bearer|token|apikey|negotiate)\s{{1,3}}{_VALUE}|{_VALUE})""": " |  | authorization authentication",
+    rf"""(cookie{_IS})((?!\s)["']?[^\n\r"'{{}}\[\]]+)""": " | cookie",
+    rf"""({_NAME}{_IS}|(?:\b|(?<=_))pwd{_IS}(?![/~.]))({_VALUE})""": " | pass secret pwd key string",
+    rf"""(--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["']\s{{0,3}},\s{{0,3}}(?=["'])))({_VALUE})""": " |  | -- | pass secret token key",
+    rf"""((?:(?:\bauth|credentials?){_SIGN}|(?:basic|digest)auth)[(\[]\s{{0,3}}["'][^"'\n]{{0,64}}["']\s{{0,3}},\s{{0,3}})(?=["'])({_VALUE})""": " | auth( cred( | cauth tauth",
+    rf"""(\b(?:key|name)\\?["']?\s{{0,3}}[:=]\s{{0,3}}\\?["']{_PART}\\?["'](?:\s{{0,3}},?\s{{0,3}}\\?["']?value\\?["']?\s{{0,3}}[:=]\s{{0,3}}(?=\\?["'])|\s{{0,3}}>(?=[^<\s])))(\\["'][^"'\\\n]*|"[^"\n]{{0,200}}|'[^'\n]{{0,200}}|[^<"'\\]{{1,200}})""": "telling |  | value > | passw passphrase secret apikey accesskey privatekey authtoken accesstoken _key -key _token -token",
+    rf"""(<{_PART}(?:\s[^<>]{{0,100}})?>(?:<!\[CDATA\[)?)((?:<\w[^<>]{{0,100}}>){{0,9}}[^<\s][^<\]]{{0,200}})(?=\]\]>|</)""": "telling |  | < | passw passphrase secret apikey accesskey privatekey authtoken accesstoken _key -key _token -token",
+    rf"""(\Bpass(?<=_pass){_SIGN}|\B(?-i:TOKEN(?<=_TOKEN)|AUTH(?<=_AUTH))["']?=)({_VALUE})""": "telling |  | _pass _token _auth",
+    rf"""((?:\bpass(?<!-pass){_SIGN}|token["']?=))({_VALUE})""": "mixed | pass token secret",
+    rf"""((?:token|bearer|signature|credentials?|sess(?:ion)?[_-]?id|\bsig|\bauth|[?&]key){_IS}|\b(?:bearer|basic)\s{{1,3}})({_VALUE})""": "random | token bearer sig cred sess auth key secret | bearer basic",
+    r"""(\b(?:(?:sshpass|(?:docker|podman|nerdctl|helm registry|oras) login)\b[^\n|;&]{0,80}?\s["']?-p[\s"',]{0,4}|sshpass["'],\s?["']-p["']?,?\s?["']?|(?:mysql|mariadb)(?:dump|admin|import|check|show)?\b(?:["'],\s?["']-p["'],\s?["']|[^\n|;&]{0,80}?\s["']?(?-i:-p))))([^\s"',;|&-][^\s"',;|&]{0,200})""": " |  | -p | sshpass login mysql mariadb",
+    r"""((?<![\w-])(?-i:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})""": "telling |  | -u",
 }
 """
 Names and their values, and the form that a value must have: any, one that does not only count or tell how something went, mixed, random.
 Headers; cookies; names of secrets; flags; `auth=("user", "...")`; `{"name": "password", "value": "..."}`; XML; `DB_PASS: ...`; `pass`; names that
-may mean something else; `mysql -p...`; `curl -u user:...`. What else `-p` may be is left. Beside the form stand words, one of which is in
-every such name: to look for words is cheaper. They are looked for as the text is, and without what may part a name and its sign.
+may mean something else; `mysql -p...`; `curl -u user:...`. What else `-p` may be is left. It pays to look for a pattern if a word of the
+second part stands before a sign (with `(`: and a bracket), or one of each further part is in the text at all.
 """
-_HINTS: Final = b"auth cookie pass secret key pwd string token bearer sig credential sess basic -p -u"
-_PARTING: Final = b" \t\r\n_-\"'`\\()[]{}"
-_OPENED: Final = b":{ :[ :( ={ =[ =( >{ >[ >( %3 u003 x3 &#"
+_WAYS: Final = [
+    (names, form.strip(), frozenset(before.encode().split()), [words.encode().split() for words in there])
+    for names, (form, before, *there) in ((names, way.split("|")) for names, way in _NAMED.items())
+]
+_HINTS: Final = b"auth cookie pass secret key pwd string token bearer sig credential sess basic -p -u".split()
+_SPACE_B: Final = rb"(?:\s|\\[a-z]|\\u00[01].|[\x80-\xff]){0,12}"
+_QUOTE_B: Final = rb"(?:%2[27]|&quot;|&#3[49];|\\{0,8}u002[27])?"
+_SIGNED: Final = pattern(
+    rb"(auth|cookie|pass(?!ecret|ess|ig)|secret|pwd|token|bearer|sig|cred|sess(?!ecret|ess|ig)|string(?:(?<=connectionstring)|(?<=connection[_-]string))"
+    rb"|key(?:(?<=[?&]key)|(?<=(?:api|ess|unt|ate|ing|ion)key)|(?<=(?:api|ess|unt|ate|ing|ion)[ _-]key)))"
+    rb"(?=[\w\x80-\xff-]{0,99}[\\\"'`\])]{0,16}" + _QUOTE_B + _SPACE_B + rb"\\{0,8}"
+    rb"(?:=>|:=|[:=]|%3[ad]|u003[ad]|x3[ad]|&#(?:61|58|x3[ad]);)(" + _SPACE_B + _QUOTE_B + rb"[{\[(])?)"
+)
+"""
+The beginning of a name before a sign, and what opens behind that: in small letters, also where JSON has escaped the text. `secretoken` is one of a
+secret.
+"""
 _LONG: Final = pattern(rb"[\w.~+/=%:\x80-\xff-]{12,}")
 """Issued secrets, and random values, have so many characters at least."""
 _ODD: Final = pattern(rb"[0-9]|.{32}")
 _PREFIXES: Final = (
     b"sk- sk_ rk_ pk_ whsec_ ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- gldt- glrt- glcbt- glptt- akia asia agpa aroa aida anpa xox xapp- hooks.slack aiza "
     b"ya29. gocspx- hf_ npm_ pypi- sg. gsk_ xai- pplx- r8_ tvly- _v1_ dapi shpat_ shpca_ shppa_ shpss_ lin_api_ ntn_ age-secret eyj"
-)
+).split()
 """Of what issuers give out, in small letters; Telegram's has none."""
 _MIXED: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])\S{6,}"
 _RANDOM: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~+/=%-]{32,}"
 _OPENS: Final = rf"(?i)(?:({_NAME}s?|\bcredentials?)|\bauth|token|bearer){_IS}(?=[{{\[(])"
+_SECRETS: Final = frozenset(b"pass secret pwd key string".split())
+_OPENING: Final = frozenset(b"pass( secret( key( string( cred( auth( token( bearer(".split())
 _INSIDE: Final = pattern(r"""["'](?=[^"'\s]{0,40}\d)(?=[^"'\s]{0,40}[A-Za-z])[^"'\s]{6,}["'\\]""")
 """A value that may be a secret, where the name may mean something else."""
 _BLOCK: Final = rf"""(?im)^([ \t]*(?:- )?["']?[\w.-]{{0,24}}{_NAME}\w{{0,24}}["']?:)[ \t]*\n(?:(?:[ \t]+\S|- ).*\n?)+"""
@@ -157,23 +141,27 @@ def without_secrets(text: str) -> str:
     small = text.lower().encode("utf-8", "replace")
     runs = _LONG.findall(small)
     if _has(small, _HINTS):
-        seen = small + b"\n" + small.translate(None, _PARTING)
-        text = _nested(text, seen)
-        for names, (form, words) in _NAMED.items():
-            if _has(seen, words) and (form != "random" or any(map(_ODD.search, runs))):
+        signed = _signed(small)
+        text = _nested(text, small, signed)
+        for names, form, before, there in _WAYS:
+            if _pays(small, signed, before, there) and (form != "random" or any(map(_ODD.search, runs))):
                 text = re.sub(names, partial(_hidden, form), text, flags=re.IGNORECASE)
     if _may_be_issued(runs):
         text = re.sub(_ISSUED, REDACTED, text)
     return text
 
 
-def _has(text: bytes, words: bytes) -> bool:
-    return _any_of(words).search(text) is not None
+def _signed(small: bytes) -> set[bytes]:
+    found = _SIGNED.findall(small)
+    return {name for name, _ in found} | {name + b"(" for name, opens in found if opens}
 
 
-@cache
-def _any_of(words: bytes) -> re.Pattern[bytes]:
-    return re.compile(b"|".join(map(re.escape, words.split())))
+def _pays(small: bytes, signed: set[bytes], before: frozenset[bytes], there: list[list[bytes]]) -> bool:
+    return not signed.isdisjoint(before) or (bool(there) and all(_has(small, words) for words in there))
+
+
+def _has(text: bytes, words: list[bytes]) -> bool:
+    return any(word in text for word in words)
 
 
 def may_hold_secrets(payload: bytes) -> bool:
@@ -181,8 +169,13 @@ def may_hold_secrets(payload: bytes) -> bool:
     Returns whether it pays to look for secrets in *payload*, a text in UTF-8: cheaper than to look.
     """
     small = payload.lower()
-    hints = _has(small, _HINTS) or (b"://" in small and b"@" in small)
-    return hints or _may_be_issued(_LONG.findall(small))
+    if (b"://" in small and b"@" in small) or b"private key" in small:
+        return True
+    if _has(small, _HINTS):
+        signed = _signed(small)
+        if signed or any(_pays(small, signed, before, there) for _, _, before, there in _WAYS):
+            return True
+    return _may_be_issued(_LONG.findall(small))
 
 
 def _may_be_issued(runs: list[bytes]) -> bool:
@@ -254,15 +247,13 @@ def _hidden(form: str, found: re.Match[str]) -> str:
     return f"{name}{quote}{REDACTED}" if hides else found[0]
 
 
-def _nested(text: str, seen: bytes) -> str:
+def _nested(text: str, small: bytes, signed: set[bytes]) -> str:
     """
     Returns *text* with all that stands in an object, a list, an element or an indented block of a secret's name replaced.
     """
-    if not _has(seen, _NAMES + b" credential token bearer auth"):
-        return text
+    if signed.isdisjoint(_OPENING):
+        return _without_blocks(text, small, signed)
     parts, at, open_at, closed = list[str](), 0, list[int](), dict[int, int]()
-    if not _has(seen.translate(None, b" \t\r\n\"'`\\"), _OPENED):
-        return _without_blocks(text, seen)
     for bracket in re.finditer(r"[{}\[\]()]", text):
         if bracket[0] in "{[(":
             open_at.append(bracket.start())
@@ -273,11 +264,12 @@ def _nested(text: str, seen: bytes) -> str:
         if found.start() >= at and (found[1] or _INSIDE.search(text, found.end(), min(end, found.end() + 400))):
             parts += text[at : found.end()], REDACTED
             at = end
-    return _without_blocks("".join((*parts, text[at:])), seen)
+    return _without_blocks("".join((*parts, text[at:])), small, signed)
 
 
-def _without_blocks(text: str, seen: bytes) -> str:
-    return re.sub(_BLOCK, rf"\1 {REDACTED}\n", text) if _has(seen, _NAMES) else text
+def _without_blocks(text: str, small: bytes, signed: set[bytes]) -> str:
+    pays = b"\n" in small and not signed.isdisjoint(_SECRETS)
+    return re.sub(_BLOCK, rf"\1 {REDACTED}\n", text) if pays else text
 
 
 def untraced(text: str) -> str:
