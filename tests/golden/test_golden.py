@@ -18,9 +18,9 @@ import pytest
 from guardrails import Conversations, JsonLines, Policy, PolicyError, SessionError, Tool
 from guardrails.agent.conversations import ConversationError
 from guardrails.core.packing import VERSION
-from guardrails.core.records.replay import replay_together
 from guardrails.core.retries.model import parse
 from guardrails.core.values.errors import ModelError
+from guardrails.offline.judge.replay import replay_together
 
 
 HERE = Path(__file__).parent

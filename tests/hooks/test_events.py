@@ -25,9 +25,9 @@ from guardrails import (
     StoreError,
     Truncate,
 )
-from guardrails.core.records.replay import replay
 from guardrails.hooks.events import EVENTS, answer
 from guardrails.hooks.results import cut
+from guardrails.offline.judge.replay import replay
 from tests.conftest import FakeClock
 from tests.tables import table
 

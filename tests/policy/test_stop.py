@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Approve, Denials, MemorySink, Policy, PolicyError, SessionState
-from guardrails.core.records.replay import replay
+from guardrails.offline.judge.replay import replay
 from tests.tables import table
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, SessionState, Tool
-from guardrails.core.records.replay import replay
+from guardrails.offline.judge.replay import replay
 from tests.tables import table
 
 

@@ -217,7 +217,7 @@ def parse(text: bytes) -> RetryModel:
             _weight(body["intercept"]),
             _weights(body["weights"]),
             {tool: _weights(own) for tool, own in body["tools"].items()},
-            {tool: {error: _count(n) for error, n in own.items()} for tool, own in body["evidence"].items()},
+            {tool: {error: _number(n) for error, n in own.items()} for tool, own in body["evidence"].items()},
             {tool: {error: _counts(*n) for error, n in own.items()} for tool, own in body["corrections"].items()},
             sha256=body["sha256"],
             body=body,
@@ -236,16 +236,15 @@ def _weights(named: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _weight(value: Any) -> float:
-    if type(value) not in (int, float) or abs(value) >= MAX_WEIGHT:
-        raise ValueError(f"a weight is a number between -{MAX_WEIGHT:g} and {MAX_WEIGHT:g}, not `{value!r:.40}`")
-    return float(value)
-
-
-def _count(value: Any) -> float:
-    if type(value) not in (int, float) or value < 0:
-        raise ValueError(f"counts are numbers from 0 on, not `{value!r:.40}`")
-    return float(value)
+    return _number(value, -MAX_WEIGHT, MAX_WEIGHT)
 
 
 def _counts(n: Any, s: Any) -> Count:
-    return Count(_count(n), min(_count(n), _count(s)))
+    n = _number(n)
+    return Count(n, _number(s, most=n))
+
+
+def _number(value: Any, least: float = 0.0, most: float = math.inf) -> float:
+    if type(value) not in (int, float) or not least <= value <= most:
+        raise ValueError(f"a number from {least:g} to {most:g} is wanted, not `{value!r:.40}`")
+    return float(value)

@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from guardrails.core.records.life import Rules
 from guardrails.core.records.record import newer_told, newer_version
-from guardrails.core.records.replay import Record, Replayed, kin, replay, replay_together, shares
 from guardrails.core.values.errors import GuardrailsError, SessionError
+from guardrails.offline.judge.replay import Record, Replayed, Rules, kin, replay, replay_together, shares
 from guardrails.offline.transcripts import Report, open_calls, open_lines
 from guardrails.offline.transcripts.calls import MAX_NAMED
 from guardrails.offline.transcripts.files import STDIN

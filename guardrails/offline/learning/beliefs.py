@@ -53,7 +53,7 @@ BELIEFS: Final[Mapping[ErrorType, Belief]] = {
     "permission": Belief((0.01,), 0.1),
     "validation": Belief((0.01,), 0.05, 0.75),
     "not_found": Belief((0.02,), 0.2, 0.5),
-    "conflict": Belief((0.08,), 0.5, 0.4),
+    "conflict": Belief((0.12, 0.2, 0.22, 0.24, 0.25, 0.25), 0.5, 0.4),
     "precondition": Belief((0.03,), 0.9),
     "cancelled": Belief((0.05,), 0.1),
     "tool_missing": Belief((0.005,), 0.02),

@@ -4,13 +4,14 @@ From facts to a judged model: what is fitted, what is held out, which part of it
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Final
 
 from guardrails.core.retries.decision import CORRECTABLE
 from guardrails.core.retries.model import ANY, RetryModel, parse, text_of
 from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.trail import Situation
-from guardrails.core.values.errors import TrainingError, needs
+from guardrails.core.values.errors import TrainingError
 
 from .beliefs import believed_corrections
 from .facts import UNDATED, Correction, Fact, Facts, decayed, summed
@@ -22,6 +23,7 @@ from .profiles import profiles
 HALF_LIFE_DAYS: Final = 10.0
 """After so many days a failure weighs half; 7 to 14 days lose .001 log loss in a stable world and follow a changed one."""
 DECIMALS: Final = 6
+_EPOCH: Final = date(1970, 1, 1).toordinal()
 _RETRIES: Final = ("intercept", "weights", "tools", "evidence")
 """The part of a model file that is about retries; `corrections` is the other."""
 
@@ -148,24 +150,11 @@ def versions() -> dict[str, str]:
     """
     Returns the versions of the packages that fit a model.
     """
-    with needs("train", "training"):
-        import numpy as np
-        import scipy
-        import sklearn
+    from importlib.metadata import version
 
     from guardrails.core.values.version import __version__
 
-    modules = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn}
-    return {"guardrails": __version__, **{name: module.__version__ for name, module in modules.items()}}
-
-
-def shown(day: int) -> str:
-    """
-    Returns a day as a date.
-    """
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(day * 86_400, UTC).date().isoformat()
+    return {"guardrails": __version__, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")}}
 
 
 def _split(counts: Mapping[Fact, Count], what: str, notes: list[str]) -> Split:
@@ -173,7 +162,9 @@ def _split(counts: Mapping[Fact, Count], what: str, notes: list[str]) -> Split:
     if counts and split.days is None:
         notes.append(f"the records of {what} have no times: there is nothing to judge them by")
     elif split.days is not None and _days(split.fitted) == list(split.days) and split.days[0] == split.days[1]:
-        notes.append(f"{shown(split.days[0])} is the only day with {what}: a third of its sessions is held out")
+        notes.append(
+            f"{date.fromordinal(_EPOCH + split.days[0])} is the only day with {what}: a third of its sessions is held out"
+        )
     return split
 
 

@@ -71,20 +71,6 @@ class Profile:
     correction: float | None = None
     """How likely such a call works, drawn to what all tools' came to; None: unknown."""
 
-    @property
-    def correction_rate(self) -> float | None:
-        """
-        The share of changed calls that worked, as it is; None if there were none.
-        """
-        return self.corrected.s / self.corrected.n if self.corrected.n else None
-
-    @property
-    def correction_interval(self) -> tuple[float, float]:
-        """
-        95 % Wilson interval of it.
-        """
-        return wilson(self.corrected)
-
     def document(self) -> dict[str, Any]:
         """
         Returns the JSON value of it; `profile_of` reads it back.
@@ -103,14 +89,15 @@ class Profile:
         if self.repaired.n >= ENOUGH:
             share = self.repaired.s / self.repaired.n
             rest.append(f"{share * 100:.0f} % worked after something was changed in between")
-        if self.corrected.n >= ENOUGH and self.correction_rate is not None:
-            rest.append(self._correcting(self.correction_rate))
+        if self.corrected.n >= ENOUGH:
+            rest.append(self._correcting())
         if not self.retries and rest:
             return f"after {name}, {'; '.join(rest)}"
         return "; ".join([f"{name} {self._resolving()}", *rest])
 
-    def _correcting(self, share: float) -> str:
-        low, high = self.correction_interval
+    def _correcting(self) -> str:
+        share = self.corrected.s / self.corrected.n
+        low, high = wilson(self.corrected)
         of_all = f"{self.corrected.s:.0f} of {self.corrected.n:.0f}"
         if self.error not in CORRECTABLE:
             # What comes next is seldom the same again.

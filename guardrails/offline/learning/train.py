@@ -13,7 +13,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from guardrails.core.retries.model import RetryModel
 from guardrails.core.values.errors import ModelError, NothingFoundError, TrainingError
 from guardrails.offline.transcripts.inputs import SHOWN, what_is_read
 from guardrails.policy.models import COLD, cold_model, read_model
@@ -85,22 +84,23 @@ def train(
         from .spark import read_on_spark
 
         found = read_on_spark(master, map(str, records))
-    present, notes = _present(output)
+    present, notes = None, list(found.notices)
+    try:
+        present = read_model(output)
+    except FileNotFoundError:
+        pass
+    except ModelError as error:
+        notes.append(f"the present model `{output}` cannot be used: {error}")
     try:
         learned = learn(found.facts, cold_model(), present, half_life_days=half_life_days, force=force)
     except TrainingError as error:
         # Why there is nothing may be that nothing could be read.
-        said = [str(error), *found.notices[:SHOWN]]
-        if len(found.notices) > SHOWN:
-            said.append(f"and {len(found.notices) - SHOWN:,} more notices")
-        if not found.files:
-            said.append(what_is_read())
+        said = [str(error), *found.notices[:SHOWN], *([] if found.files else [what_is_read()])]
         raise (TrainingError if found.facts.counts else NothingFoundError)("; ".join(said)) from None
     written = (learned.better or force) and not dry_run
     if written:
         write(output, learned.text)
-    notes = [*found.notices, *notes, *learned.notes]
-    return Trained(output=output, learned=learned, written=written, files=found.files, notes=notes)
+    return Trained(output=output, learned=learned, written=written, files=found.files, notes=[*notes, *learned.notes])
 
 
 def write(path: Path, text: bytes) -> None:
@@ -115,26 +115,9 @@ def write(path: Path, text: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-    except BaseException:
+    finally:
         with suppress(OSError):
             new.unlink(missing_ok=True)
-        raise
-    # The file is there; that its name is, too, after a power cut, not every system can promise.
-    with suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _present(output: Path) -> tuple[RetryModel | None, list[str]]:
-    try:
-        return read_model(output), []
-    except FileNotFoundError:
-        return None, []
-    except ModelError as error:
-        return None, [f"the present model `{output}` cannot be used: {error}"]
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, Tool
 from guardrails.agent.conversations.repair import INTERRUPTED, Repaired, repair, unanswered
-from guardrails.core.records.replay import replay
 from guardrails.integrations.openai.conversation import WIRES
+from guardrails.offline.judge.replay import replay
 
 
 def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:

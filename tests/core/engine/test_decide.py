@@ -25,8 +25,8 @@ from guardrails import (
 from guardrails.core.chain import Chain
 from guardrails.core.engine import Engine
 from guardrails.core.question import digest_of
-from guardrails.core.records.replay import replay
 from guardrails.core.state import suspend
+from guardrails.offline.judge.replay import replay
 from tests.tables import table
 
 

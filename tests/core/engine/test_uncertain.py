@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from guardrails import Approve, Envelope, Failed, MemorySink, Policy, SessionError, SessionState, SqliteStore, Tool
-from guardrails.core.records.replay import replay
 from guardrails.core.state import LIFE
+from guardrails.offline.judge.replay import replay
 from tests.tables import table
 
 

@@ -3,6 +3,9 @@ What a learned model makes of a failure.
 """
 
 from pathlib import Path
+from socket import gaierror
+from sqlite3 import OperationalError
+from ssl import SSLCertVerificationError
 from typing import Any
 
 from hypothesis import given
@@ -11,9 +14,9 @@ from hypothesis import strategies as st
 from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
 from guardrails.core.chain import Chain, Rule
 from guardrails.core.guards.retryable import NEVER
-from guardrails.core.records.replay import replay
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import ERROR_TYPES
+from guardrails.offline.judge.replay import replay
 from tests.conftest import FakeClock
 from tests.core.retries.conftest import constant
 from tests.tables import table
@@ -63,6 +66,31 @@ def test_a10_the_envelope_says_what_the_model_expects(clock: Any) -> None:
     assert shown["max_retries_remaining"] == 3
     assert 0.3 < shown["retry_success_probability"] < 0.5
     assert shown["next_action"] == "retry"
+
+
+class Answered(Exception):
+    def __init__(self, status_code: int, message: str) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+
+
+@table(
+    "error, retryable, most_ms",
+    [
+        (SSLCertVerificationError("certificate verify failed"), False, 0),
+        (Answered(429, "Quota exceeded: 1000 requests per day"), False, 0),
+        (gaierror(-2, "Name or service not known"), False, 0),
+        (OperationalError("database is locked"), True, 1_000),
+        (Answered(409, "conflict: the resource has changed"), True, 5_000),
+        (Answered(423, "Locked"), True, 5_000),
+        (Answered(500, "internal server error"), True, 5_000),
+        (Answered(503, "Service Unavailable"), True, 30_000),
+    ],
+)
+def test_day_one_is_sensible(error: Exception, retryable: bool, most_ms: int, clock: Any) -> None:
+    made = session(clock).call("get", {}, fails(error))
+    assert made.retryable is retryable
+    assert (made.retry_after_ms or 0) <= most_ms
 
 
 def test_a_wait_is_never_below_what_a_server_names_and_never_above_the_policys(clock: Any) -> None:

@@ -63,15 +63,15 @@ def test_a_file_that_is_no_good_says_what_is_wrong_and_what_to_do(data: bytes, s
 @table(
     "changes, said",
     [
-        ({"intercept": 1e300}, "a weight is a number between -20 and 20"),
-        ({"intercept": "0.25"}, "a weight is a number"),
-        ({"intercept": True}, "a weight is a number"),
-        ({"weights": {"timeout": 20.0}}, "a weight is a number"),
+        ({"intercept": 1e300}, "a number from -20 to 20 is wanted"),
+        ({"intercept": "0.25"}, "a number from -20 to 20 is wanted"),
+        ({"intercept": True}, "a number from -20 to 20 is wanted"),
+        ({"weights": {"timeout": 20.5}}, "a number from -20 to 20 is wanted"),
         ({"weights": []}, "cannot be read"),
-        ({"tools": {"a": {"timeout": None}}}, "a weight is a number"),
-        ({"evidence": {"a": {"timeout": -1}}}, "counts are numbers from 0 on"),
+        ({"tools": {"a": {"timeout": None}}}, "a number from -20 to 20 is wanted"),
+        ({"evidence": {"a": {"timeout": -1}}}, "a number from 0 to inf is wanted"),
         ({"corrections": {"a": {"timeout": [1]}}}, "cannot be read"),
-        ({"corrections": {"a": {"timeout": [1, "x"]}}}, "counts are numbers"),
+        ({"corrections": {"a": {"timeout": [1, "x"]}}}, "a number from 0 to 1 is wanted"),
     ],
 )
 def test_numbers_that_no_training_writes_are_refused(changes: dict[str, Any], said: str) -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Growth, Policy, Rate, Retryable
-from guardrails.core.records.replay import replay
 from guardrails.core.state import LEAP_MS, STEP_BACK_MS, read_clock
 from guardrails.core.values.types import NO_TIME
+from guardrails.offline.judge.replay import replay
 from guardrails.sinks import MemorySink
 from tests.tables import table
 

@@ -43,7 +43,6 @@ def test_a11_a_profile_says_when_a_failure_resolves_and_how_often() -> None:
 def test_a11_corrections_and_repairs_are_told_apart_from_plain_repeats() -> None:
     made = one({**WAITS}, repaired=Count(10, 9), corrected=Count(20, 15))
     assert made.retries == 70
-    assert made.correction_rate == 0.75
     assert made.sentence().endswith(
         "; 90 % worked after something was changed in between; 75 % of the next calls with other arguments worked (15 of 20)"
     )

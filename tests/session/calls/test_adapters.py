@@ -28,9 +28,9 @@ from guardrails import (
     Tool,
 )
 from guardrails.core.packing import pack, unpack
-from guardrails.core.records.replay import replay, replay_together
 from guardrails.core.state import SessionState
 from guardrails.core.values.session_id import scope_key
+from guardrails.offline.judge.replay import replay, replay_together
 
 
 TOOLS = [Tool(name="pay", cost_usd=0.25, tokens=10), Tool(name="look", read_only=True), Tool(name="slow", timeout=30)]

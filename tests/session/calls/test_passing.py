@@ -11,8 +11,8 @@ import pytest
 
 from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool, scoped
 from guardrails.core.packing import pack, unpack
-from guardrails.core.records.replay import replay
 from guardrails.core.state import SessionState
+from guardrails.offline.judge.replay import replay
 
 
 class Interrupt(Exception):

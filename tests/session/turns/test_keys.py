@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, SessionError
 from guardrails.core.guards.budget import held
 from guardrails.core.packing import pack, unpack
-from guardrails.core.records.replay import replay
 from guardrails.core.state import KEYS, SessionState
+from guardrails.offline.judge.replay import replay
 
 
 USAGE = {"prompt_tokens": 90, "completion_tokens": 10}

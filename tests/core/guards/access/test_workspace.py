@@ -9,9 +9,9 @@ import pytest
 
 from guardrails import Envelope, Guard, JsonLines, Policy, Tool, Workspace, by_session, guard, read
 from guardrails.core.guards.base import Facts
-from guardrails.core.records.replay import replay
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
+from guardrails.offline.judge.replay import replay
 from tests.tables import table
 
 

@@ -13,8 +13,8 @@ from guardrails import Denials, Duplicates, Loops, Policy, Rate, Retryable, Tool
 from guardrails.core.guards.base import Event, Facts
 from guardrails.core.guards.denials import REMEMBERED
 from guardrails.core.packing import pack, unpack
-from guardrails.core.records.replay import replay
 from guardrails.core.state import SessionState
+from guardrails.offline.judge.replay import replay
 from guardrails.sinks import MemorySink
 from tests.tables import table
 

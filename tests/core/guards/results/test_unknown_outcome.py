@@ -6,8 +6,8 @@ from typing import Any
 
 from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
 from guardrails.core.guards.retryable import AMBIGUOUS
-from guardrails.core.records.replay import replay
 from guardrails.core.values.types import Outcome
+from guardrails.offline.judge.replay import replay
 from tests.tables import table
 
 

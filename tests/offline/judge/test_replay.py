@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState, Tool, ToolFilter
-from guardrails.core.records.replay import Replayed, kin, replay, replay_together
+from guardrails.offline.judge.replay import Replayed, kin, replay, replay_together
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink, by_session, read
 from guardrails.stores.memory import MemoryStore

@@ -32,7 +32,7 @@ from guardrails import (
     by_session,
     read,
 )
-from guardrails.core.records.replay import Replayed, kin, replay, replay_together
+from guardrails.offline.judge.replay import Replayed, kin, replay, replay_together
 from guardrails.session.session import Session
 
 
