@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
-from guardrails.core.guards.settings import default_of, laid, named_only, respelt
+from guardrails.core.guards.settings import laid, named_only, respelt
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from guardrails.core.retries.serving import Advised
 
 
+TOOLS: Final = 64
+"""Tools that are counted by themselves; further ones share one count, for names come from the model."""
 NO_TOOL: Final = Tool(name="-")
 """Stands for the tool where it is about no call."""
 
@@ -314,7 +316,9 @@ class Guard(_Slot):
         """
         Returns the settings that differ from the defaults.
         """
-        return {f.name: value for f in dataclasses.fields(self) if (value := getattr(self, f.name)) != default_of(f)}
+        fields = ((f, f.default_factory) for f in dataclasses.fields(self))
+        usual = {f.name: f.default if make is dataclasses.MISSING else make() for f, make in fields}
+        return {name: value for name, default in usual.items() if (value := getattr(self, name)) != default}
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
@@ -336,6 +340,14 @@ def guard(cls: type[T]) -> type[T]:
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     named_only(made, Guard.__dict__.keys())
     return made
+
+
+def counter(mine: Any, tool: str, prefix: str = "") -> str:
+    """
+    Returns the key by which a guard counts *tool* in what it remembers.
+    """
+    key = prefix + tool
+    return key if not mine or key in mine or len(mine) < TOOLS else prefix
 
 
 def overrides(guard: Guard | type[Guard], method: str) -> bool:

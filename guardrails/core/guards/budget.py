@@ -17,7 +17,7 @@ from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro
 from guardrails.core.values.units import Duration
 from guardrails.core.words import FINISH, counted, ended, usd
 
-from .base import Codes, Event, Facts, Guard, Verdict, guard
+from .base import Codes, Event, Facts, Guard, Verdict, counter, guard
 from .denials import Denials
 
 
@@ -205,8 +205,6 @@ AVERAGED: Final = 32
 HOLDS: Final = 256
 LOST: Final = "lost"
 NAME_SHOWN: Final = 80
-TOOLS: Final = 64
-"""Amounts of tools that are counted by themselves; those of further tools are one."""
 
 
 class MoreCalls(TypedDict, total=False):
@@ -312,7 +310,7 @@ class ToolBudget(Guard):
         """
         Returns the amount used, and of turns the number of the latest, else -1.
         """
-        used = (mine or {}).get(self._of(tool, mine), 0)
+        used = (mine or {}).get(counter(mine, tool, f"{self.limit}:"), 0)
         return (used[0], used[1]) if isinstance(used, list | tuple) else (used, -1)
 
     def _more(self, tool: str, mine: Any, amount: int, turn: int | None = None) -> Any:
@@ -322,11 +320,7 @@ class ToolBudget(Guard):
         made: Any = used + amount
         if self.limit == TURNS.setting:
             made = [made, latest if turn is None else turn]
-        return {**(mine or {}), self._of(tool, mine): made}
-
-    def _of(self, tool: str, mine: Any) -> str:
-        key = f"{self.limit}:{tool}"
-        return key if not mine or key in mine or len(mine) < TOOLS else f"{self.limit}:"
+        return {**(mine or {}), counter(mine, tool, f"{self.limit}:"): made}
 
 
 @guard

@@ -3,6 +3,7 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, ClassVar, Final
 
 from guardrails.core.retries.decision import TRANSIENT
@@ -81,9 +82,14 @@ def may_retry(state: SessionState, last: Entry) -> bool:
     """
     if last.advised or last.lasting or last.error_type not in TRANSIENT:
         return last.advised
-    earlier = [entry.status for entry in state.earlier(last.sig, len(state.window))]
-    failed = [*earlier, ""].index(next((one for one in earlier if one != "error"), ""))
-    return failed <= UNJUDGED_RETRIES or state.now_ms - last.at_ms >= UNJUDGED_WAIT_MS
+    return failures(state, last.sig) <= UNJUDGED_RETRIES or state.now_ms - last.at_ms >= UNJUDGED_WAIT_MS
+
+
+def failures(state: SessionState, sig: int | None) -> int:
+    """
+    Returns how many of the latest calls of *sig* failed, one after the other.
+    """
+    return sum(1 for _ in takewhile(lambda one: one.status == "error", state.earlier(sig, len(state.window))))
 
 
 def recent(state: SessionState, last: Entry, limit_s: float | None) -> bool:

@@ -10,13 +10,11 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Denial, ToolCall
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, counter, guard
 
 
 DAY_MS: Final = 86_400_000
 PERIODS: Final = {"max_calls_per_second": 1_000, "max_calls_per_minute": 60_000}
-TOOLS: Final = 64
-"""Tools that are counted by themselves; further ones share one count."""
 
 
 def gcra(level: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -> tuple[int, int]:
@@ -106,7 +104,4 @@ class Rate(Guard):
         return level_of(mine.get(self._of(setting, call, mine), 0), facts.now_ms, cap) if mine else 0
 
     def _of(self, setting: str, call: ToolCall, levels: Mapping[str, int]) -> str:
-        if not self.per_tool:
-            return setting
-        name = f"{setting}:{call.tool}"
-        return name if name in levels or len(levels) < TOOLS else f"{setting}:"
+        return counter(levels, call.tool, f"{setting}:") if self.per_tool else setting

@@ -10,14 +10,12 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
-from .base import Codes, Event, Facts, Guard, Verdict, guard
+from .base import Codes, Event, Facts, Guard, Verdict, counter, guard
 
 
 TOKEN: Final = 60_000
 """Milliseconds in which one token comes back at a rate of one a minute: the unit of what a bucket lacks."""
 MOST: Final = 10_000
-TOOLS: Final = 32
-"""Tools that have a bucket of their own; all others share one."""
 
 
 @guard
@@ -76,12 +74,12 @@ class RetryBudget(Guard):
         """
         Returns what the bucket of *tool* lacks, in units of `TOKEN`.
         """
-        lacks = (mine or {}).get(_of(tool, mine), 0) - facts.now_ms * self.min_per_minute
+        lacks = (mine or {}).get(counter(mine, tool), 0) - facts.now_ms * self.min_per_minute
         return 0 if lacks > MOST * TOKEN else min(max(0, lacks), self.burst * TOKEN)
 
     def _lacking(self, tool: str, mine: Any, facts: Facts, lacks: int) -> Any:
         bounded = min(max(0, lacks), self.burst * TOKEN)
-        return {**(mine or {}), _of(tool, mine): facts.now_ms * self.min_per_minute + bounded}
+        return {**(mine or {}), counter(mine, tool): facts.now_ms * self.min_per_minute + bounded}
 
     def _empty(self, tool: str, mine: Any, facts: Facts) -> Denial | None:
         if self._lacks(tool, mine, facts) <= (self.burst - 1) * TOKEN:
@@ -93,10 +91,6 @@ class RetryBudget(Guard):
             strike=False,
             values={"tool": tool, "burst": self.burst},
         )
-
-
-def _of(tool: str, mine: Any) -> str:
-    return tool if not mine or tool in mine or len(mine) < TOOLS else ""
 
 
 def _is_untold(facts: Facts) -> bool:

@@ -2,7 +2,6 @@
 Say of a failure whether, when and how often the same call is worth repeating.
 """
 
-from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Final
 
@@ -13,13 +12,14 @@ from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes,
 from guardrails.core.retries.serving import Judged
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
-from guardrails.core.state import Entry, SessionState
+from guardrails.core.state import SessionState
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Verdict, guard
+from .evidence import failures
 
 
 UNKNOWN: Final = "It may have happened: check whether it did before you make this call again, or ask the user."
@@ -105,7 +105,7 @@ class Retryable(Guard):
     codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
     files: ClassVar[tuple[str, ...]] = ("model",)
-    family: ClassVar[bool] = False
+    only_failures: ClassVar[bool] = True
 
     max_retries: Annotated[int, Ge(0)] = 3
     max_same_error: Annotated[int, Ge(1)] = 3
@@ -190,8 +190,8 @@ class Retryable(Guard):
         # What a tool says of its own failure is better informed.
         prior = facts.tool.retryable if claim is None else claim
         own = (one for one in reversed(state.window) if one.tool == call.tool and one.status != "running")
-        run = _run(own, lambda one: one.error_type == kind)
-        attempts = max(1, _run(state.earlier(call.sig, len(state.window)), lambda one: one.status == "error"))
+        run = sum(1 for _ in takewhile(lambda one: one.error_type == kind, own))
+        attempts = max(1, failures(state, call.sig))
         named = outcome.retry_after_ms
         if facts.models or facts.advised is not None:
             # Where a model is asked, an answer without a wait does not take back the one before.
@@ -292,10 +292,3 @@ def _advised(envelope: Envelope, action: NextAction, hint: str) -> Envelope:
         envelope.next_action = action
         envelope.hint(hint)
     return envelope
-
-
-def _run(entries: Iterable[Entry], goes_on: Callable[[Entry], bool]) -> int:
-    """
-    Returns of how many *entries*, newest first, it *goes_on*: the present failure is one of them.
-    """
-    return sum(1 for _ in takewhile(goes_on, entries))

@@ -67,22 +67,6 @@ def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[
     return made, twice
 
 
-def maps_of(cls: Any) -> dict[str, Map]:
-    """
-    Returns the defaults of those settings of *cls*, a dataclass, that have keys of their own.
-    """
-    return {field.name: field.default for field in dataclasses.fields(cls) if isinstance(field.default, Map)}
-
-
-def default_of(field: "dataclasses.Field[Any]") -> Any:
-    """
-    Returns the value of a setting that nobody gives.
-    """
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
-
-
 def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
     """
     Returns *text* with *values* for its placeholders; *otherwise* if one of them has none.
@@ -103,7 +87,7 @@ def named_only(cls: Any, taken: Collection[str]) -> None:
             raise TypeError(
                 f"`{cls.__name__}.{name}`: every guard has a `{name}` of another kind; give the setting another name"
             )
-    maps = maps_of(cls)
+    maps = {field.name: field.default for field in dataclasses.fields(cls) if isinstance(field.default, Map)}
 
     @wraps(plain)
     def __init__(self: Any, *unnamed: Any, **settings: Any) -> None:  # noqa: N807

@@ -35,32 +35,38 @@ class ToolFilter(Guard):
     unknown: Literal["deny", "allow"] = "deny"
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
-        return (
-            _matches(tool, self.deny)
-            or bool(self.allow and not _matches(tool, self.allow))
-            or (self.unknown == "deny" and known is not None and tool not in known)
-        )
+        return self._why(tool, known) is not None
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        if self.deny and _matches(call.tool, self.deny):
-            return _refusal("tool_filter.deny", f"`{call.tool}` may not be used here.", "Use another tool.")
-        if self.allow and not _matches(call.tool, self.allow):
-            return _refusal("tool_filter.allow", f"`{call.tool}` may not be used here.", "Use another tool.")
-        if self.unknown == "deny" and facts.known is not None and call.tool not in facts.known:
-            known = sorted(facts.known)
-            from difflib import get_close_matches
-
-            near = get_close_matches(call.tool[:64], known, n=1)
-            names = ", ".join(f"`{name}`" for name in known[:20]) or "none"
-            hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
+        why, shown = self._why(call.tool, facts.known), call.tool[:64]
+        if why is None:
+            return None
+        if why != "unknown":
             return Denial(
-                code="tool_filter.unknown",
-                message=f"There is no tool `{call.tool[:64]}`.",
-                hint=hint,
-                details={"error_type": "tool_missing"},
-                values={"tools": names},
+                code=f"tool_filter.{why}",
+                message=f"`{shown}` may not be used here.",
+                hint="Use another tool.",
+                details={"error_type": "permission"},
             )
-        return None
+        from difflib import get_close_matches
+
+        known = sorted(facts.known or ())
+        near = get_close_matches(shown, known, n=1)
+        names = ", ".join(f"`{name}`" for name in known[:20]) or "none"
+        return Denial(
+            code="tool_filter.unknown",
+            message=f"There is no tool `{shown}`.",
+            hint=f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}.",
+            details={"error_type": "tool_missing"},
+            values={"tools": names},
+        )
+
+    def _why(self, tool: str, known: frozenset[str] | None) -> str | None:
+        if matcher(self.deny)(tool) is not None:
+            return "deny"
+        if self.allow and matcher(self.allow)(tool) is None:
+            return "allow"
+        return "unknown" if self.unknown == "deny" and known is not None and tool not in known else None
 
 
 @guard
@@ -90,11 +96,3 @@ class Held(Guard):
             details={"error_type": "permission", "user_facing_hint": f"`{shown}` is held: {reason}."},
             values={"tool": shown, "reason": reason},
         )
-
-
-def _refusal(code: str, message: str, hint: str) -> Denial:
-    return Denial(code=code, message=message, hint=hint, details={"error_type": "permission"})
-
-
-def _matches(name: str, globs: tuple[str, ...]) -> bool:
-    return matcher(globs)(name) is not None

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Rate, Rule
-from guardrails.core.guards.base import Facts
-from guardrails.core.guards.rate import TOOLS, gcra, level_of
+from guardrails.core.guards.base import TOOLS, Facts
+from guardrails.core.guards.rate import gcra, level_of
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import ToolCall
 from tests.tables import table

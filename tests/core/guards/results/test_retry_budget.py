@@ -164,8 +164,8 @@ def test_a_family_shares_the_bucket_of_its_root(clock: Any) -> None:
 
 def test_more_tools_than_there_is_room_for_share_a_bucket(clock: Any) -> None:
     session = Policy([RetryBudget(burst=1, min_per_minute=0), Retryable(max_same_error=9)]).session("s", clock=clock)
-    said = [session.call(f"t{number}", {}, down).retryable for number in range(40)]
-    assert said == [True] * 33 + [False] * 7
+    said = [session.call(f"t{number}", {}, down).retryable for number in range(72)]
+    assert said == [True] * 65 + [False] * 7
 
 
 def test_the_records_of_all_sessions_tell_why_and_replay_exactly(tenant: Any, clock: Any) -> None:
