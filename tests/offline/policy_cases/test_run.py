@@ -180,7 +180,8 @@ def test_turns_charges_and_requests_are_lived_through() -> None:
   - {turn: 2}
   - {call: a, envelope: {limit_reached: null, progress: {turns_left: 2}}}
   - {call: b, cost_usd: 0.25, tokens: 5, envelope: {progress: {turns_left: 2, cost_left_usd: null}}}
-  - {charge: {tokens: 45, cost_usd: 0.6}}
+  - {charge: {tokens: 20, cost_usd: 0.1}}
+  - {repeat: 5, steps: [{charge: {tokens: 5, cost_usd: 0.1, begins_turn: false}}]}
   - {call: a, envelope: {progress: {turns_left: 1, cost_left_usd: 0.15, tokens_left: null}}}
   - {charge: {tokens: 10, cost_usd: 0, begins_turn: false}}
   - {call: b, envelope: {progress: {turns_left: 1, cost_left_usd: 0.15}}}
