@@ -96,23 +96,21 @@ def repeats_refused(state: SessionState, sig: int | None, turns: int) -> bool:
     Returns whether *turns* turns in a row brought nothing but refusals, with a strike each, and a call of *sig* was refused before
     the present one.
     """
-    mine: Strikes | None = state.own.get(Denials.name)
-    if mine is None or sig is None or mine[1] < turns:
-        return False
-    return low(sig) in mine[4][: len(mine[4]) - mine[3]]
+    _, denied, _, present, sigs = state.own.get(Denials.name) or NONE
+    return sig is not None and denied >= turns and low(sig) in sigs[: len(sigs) - present]
 
 
 def refused_turns(state: SessionState) -> int:
     """
     Returns how many turns in a row, the present one among them, brought nothing but refusals.
     """
-    mine: Strikes | None = state.own.get(Denials.name)
-    return 0 if mine is None else mine[0] + (mine[3] > 0 and state.only_refused)
+    refused, _, _, present, _ = state.own.get(Denials.name) or NONE
+    return int(refused + (present > 0 and state.only_refused))
 
 
 def has_strikes(state: SessionState) -> bool:
     """
     Returns whether a refusal counts, of this turn or of those before it.
     """
-    mine: Strikes | None = state.own.get(Denials.name)
-    return mine is not None and (mine[0] > 0 or mine[3] > 0)
+    refused, _, _, present, _ = state.own.get(Denials.name) or NONE
+    return bool(refused or present)

@@ -30,6 +30,7 @@ class RetryBudget(Guard):
     codes: ClassVar[Codes] = {"retry_budget.empty": ("tool", "burst")}
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("advised",)
+    only_failures: ClassVar[bool] = True
     scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", "burst", "ratio", "min_per_minute", "refuse")
 
     burst: Annotated[int, Ge(1), Le(MOST)] = 10
@@ -48,26 +49,28 @@ class RetryBudget(Guard):
         return self._empty(call.tool, mine, facts) if self.refuse and _is_untold(facts) else None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if not _is_untold(facts):
-            return mine
-        return self._lacking(call.tool, mine, facts, self._lacks(call.tool, mine, facts) + TOKEN)
+        return self._taken(call.tool, mine, facts, TOKEN) if _is_untold(facts) else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        lacks = self._lacks(call.tool, mine, facts) if mine and outcome.error_type is None else 0
-        return self._lacking(call.tool, mine, facts, lacks - round(self.ratio * TOKEN)) if lacks else mine
+        if outcome.error_type is not None or not self._lacks(call.tool, mine, facts):
+            return mine
+        return self._taken(call.tool, mine, facts, -round(self.ratio * TOKEN))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        tool = event.values["tool"]
-        return self._lacking(tool, mine, facts, self._lacks(tool, mine, facts) + TOKEN)
+        return self._taken(event.values["tool"], mine, facts, TOKEN)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
         claimed = envelope.retryable
-        if outcome.error_type is not None and (claimed or (claimed is None and outcome.error_type in TRANSIENT)):
-            empty = self._empty(call.tool, mine, facts)
-            if empty is not None:
-                without_retry(envelope, empty)
+        empty = self._empty(call.tool, mine, facts) if claimed or outcome.error_type in TRANSIENT else None
+        if claimed is False or empty is None:
+            return envelope
+        envelope.unrepeatable()
+        envelope.code = empty.code
+        envelope.hint(f"{empty.message} {empty.hint}")
+        if envelope.judged is not None:
+            envelope.judged = envelope.judged._replace(explored=False)
         return envelope
 
     def _lacks(self, tool: str, mine: Any, facts: Facts) -> int:
@@ -77,9 +80,9 @@ class RetryBudget(Guard):
         lacks = (mine or {}).get(counter(mine, tool), 0) - facts.now_ms * self.min_per_minute
         return 0 if lacks > MOST * TOKEN else min(max(0, lacks), self.burst * TOKEN)
 
-    def _lacking(self, tool: str, mine: Any, facts: Facts, lacks: int) -> Any:
-        bounded = min(max(0, lacks), self.burst * TOKEN)
-        return {**(mine or {}), counter(mine, tool): facts.now_ms * self.min_per_minute + bounded}
+    def _taken(self, tool: str, mine: Any, facts: Facts, amount: int) -> Any:
+        lacks = min(max(0, self._lacks(tool, mine, facts) + amount), self.burst * TOKEN)
+        return {**(mine or {}), counter(mine, tool): facts.now_ms * self.min_per_minute + lacks}
 
     def _empty(self, tool: str, mine: Any, facts: Facts) -> Denial | None:
         if self._lacks(tool, mine, facts) <= (self.burst - 1) * TOKEN:
@@ -99,15 +102,3 @@ def _is_untold(facts: Facts) -> bool:
     """
     failed = facts.failed
     return failed is not None and failed.error_type in TRANSIENT and not failed.advised
-
-
-def without_retry(envelope: Envelope, said: Denial) -> None:
-    """
-    Say in *envelope* that the failed call is not to be repeated, for the reason of *said*.
-    """
-    envelope.unrepeatable()
-    envelope.code = said.code
-    envelope.hint(f"{said.message} {said.hint}")
-    judged = envelope.judged
-    if judged is not None and judged.explored:
-        envelope.judged = judged._replace(explored=False)
