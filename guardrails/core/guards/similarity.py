@@ -15,7 +15,7 @@ from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.result import Reading, evidence_of
-from guardrails.core.result.content import ROWS, STATES, is_aside
+from guardrails.core.result.content import STATES, is_aside, rows_of
 from guardrails.core.result.redaction import untraced
 from guardrails.core.text.signature import canonical
 from guardrails.core.values.late_pattern import pattern
@@ -120,7 +120,7 @@ def news_hash(reading: Reading) -> int:
         told = f"{reading.error_type}: {re.sub(r'[0-9]', '', text)[:120]}".encode(errors="replace")
     elif shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
         news = news_of(reading.content, reading.given)
-        told = canonical(news) if news and news != reading.content else None
+        told = _written(news) if news and news != reading.content else None
     return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
 
 
@@ -131,10 +131,10 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     """
     kind = type(content)
     if kind is list:
-        return sorted(map(_digest_of, content))
+        return sorted([xxh3_64_intdigest(_written(row)) for row in content])
     if kind is not dict or not depth:
         return content
-    rows = any(name in content and content[name] and type(content[name]) is list for name in ROWS)
+    rows = rows_of(content)
     news: dict[str, Any] = {}
     for key, member in content.items():
         name, kind = str(key), type(member)
@@ -149,8 +149,8 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     return news
 
 
-def _digest_of(row: Any) -> int:
+def _written(news: Any) -> bytes:
     try:
-        return xxh3_64_intdigest(dumps(row, None, OPT_SORT_KEYS))
+        return dumps(news, None, OPT_SORT_KEYS)
     except TypeError:
-        return xxh3_64_intdigest(canonical(row) or repr(row).encode(errors="replace"))
+        return canonical(news) or repr(news).encode(errors="replace")

@@ -7,12 +7,12 @@ tool's own names mean is declared (`Tool(more="next_cursor", total="meta.count")
 
 import re
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.text.short_keys import cached_if_short
 
-from .content import REMARKS, ROWS, at
+from .content import REMARKS, at, rows_of
 from .failures import brings, number_of
 
 
@@ -62,8 +62,6 @@ class Extent(NamedTuple):
 
 
 WHOLE: Final = Extent()
-Told = tuple[bool, int | None, str | None]
-"""What one sign tells: whether all is known beside it, the matches in all, and how to go on."""
 
 
 @cached_if_short(4096, 64)
@@ -82,55 +80,46 @@ def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = 
         return Extent(False, how=LATER) if goes_on else _of_text(content)
     if type(content) is not dict and type(content) is not list:
         return WHOLE
-    found = _rows_in(content)
+    rows = rows_of(content)
+    found = None if rows is None else len(rows)
     declared, cursor = number_of(at(content, total)) if total else None, at(content, more) if more else None
     told = _signs(content, found, None if declared is None else int(declared))
-    if brings(cursor):
+    if cursor is not None and brings(cursor):
         return told._replace(complete=False, how=_go_on(more.rpartition(".")[2], cursor))
     if told.complete and goes_on:
         return Extent(False, how=LATER)
     return told._replace(complete=True) if more and told.complete is None else told
 
 
-def _rows_in(content: Any) -> int | None:
-    if type(content) is list:
-        return len(content)
-    rows = next((content[name] for name in ROWS if name in content and type(content[name]) is list), None)
-    return None if rows is None else len(rows)
-
-
 def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
-    for _ in range(5):
+    levels = 5
+    while levels and len(content) == 1 and type(content) is dict:
         # An envelope of one member: `{"data": {"users": {"nodes": [...], "pageInfo": {...}}}}`.
-        inner = next(iter(content.values())) if type(content) is dict and len(content) == 1 else None
-        if type(inner) is not dict or not (len(inner) == 1 or list in map(type, inner.values())):
-            break
-        content = inner
+        [inner] = content.values()
+        holds = type(inner) is dict and (len(inner) == 1 or list in map(type, inner.values()))
+        content, levels = (inner, levels - 1) if holds else (content, 0)
     places = _places(content)
-    if type(content) is list:
-        lists = [content]
-    else:
+    lists = [content]
+    if type(content) is dict:
         lists = [member for _, place in places for member in place.values() if type(member) is list]
     shown = found if found is not None else len(lists[0]) if len(lists) == 1 else None
     if declared is not None and shown is not None:
         return Extent(shown >= declared, found, declared, None if shown >= declared else _part(shown, declared))
-    rows = found is not None or any(type(some[0]) is dict for some in lists if some)
-    known, all_of, how = True, declared, None
+    beside = Beside(shown, bool(lists), found is not None or any(type(some[0]) is dict for some in lists if some))
+    known, total, how = True, declared, None
+    texts = [some[-1] for some in lists if some]
     for holder, place in places:
         for key, said in place.items():
             name = str(key)
             kind = kind_of(name)
-            if kind is None or said is None or (holder and re.fullmatch(_LOOSE, name) and _is_apart(holder, place)):
-                continue
-            if kind == "cursor":
-                sure, total, on = _cursor(name, said, rows=rows, lists=bool(lists))
-                how = on or how
-            else:
-                sure, total, on = _TOLD[kind](name, said, place, shown, lists)
-                how = how or on
-            known, all_of = known and sure, all_of if total is None else total
-    how = how or _mark_in(places, lists)
-    return Extent(False if how else known or None, found, found if all_of is None else all_of, how)
+            if kind is None:
+                texts += [said] if not holder and type(said) is str and name in REMARKS else ()
+            elif said is not None and not (holder and re.fullmatch(_LOOSE, name) and _is_apart(holder, place)):
+                sure, number, on = _sign(kind, name, said, place, beside)
+                known, total = known and sure, total if number is None else number
+                how = (on or how) if kind == "cursor" else (how or on)
+    how = how or next((_of_text(one).how for one in texts if type(one) is str and not _of_text(one).complete), None)
+    return Extent(False if how else known or None, found, found if total is None else total, how)
 
 
 def _places(content: Any) -> list[tuple[str, Any]]:
@@ -144,77 +133,69 @@ def _places(content: Any) -> list[tuple[str, Any]]:
         # What speaks of pages alone, at one end, is no row.
         ends = (*content[:1], *content[1:][-1:])
         tops = [row for row in ends if type(row) is dict and row and all(map(kind_of, map(str, row)))]
-        tops = tops if len(tops) == 1 else []
-    below = [(str(name), place) for top in tops for name, place in top.items() if type(place) is dict]
-    # `{"meta": {"pagination": {...}}}` speaks through its only member.
-    only = [(str(name), one) for _, top in below if len(top) == 1 for name, one in top.items() if type(one) is dict]
-    return [*(("", top) for top in tops), *below, *only]
+    places = [("", top) for top in tops] if len(tops) == 1 else []
+    for top in tops if places else ():
+        below = [(str(name), place) for name, place in top.items() if type(place) is dict]
+        # `{"meta": {"pagination": {...}}}` speaks through its only member.
+        only = [(str(name), one) for _, place in below if len(place) == 1 for name, one in place.items()]
+        places += [*below, *((name, one) for name, one in only if type(one) is dict)]
+    return places
 
 
 def _is_apart(holder: str, place: Any) -> bool:
     return not re.search(_HOLDER, holder) and not any(type(member) is list for member in place.values())
 
 
-def _cursor(name: str, said: Any, *, rows: bool, lists: bool) -> Told:
-    exact, there = re.fullmatch(_LOOSE, name) is None, brings(said)
-    none = said is True or (type(said) is str and re.search(_NO_CURSOR, said) is not None)
-    if there and not none and (rows or (lists and exact)):
-        return True, None, _go_on(name, said)
-    return not (there and exact and not lists), None, None
+class Beside(NamedTuple):
+    """
+    What stands beside a sign: so many elements, lists at all, and rows.
+    """
+
+    shown: int | None
+    lists: bool
+    rows: bool
 
 
-def _flag(name: str, said: Any, place: Any, shown: int | None, lists: list[Any]) -> Told:
-    return True, None, ON if said in (True, "true", "True") else None
+_TRUE: Final = (True, "true", "True")
+_HOW: Final[dict[str, Callable[[str, Any, bool], str | None]]] = {
+    "flag": lambda name, said, lists: ON if said in _TRUE else None,
+    "cut": lambda name, said, lists: f"The result is not whole (`{name}`). {NARROWER}" if said in _TRUE else None,
+    "end": lambda name, said, lists: ON if said is False and (lists or name != "done") else None,
+    "left": lambda name, said, lists: (
+        f"{said:,} more are not shown: ask for the next part." if type(said) is int and said > 0 else None
+    ),
+}
 
 
-def _cut(name: str, said: Any, place: Any, shown: int | None, lists: list[Any]) -> Told:
-    return True, None, f"The result is not whole (`{name}`). {NARROWER}" if said in (True, "true", "True") else None
-
-
-def _end(name: str, said: Any, place: Any, shown: int | None, lists: list[Any]) -> Told:
-    return True, None, ON if said is False and (lists or name != "done") else None
-
-
-def _left(name: str, said: Any, place: Any, shown: int | None, lists: list[Any]) -> Told:
-    if type(said) is not int or said <= 0:
-        return True, None, None
-    quota = not _QUOTA.isdisjoint(str(one).lower() for one in place)
-    return not quota, None, None if quota else f"{said:,} more are not shown: ask for the next part."
-
-
-def _total(name: str, said: Any, place: Any, shown: int | None, lists: list[Any]) -> Told:
-    number = number_of(said)
-    if number is None:
-        return True, None, None
+def _sign(kind: str, name: str, said: Any, place: Any, beside: Beside) -> tuple[bool, int | None, str | None]:
+    """
+    Returns what one sign tells: whether all is known beside it, the matches in all, and how to go on.
+    """
+    if kind == "cursor":
+        exact, there = re.fullmatch(_LOOSE, name) is None, brings(said)
+        none = said is True or (type(said) is str and re.search(_NO_CURSOR, said) is not None)
+        if there and not none and (beside.rows or (beside.lists and exact)):
+            return True, None, _go_on(name, said)
+        return not (there and exact and not beside.lists), None, None
+    if kind in _HOW:
+        how = _HOW[kind](name, said, beside.lists)
+        quota = how is not None and kind == "left" and not _QUOTA.isdisjoint(str(one).lower() for one in place)
+        return not quota, None, None if quota else how
+    number, shown = number_of(said), beside.shown
+    if number is None or number == shown:
+        known = number is not None or kind == "total" or type(said) is list
+        return known, None if number is None or kind == "bare" else int(number), None
+    if kind == "bare":
+        return False, int(number) if name == "total" else None, None
     whole = shown is not None and shown >= number
     return whole, int(number), None if whole or shown is None else _part(shown, int(number))
-
-
-def _bare(name: str, said: Any, place: Any, shown: int | None, lists: list[Any]) -> Told:
-    number = number_of(said)
-    if type(said) is list or (number is not None and number == shown):
-        return True, None, None
-    return False, int(number) if number is not None and name == "total" else None, None
-
-
-_TOLD: Final = {"flag": _flag, "cut": _cut, "end": _end, "left": _left, "total": _total, "bare": _bare}
-
-
-def _mark_in(places: Sequence[tuple[str, Any]], lists: Sequence[list[Any]]) -> str | None:
-    """
-    Returns how to go on, by the mark of a cut in a remark, or at the end of a list.
-    """
-    texts = [top[name] for holder, top in places if not holder for name in REMARKS if name in top]
-    texts += [some[-1] for some in lists if some]
-    return next((mark.how for one in texts if type(one) is str and not (mark := _of_text(one)).complete), None)
 
 
 def _of_text(text: str) -> Extent:
     ends = text if len(text) <= 1200 else f"{text[:600]}\n{text[-600:]}"
     small = ends.lower()
-    if not any(word in small for word in _MARKS):
-        return WHOLE
-    if not ("..." in small or "\u2026" in small) and not any(word in small for word in _MARKS[2:]):
+    dots = "..." in small or "\u2026" in small
+    if not any(word in small for word in (_MARKS if dots else _MARKS[2:])):
         return WHOLE
     mark = next((found for line in ends.splitlines() if (found := re.search(_MARK, line))), None)
     shown, total = [int(number.replace(",", "")) for number in mark.groups("0")] if mark else (0, 0)

@@ -185,6 +185,18 @@ def content_of(value: Any) -> Carried:
     return Carried(value, failed, value if whole is None and type(value) is str else whole)
 
 
+def rows_of(content: Any) -> list[Any] | None:
+    """
+    Returns the list that a *content* is, or holds by a usual name.
+    """
+    if type(content) is dict:
+        for name in ROWS:
+            if type(rows := content.get(name)) is list:
+                return rows
+        return None
+    return content if type(content) is list else None
+
+
 def data_in(text: str) -> Any:
     """
     Returns the value that *text*, or the fenced block that it is, is the JSON of; *text* itself if it is none.
@@ -308,5 +320,6 @@ def given_by(arguments: Any) -> frozenset[str]:
     """
     Returns the values of the *arguments* that an answer may repeat.
     """
-    values = arguments.values() if isinstance(arguments, Mapping) else ()
+    known = type(arguments) is dict or isinstance(arguments, Mapping)
+    values = arguments.values() if known else ()
     return frozenset([str(one) for one in values if type(one) in (str, int, float)])
