@@ -2,7 +2,7 @@
 The sameness of calls and of results: canonical arguments, and the hashes of calls and results.
 
 The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC (up to 64 KiB) and NaN as null. Values that JSON can express
-in full are written by orjson, as they are or from a normalised copy. The rest goes the slow path of `tagged`, which
+in full, and that are canonical but for the order of keys, are written by orjson. The rest goes the slow path of `tagged`, which
 gives equal values the same bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
 """
 
@@ -11,13 +11,13 @@ import struct
 import sys
 import unicodedata
 
-from math import isinf, isnan
+from contextlib import suppress
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from .tagged import MAX_DEPTH, MAX_MARKS, MAX_VALUES, Unsignable, nfc, refuse_many_marks, tagged
+from .tagged import MAX_MARKS, refuse_many_marks, tagged
 
 
 RESULT_HEAD: Final = 1 << 16
@@ -28,8 +28,7 @@ _SIGN: Final = 1 << 63
 _LOW64: Final = struct.Struct(">8xq").unpack
 _LARGE: Final = 1 << 16
 """Bytes of canonical form beyond which text is signed as it is, in any normal form."""
-_FEW: Final = 1024
-_UNCHANGED: Final = frozenset({int, bool, type(None)})
+_FEW: Final = 1 << 14
 _SEEDS: Final[dict[str, int]] = {}
 _MAX_SEEDS: Final = 4096
 
@@ -65,14 +64,12 @@ def canonical(arguments: object) -> bytes | None:
     """
     try:
         if _is_plain(arguments):
-            encoded = dumps(arguments, None, OPT_SORT_KEYS)
-            if len(encoded) > _LARGE or encoded.isascii() or _is_nfc(encoded):
-                return encoded
-
-        return dumps(_normalised(arguments), None, OPT_SORT_KEYS)
-    except TypeError:
-        return _tagged(arguments)
-    except Exception:  # noqa: BLE001 - no value may stop a call
+            with suppress(TypeError):  # of keys that are no text, and of what is too deep
+                encoded = dumps(arguments, None, OPT_SORT_KEYS)
+                if len(encoded) > _LARGE or encoded.isascii() or _is_nfc(encoded):
+                    return encoded
+        return tagged(arguments)
+    except Exception:  # noqa: BLE001 - no value may stop a call, whatever an object's own code raises
         return None
 
 
@@ -185,63 +182,3 @@ def _is_nfc(encoded: bytes) -> bool:
     if len(encoded) - len(text) >= MAX_MARKS:
         refuse_many_marks(text)
     return unicodedata.is_normalized("NFC", text)
-
-
-def _normalised(arguments: Any) -> Any:
-    """
-    Returns a copy that orjson writes canonically: text in NFC, ints for integral floats, lists for tuples.
-
-    Goes level by level, so that cycles and depth need no stack. Raises TypeError if the copy would not be plain.
-    """
-    root: list[Any] = [arguments]
-    level: list[Any] = [root]
-    left = MAX_VALUES
-    for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
-        for box in level:
-            for place, value in box.items() if type(box) is dict else enumerate(box):
-                kind = type(value)
-                if kind is dict or kind is list or kind is tuple:
-                    left -= len(value)
-                    if left < 0:
-                        raise Unsignable
-
-                    box[place] = copy = _renamed(value) if kind is dict else list(value)
-                    below.append(copy)
-                elif not (kind is str and value.isascii()) and kind not in _UNCHANGED:
-                    box[place] = _scalar(value)
-
-        if not below:
-            return root[0]
-        level = below
-
-    raise Unsignable
-
-
-def _scalar(value: Any) -> str | float | None:
-    if type(value) is str:
-        return nfc(value)
-    if type(value) is not float or isinf(value):
-        raise TypeError
-    if value.is_integer():
-        return int(value)
-
-    return None if isnan(value) else value
-
-
-def _renamed(mapping: dict[Any, Any]) -> dict[str, Any]:
-    """
-    Returns a copy with the keys in NFC. Raises TypeError if a key is not exactly a str or two become one.
-    """
-    renamed = {nfc(key): value for key, value in mapping.items() if type(key) is str}
-    if len(renamed) < len(mapping):
-        raise TypeError
-
-    return renamed
-
-
-def _tagged(arguments: object) -> bytes | None:
-    try:
-        return tagged(arguments)
-    except Exception:  # noqa: BLE001 - whatever an object's own code raises, it has no canonical form
-        return None
