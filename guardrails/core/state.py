@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from guardrails.core.values.types import NO_TIME, WITHOUT_EFFECT, Denial, ErrorType, Outcome, ToolCall
+from guardrails.core.values.errors import WITHOUT_EFFECT
+from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
 
 
 NEVER: Final = 1 << 62

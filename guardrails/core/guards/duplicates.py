@@ -4,20 +4,17 @@ Refuse a call whose answer is already there.
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from guardrails.core.state import Entry, SessionState
+from guardrails.core.values.errors import PASSING, REPAIRABLE
 from guardrails.core.values.schema import Ge, Gt, Le
-from guardrails.core.values.types import Denial, ErrorType, ToolCall
+from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import Duration
 from guardrails.core.words import in_flight
 
 from .base import Codes, Facts, Guard, Verdict, guard
-from .evidence import PASSING, Evidence, changed_seq, is_evidence, may_retry, moves, outdated, shown_to_change, speak
-
-
-REPAIRABLE: Final[frozenset[ErrorType | None]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
-"""Failures after which the same call works once something else is done."""
+from .evidence import Evidence, changed_seq, is_evidence, may_retry, moves, outdated, shown_to_change, speak
 
 
 @guard

@@ -6,19 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, ClassVar, Final
 
-from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state import MANY, Entry, SessionState, low
-from guardrails.core.values.types import ErrorType, Outcome, ToolCall
+from guardrails.core.values.errors import TRANSIENT
+from guardrails.core.values.types import Outcome, ToolCall
 
 from .base import Codes, Event, Facts, Guard, guard
 
 
-LASTING: Final[frozenset[ErrorType | None]] = frozenset(
-    {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
-)
-"""Failures whose cause lies in the call: the same call meets it again unless something is done in between."""
-PASSING: Final[frozenset[ErrorType | None]] = TRANSIENT | {"conflict", "precondition", "cancelled"}
-"""Failures that may pass by themselves, or by what somebody else does."""
 BURST_MS: Final = 30_000
 """How long two looks speak that were made at once. Half of the recorded calls come within 2 to 8 s of the one before."""
 SHARE: Final = 5

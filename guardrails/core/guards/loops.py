@@ -10,16 +10,15 @@ from typing import Annotated, Any, ClassVar, Final, TypedDict
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.settings import Keys, map_of
 from guardrails.core.state import Entry, SessionState
+from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
-from guardrails.core.values.types import Denial, ErrorType, Nudge, Outcome, ToolCall
+from guardrails.core.values.types import Denial, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 from guardrails.core.words import FINISH
 
 from .base import Codes, Facts, Guard, Verdict, guard
 from .denials import Denials, repeats_refused
 from .evidence import (
-    LASTING,
-    PASSING,
     Evidence,
     alike,
     brought_news,
@@ -50,8 +49,6 @@ class FromCalls(TypedDict, total=False):
 Grades = Annotated[FromCalls, Keys()]
 MAX_CYCLE: Final = 5
 """Calls of the longest cycle that is looked for."""
-WRONG: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path"})
-"""Failures that say that a call is wrong, and nothing of the world."""
 WAITS: Final = 3
 """Equal answers of a wait, from which on the next is nudged."""
 WORDS: Final[dict[str, tuple[str, str]]] = {

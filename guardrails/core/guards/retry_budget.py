@@ -5,8 +5,8 @@ Bound the retries of a tool that does not work: a bucket of tokens, as gRPC has 
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state import SessionState
+from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 

@@ -8,11 +8,12 @@ from typing import Annotated, Any, ClassVar, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, advise
+from guardrails.core.retries.decision import Advice, Stakes, advise
 from guardrails.core.retries.serving import Judged
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.state import SessionState
+from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
@@ -77,12 +78,6 @@ def seconds(wait_ms: int) -> str:
     return f"{-(-wait_ms // 100) / 10:g}"
 
 
-NEVER: Final[frozenset[ErrorType]] = frozenset(
-    {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
-)
-"""Kinds that the same arguments always meet again, for any declaration, until records show otherwise."""
-AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
-"""Kinds after which the call may have taken effect all the same."""
 _TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
 """Words of hosts for a call that a person did not let run."""
 
@@ -199,7 +194,7 @@ class Retryable(Guard):
         left = max(0, self.max_retries + 1 - attempts)
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
-        passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
+        passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER_AGAIN
         unsafe = kind in AMBIGUOUS and facts.tool.acts and (prior is None or facts.tool.idempotent is False)
         unsafe = unsafe and not (kind == "cancelled" and _TURNED_DOWN.search(outcome.error_message or ""))
         too_long = named is not None and named > self.max_wait * 1000
@@ -270,7 +265,7 @@ class Retryable(Guard):
         trail = mine if mine and not facts.late else extended(mine, Settled(tool.name, None, kind, state.now_ms))
         failure = failure_of(trail, state.now_ms - state.started_ms)
         advice = advise(model, self.stakes, failure, declared=prior, cost=tool.cost, left=left, tried=tried)
-        safe = left > 0 and kind not in NEVER and (tool.read_only or tool.idempotent)
+        safe = left > 0 and kind not in NEVER_AGAIN and (tool.read_only or tool.idempotent)
         explored = bool(safe) and not advice.retryable and _drawn(state) < self.explore
         envelope.judged = Judged(model.name, explored)
         return advice._replace(retryable=True, retries=1) if explored else advice

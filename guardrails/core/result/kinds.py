@@ -1,5 +1,5 @@
 """
-The kinds of failure, as one table: what follows each, and the statuses, names and words that stand for it.
+The kinds of failure, as one table: the statuses, names and words that stand for each.
 
 Clients are known by the numbers and names that they document, so nothing is imported for them. Of a class name its parts count
 (`APITimeoutError`). A text is asked for an exit code, a traceback, an HTTP status and the name of a class before its words count.
@@ -12,35 +12,35 @@ from typing import Any, Final
 
 from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.tool_name import TOKEN
-from guardrails.core.values.types import ErrorType, NextAction
+from guardrails.core.values.types import ErrorType
 
 from .redaction import TRACEBACK
 
 
 _TABLE: Final = r"""
-not_found | | | | could not resolve|name or service not known|enotfound|nodename nor servname|no such host|name does not resolve|unknown host
-unavailable | | | | connection refused|econnrefused|actively refused
-validation | | | | \bfile://|unsupported (?:url )?(?:protocol|scheme)|missing an? .{0,20}(?:protocol|scheme)
-cancelled | ask_user | 499 | Aborted AbortError ECANCELED KeyboardInterrupt GeneratorExit InterruptedError | doesn't want to proceed|(?:rejected|interrupted) by (?:the )?user|user (?:rejected|declined|cancell?ed)|sibling tool call|abort ?error|cancell?ed ?error|(?:request|operation|call|task|query|execution) (?:was |has been )?(?:cancell?ed|aborted)
-tool_missing | give_up | | Unimplemented | (?:unknown|unrecogni[sz]ed|no such) (?:tool|function|skill|method|agent)\b|(?:^|: )method not found|-32601|\b(?:tool|skill|agent type|server) (?:~ )?(?:was |is |does )?not (?:found|exist|defined|available|registered)
-precondition | fix_precondition | 412 424 428 507 | ConditionalCheckFailedException StaleDataError ENOSPC EDQUOT | has not been read|has been (?:unexpectedly )?(?:modified|changed)|(?:modified|changed|changed on disk) since|precondition|not (?:yet )?initiali[sz]ed|no space left|\bplease (?:use|call|run|create|open|load|read|generate|select) .{1,80} first\b|must be .{1,60} first\b|\bstale\b
-code_error | fix_arguments | | ArithmeticError AssertionError AttributeError BufferError ImportError IndexError KeyError NameError EOFError TypeError NotImplementedError RecursionError ReferenceError StopAsyncIteration StopIteration SyntaxError SystemError ZeroDivisionError OverflowError | (?:syntax|indentation|tab|name|unboundlocal)error:\s
-too_large | fix_arguments | 413 414 431 | MemoryError EFBIG E2BIG ENOMEM EMSGSIZE | exceeds (?:the )?max|too (?:large|long)\b|maximum context|context[ _]length|payload too
-rate_limit | | 429 | RetryAfter FloodWait PriorRequestNotComplete | rate[ _-]?limit|too many requests|quota (?:exceeded|exhausted)|exceeded .{0,60}quota|throttl|slow down|too (?:quickly|frequently|often)|resource exhausted|(?:request|throughput) ?limit exceeded|throughput exceeded
-timeout | | 408 504 522 524 598 599 | ETIMEDOUT | timed[ -]?out|deadline[ _]exceeded|took too long|did not respond|(?<!invalid )\btime-?out\b(?=\W*$|[.!)\]}"':,]\W|\n| (?:error|exceed|expired|reached|occur|after|while|wait|of \d|for|when|on|to))
-auth | ask_user | 401 407 440 511 | AuthError AuthFailure InvalidClientTokenId SignatureDoesNotMatch UnrecognizedClientException InvalidAccessKeyId RefreshError | unauthenticated|unauthori[sz]ed|not (?:authenticated|logged in)|authentication ?(?:failed|error|required|credentials)|request_denied|log ?in required|could not read username|denied \(publickey|bad credentials|no ?credentials|(?:invalid|incorrect|missing|expired|bad|wrong|no) (?:api[ _-]?key|(?:access |auth )?token\b(?! at)|credentials?\b|password)|api[ _-]?key (?:is |was )?(?:missing|invalid|required|not)|token (?:has |is )?(?:expired|invalid)
-permission | ask_user | 402 403 451 | PermissionError BillingHardLimitReached BillingNotActive EACCES EPERM EROFS | permission denied|access (?:is |was )?denied|forbidden|(?<!method )not (?:allowed|permitted|authori[sz]ed)|insufficient (?:permission|scope|privilege|quota)|not subscribed|disabled for your subscription|outside (?:of )?(?:the )?(?:allowed|workspace)
-connection | | 444 525 526 | ReadError WriteError CloseError ChunkedEncodingError BadStatusLine IncompleteRead IncompleteReadError ClientPayloadError AutoReconnect EndOfStream BrokenPipeError ClosedResourceError BrokenResourceError EAI_AGAIN ECONNRESET ECONNABORTED EPIPE EHOSTUNREACH EHOSTDOWN ENETUNREACH ENETDOWN | connection (?:error|reset|closed|aborted|failed|issue|lost)|(?:could not|failed to|unable to) connect|socket hang up|econn|eai_again|temporary failure|network (?:error|is unreachable)|max retries exceeded|disconnected|fetch failed|\bssl(?: ?error|: )|certificate|closed the connection|(?:connect|connector|protocol|proxy|transport) error|unreachable
-unavailable | | 425 502 503 521 523 529 530 | EMFILE ENFILE ENOBUFS ECONNREFUSED ConnectionRefusedError TransactionRollbackError | (?:temporarily|currently|service(?: is)?) unavailable|^unavailable|bad gateway|overloaded|try again later|at capacity|\bcircuit|broken (?:executor|process)
-conflict | fix_precondition | 409 423 | FileExistsError BlockingIOError EEXIST EBUSY ETXTBSY EAGAIN ENOTEMPTY Locked LockError | already exists|(?:^|[\s:(])conflict\b(?![-/_.])|unique constraint|is being used by another|resource (?:is )?(?:busy|locked|in use)|another git process|integrity error|violation|duplicate (?:key|entry)
-invalid_path | fix_arguments | | EISDIR ENOTDIR ENAMETOOLONG ELOOP NotADirectoryError IsADirectoryError | (?:is|not|on) a directory\b|eisdir|enotdir|invalid path|path traversal
-validation | fix_arguments | 501 505 506 508 510 | MissingSchema UnsupportedProtocol UsageError BadParameter MethodNotAllowed DataError ProgrammingError ValueError | validation|required (?:property|field|parameter|argument)|is required\b|missing \d{0,3} ?required|\binvalid\b|old_string|malformed|syntax error|unexpected (?:keyword|parameter|argument)|should (?:be|match)|is not (?:a |an |of )?(?:valid|one of|type)|must (?:be (?:an? |one |the |in |of |between |greater |less |at |after |before |different )|not be)|un(?:supported|implemented|processable)|to replace|bad request|positional argument|not (?:yet )?(?:implemented|supported)|failed to find expected|expected .{1,60} got|unknown url type|out of range|no changes to make|cannot be (?:exchanged|modified|returned|cancell?ed|empty|null|parsed)
-not_found | fix_arguments | 404 410 | Gone ENOENT ENXIO ENODEV ESRCH ENOTFOUND EAI_NONAME LookupError ProcessLookupError | not[ _]found|no such|does(?:n't| not) exist|could(?:n't| not) find|can(?:not|'t| not) find|enoent|not available|no longer exists|no (?:results?|match(?:es)?|page|record|file|module|entry)\b.{0,40} (?:found|named)|unknown (?:id|file|key|name|page)
-server_error | | | ContentTypeError DecodingError ContentDecodingError Internal INTERNAL DataLoss APIResponseValidationError ResponseValidationError | internal (?:server )?(?:error|failure)|server error|unexpected error occurred|expecting value: line \d|unexpected (?:token .{1,20} (?:in|is not valid) |end of )json
-exec_nonzero | fix_precondition |  | CalledProcessError SystemExit
+not_found | | | could not resolve|name or service not known|enotfound|nodename nor servname|no such host|name does not resolve|unknown host
+unavailable | | | connection refused|econnrefused|actively refused
+validation | | | \bfile://|unsupported (?:url )?(?:protocol|scheme)|missing an? .{0,20}(?:protocol|scheme)
+cancelled | 499 | Aborted AbortError ECANCELED KeyboardInterrupt GeneratorExit InterruptedError | doesn't want to proceed|(?:rejected|interrupted) by (?:the )?user|user (?:rejected|declined|cancell?ed)|sibling tool call|abort ?error|cancell?ed ?error|(?:request|operation|call|task|query|execution) (?:was |has been )?(?:cancell?ed|aborted)
+tool_missing | | Unimplemented | (?:unknown|unrecogni[sz]ed|no such) (?:tool|function|skill|method|agent)\b|(?:^|: )method not found|-32601|\b(?:tool|skill|agent type|server) (?:~ )?(?:was |is |does )?not (?:found|exist|defined|available|registered)
+precondition | 412 424 428 507 | ConditionalCheckFailedException StaleDataError ENOSPC EDQUOT | has not been read|has been (?:unexpectedly )?(?:modified|changed)|(?:modified|changed|changed on disk) since|precondition|not (?:yet )?initiali[sz]ed|no space left|\bplease (?:use|call|run|create|open|load|read|generate|select) .{1,80} first\b|must be .{1,60} first\b|\bstale\b
+code_error | | ArithmeticError AssertionError AttributeError BufferError ImportError IndexError KeyError NameError EOFError TypeError NotImplementedError RecursionError ReferenceError StopAsyncIteration StopIteration SyntaxError SystemError ZeroDivisionError OverflowError | (?:syntax|indentation|tab|name|unboundlocal)error:\s
+too_large | 413 414 431 | MemoryError EFBIG E2BIG ENOMEM EMSGSIZE | exceeds (?:the )?max|too (?:large|long)\b|maximum context|context[ _]length|payload too
+rate_limit | 429 | RetryAfter FloodWait PriorRequestNotComplete | rate[ _-]?limit|too many requests|quota (?:exceeded|exhausted)|exceeded .{0,60}quota|throttl|slow down|too (?:quickly|frequently|often)|resource exhausted|(?:request|throughput) ?limit exceeded|throughput exceeded
+timeout | 408 504 522 524 598 599 | ETIMEDOUT | timed[ -]?out|deadline[ _]exceeded|took too long|did not respond|(?<!invalid )\btime-?out\b(?=\W*$|[.!)\]}"':,]\W|\n| (?:error|exceed|expired|reached|occur|after|while|wait|of \d|for|when|on|to))
+auth | 401 407 440 511 | AuthError AuthFailure InvalidClientTokenId SignatureDoesNotMatch UnrecognizedClientException InvalidAccessKeyId RefreshError | unauthenticated|unauthori[sz]ed|not (?:authenticated|logged in)|authentication ?(?:failed|error|required|credentials)|request_denied|log ?in required|could not read username|denied \(publickey|bad credentials|no ?credentials|(?:invalid|incorrect|missing|expired|bad|wrong|no) (?:api[ _-]?key|(?:access |auth )?token\b(?! at)|credentials?\b|password)|api[ _-]?key (?:is |was )?(?:missing|invalid|required|not)|token (?:has |is )?(?:expired|invalid)
+permission | 402 403 451 | PermissionError BillingHardLimitReached BillingNotActive EACCES EPERM EROFS | permission denied|access (?:is |was )?denied|forbidden|(?<!method )not (?:allowed|permitted|authori[sz]ed)|insufficient (?:permission|scope|privilege|quota)|not subscribed|disabled for your subscription|outside (?:of )?(?:the )?(?:allowed|workspace)
+connection | 444 525 526 | ReadError WriteError CloseError ChunkedEncodingError BadStatusLine IncompleteRead IncompleteReadError ClientPayloadError AutoReconnect EndOfStream BrokenPipeError ClosedResourceError BrokenResourceError EAI_AGAIN ECONNRESET ECONNABORTED EPIPE EHOSTUNREACH EHOSTDOWN ENETUNREACH ENETDOWN | connection (?:error|reset|closed|aborted|failed|issue|lost)|(?:could not|failed to|unable to) connect|socket hang up|econn|eai_again|temporary failure|network (?:error|is unreachable)|max retries exceeded|disconnected|fetch failed|\bssl(?: ?error|: )|certificate|closed the connection|(?:connect|connector|protocol|proxy|transport) error|unreachable
+unavailable | 425 502 503 521 523 529 530 | EMFILE ENFILE ENOBUFS ECONNREFUSED ConnectionRefusedError TransactionRollbackError | (?:temporarily|currently|service(?: is)?) unavailable|^unavailable|bad gateway|overloaded|try again later|at capacity|\bcircuit|broken (?:executor|process)
+conflict | 409 423 | FileExistsError BlockingIOError EEXIST EBUSY ETXTBSY EAGAIN ENOTEMPTY Locked LockError | already exists|(?:^|[\s:(])conflict\b(?![-/_.])|unique constraint|is being used by another|resource (?:is )?(?:busy|locked|in use)|another git process|integrity error|violation|duplicate (?:key|entry)
+invalid_path | | EISDIR ENOTDIR ENAMETOOLONG ELOOP NotADirectoryError IsADirectoryError | (?:is|not|on) a directory\b|eisdir|enotdir|invalid path|path traversal
+validation | 501 505 506 508 510 | MissingSchema UnsupportedProtocol UsageError BadParameter MethodNotAllowed DataError ProgrammingError ValueError | validation|required (?:property|field|parameter|argument)|is required\b|missing \d{0,3} ?required|\binvalid\b|old_string|malformed|syntax error|unexpected (?:keyword|parameter|argument)|should (?:be|match)|is not (?:a |an |of )?(?:valid|one of|type)|must (?:be (?:an? |one |the |in |of |between |greater |less |at |after |before |different )|not be)|un(?:supported|implemented|processable)|to replace|bad request|positional argument|not (?:yet )?(?:implemented|supported)|failed to find expected|expected .{1,60} got|unknown url type|out of range|no changes to make|cannot be (?:exchanged|modified|returned|cancell?ed|empty|null|parsed)
+not_found | 404 410 | Gone ENOENT ENXIO ENODEV ESRCH ENOTFOUND EAI_NONAME LookupError ProcessLookupError | not[ _]found|no such|does(?:n't| not) exist|could(?:n't| not) find|can(?:not|'t| not) find|enoent|not available|no longer exists|no (?:results?|match(?:es)?|page|record|file|module|entry)\b.{0,40} (?:found|named)|unknown (?:id|file|key|name|page)
+server_error | | ContentTypeError DecodingError ContentDecodingError Internal INTERNAL DataLoss APIResponseValidationError ResponseValidationError | internal (?:server )?(?:error|failure)|server error|unexpected error occurred|expecting value: line \d|unexpected (?:token .{1,20} (?:in|is not valid) |end of )json
+exec_nonzero |  | CalledProcessError SystemExit
 """
 """
-Of each kind what follows, the statuses of HTTP, names of classes and codes, and the words, in the order in which they are asked: of a text,
+Of each kind the statuses of HTTP, names of classes and codes, and the words, in the order in which they are asked: of a text,
 and of any other name, in which `APITimeoutError` is `api timeout error`. An unknown host is no lost connection; a refused connection did not
 happen.
 """
@@ -66,22 +66,15 @@ _NAMES: Final = r"(?<=\w )[\"'`][^\"'`\s]{1,100}[\"'`]|(?<![\w:/.~-])[\w.~-]{0,8
 
 
 @lru_cache(maxsize=1)
-def _rows() -> list[tuple[Any, Any, list[str], list[str], re.Pattern[str]]]:
+def _rows() -> list[tuple[Any, list[str], list[str], re.Pattern[str]]]:
     """
-    Returns the rows of the table: kind, what follows, statuses, names, words.
+    Returns the rows of the table: kind, statuses, names, words.
     """
-    rows: list[Any] = [("unavailable", None, [], [], re.compile(_LOCKED))]
+    rows: list[Any] = [("unavailable", [], [], re.compile(_LOCKED))]
     for text in _TABLE.strip().split("\n"):
-        kind, follows, statuses, names, words = (*(part.strip() for part in text.split("|", 4)), "")[:5]
-        rows.append((kind, follows or None, statuses.split(), names.split(), re.compile(words or "(?!)")))
+        kind, statuses, names, words = (*(part.strip() for part in text.split("|", 3)), "")[:4]
+        rows.append((kind, statuses.split(), names.split(), re.compile(words or "(?!)")))
     return rows
-
-
-def follows(kind: ErrorType) -> NextAction | None:
-    """
-    Returns the step that follows a failure of *kind* that is not repeated; None if nothing is known.
-    """
-    return next((row[1] for row in _rows() if row[0] == kind and row[1]), None)
 
 
 def kind_of_status(status: int) -> ErrorType | None:
@@ -89,17 +82,17 @@ def kind_of_status(status: int) -> ErrorType | None:
     Returns the kind of an HTTP status: 400 to 599, None outside.
     """
     other: Any = "validation" if 400 <= status < 500 else "server_error" if 500 <= status < 600 else None
-    return next((row[0] for row in _rows() if str(status) in row[2]), other)
+    return next((row[0] for row in _rows() if str(status) in row[1]), other)
 
 
 @cached_if_short(512, 100)
 def _named(name: str) -> ErrorType | None:
     words = " ".join(TOKEN.findall(name)).lower()
-    return next((row[0] for row in _rows() if name in row[3] or name == row[0]), None) or _worded(words)
+    return next((row[0] for row in _rows() if name in row[2] or name == row[0]), None) or _worded(words)
 
 
 def _worded(text: str) -> ErrorType | None:
-    return next((row[0] for row in _rows() if row[4].search(text)), None)
+    return next((row[0] for row in _rows() if row[3].search(text)), None)
 
 
 def kind_of_name(name: object) -> ErrorType | None:

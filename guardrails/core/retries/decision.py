@@ -7,8 +7,8 @@ call, to repair something first, to correct the arguments, or to do none of them
 
 from typing import Final, NamedTuple
 
-from guardrails.core.result.kinds import follows
-from guardrails.core.values.types import ERROR_TYPES, MICRO, ErrorType, NextAction
+from guardrails.core.values.errors import CORRECTABLE, INSTEAD, TRANSIENT
+from guardrails.core.values.types import MICRO, NextAction
 
 from .model import RetryModel, logistic
 from .shrinkage import ENOUGH
@@ -19,21 +19,6 @@ CACHED: Final = 4_096
 """Advice that is kept; tools with made-up names must not fill the memory."""
 AHEAD: Final = 8
 """Further tries that are looked at: by then the levels of a context do not change any more, and what pays goes on so."""
-TRANSIENT: Final[frozenset[ErrorType]] = frozenset(
-    {"rate_limit", "timeout", "connection", "unavailable", "server_error"}
-)
-"""Kinds of failure that may pass by themselves: nothing is there to be repaired or corrected."""
-INSTEAD: Final[dict[ErrorType, NextAction]] = {
-    kind: step for kind in ERROR_TYPES if (step := follows(kind)) is not None
-}
-"""The next step if repeating the call does not pay; transient kinds, and what is not known: give up."""
-CORRECTABLE: Final[frozenset[str]] = frozenset(
-    {"validation", "not_found", "invalid_path", "too_large", "code_error", "other", "validation_error"}
-)
-"""
-Kinds of failure that other arguments mend. The next call of the tool is then nearly always the same one corrected: 22 of 26 that
-were looked at in public agents' sessions, 3 of 10 after a command that failed or was cancelled.
-"""
 UNLIKELY: Final = 2.0
 """A try that works less often than so many times its price, waiting left out, is made once: the next would say nothing new."""
 

@@ -38,8 +38,6 @@ ErrorType = Literal[
 INVALID: Final = "validation_error"
 """Error type of calls that were refused because their arguments did not fit: they did not run."""
 ERROR_TYPES: Final[tuple[ErrorType, ...]] = get_args(ErrorType)
-WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset({"tool_missing"})
-"""Failures before which nothing was done. A call that failed otherwise may have done half of its work: `mkdir a && cp b a`."""
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
 RetrySource = Literal["agent", "policy", "explore"]

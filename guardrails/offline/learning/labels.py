@@ -6,7 +6,7 @@ The next call of its signature labels a failure, if that call started after the 
 
 A correction is the tool's next call, within the same limits, if its arguments are others. It is good if that call
 works; after refused arguments it is good if its own arguments fit. Records do not say what it was for: see
-`decision.CORRECTABLE`.
+`errors.CORRECTABLE`.
 """
 
 from collections.abc import Iterable, Iterator

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, Final
 
-from guardrails.core.retries.decision import CORRECTABLE
 from guardrails.core.retries.model import ANY, RetryModel, parse, text_of
 from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.trail import Situation
-from guardrails.core.values.errors import TrainingError
+from guardrails.core.values.errors import CORRECTABLE, TrainingError
 
 from .beliefs import believed_corrections
 from .facts import UNDATED, Correction, Fact, Facts, decayed, summed

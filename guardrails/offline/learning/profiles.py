@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from guardrails.core.retries.decision import CORRECTABLE, Stakes
+from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.shrinkage import CORRECTION_STRENGTH, ENOUGH, NONE, Beta, Count, times, wilson
 from guardrails.core.retries.trail import DELAYS_MS, UNKNOWN, WAITS_MS, Situation
+from guardrails.core.values.errors import CORRECTABLE
 
 
 HOPELESS: Final = 0.05

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from guardrails.core.guards.duplicates import REPAIRABLE
 from guardrails.core.guards.evidence import shown_to_change
-from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.types import WITHOUT_EFFECT, micro_dollars
+from guardrails.core.values.errors import REPAIRABLE, TRANSIENT, WITHOUT_EFFECT
+from guardrails.core.values.types import micro_dollars
 from guardrails.offline.judge.evidence import SUCCESS, WINDOW, Past, Worth, evidence_of, outcome_of_call
 from guardrails.offline.transcripts.calls import RecordedCall
 

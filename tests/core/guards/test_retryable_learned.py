@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
 from guardrails.core.chain import Chain, Rule
-from guardrails.core.guards.retryable import NEVER
 from guardrails.core.state import SessionState
+from guardrails.core.values.errors import NEVER_AGAIN
 from guardrails.core.values.types import ERROR_TYPES
 from guardrails.offline.judge.replay import replay
 from tests.conftest import FakeClock
@@ -183,7 +183,7 @@ def test_exploring_tells_some_failures_of_safe_tools_to_be_tried_again(clock: An
     assert 5 < len(safe) < 45
     assert set(safe) == {1}
     assert explored(Tool(name="get"), TimeoutError("slow")) == []
-    for kind in NEVER:
+    for kind in NEVER_AGAIN:
         assert explored(Tool(name="get", read_only=True), Envelope.error(kind, "no")) == []
 
 

@@ -5,8 +5,7 @@ Whether a failure is worth another try.
 from typing import Any
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Tool
-from guardrails.core.guards.retryable import NEVER
-from guardrails.core.retries.decision import INSTEAD, TRANSIENT
+from guardrails.core.values.errors import INSTEAD, NEVER_AGAIN, TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES
 from tests.tables import table
 
@@ -120,7 +119,7 @@ def test_a3_each_kind_of_failure_says_one_next_action_and_what_follows_from_it(
     kind: Any, declared: bool | None, clock: Any
 ) -> None:
     envelope = session(clock, tool=Tool(name="t", retryable=declared)).call("t", {}, fails(Envelope.error(kind, "x")))
-    passing = kind in TRANSIENT if declared is None else declared and kind not in NEVER
+    passing = kind in TRANSIENT if declared is None else declared and kind not in NEVER_AGAIN
     assert envelope.retryable is passing
     assert (envelope.next_action == "retry") is passing
     assert envelope.next_action_hint

@@ -5,7 +5,7 @@ A call of which nobody knows whether it happened is not called worth repeating, 
 from typing import Any
 
 from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
-from guardrails.core.guards.retryable import AMBIGUOUS
+from guardrails.core.values.errors import AMBIGUOUS
 from guardrails.core.values.types import Outcome
 from guardrails.offline.judge.replay import replay
 from tests.tables import table
