@@ -219,6 +219,9 @@ def hints(kind: Any) -> Mapping[str, Any]:
     """
     Returns the types of the settings of a class, marks and all. Raises NameError if one is not known.
     """
+    if dataclasses.is_dataclass(kind) and kind.__module__.startswith("guardrails."):
+        # Ours are written out: to look for names in them took a tenth of a start.
+        return {field.name: field.type for field in dataclasses.fields(kind)}
     return get_type_hints(kind, include_extras=True)
 
 
