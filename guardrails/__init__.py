@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.errors import ResponseFailed as ResponseFailed
     from guardrails.core.values.errors import SessionError as SessionError
     from guardrails.core.values.errors import StoreError as StoreError
-    from guardrails.core.values.session_id import session_name as session_name
+    from guardrails.core.values.names import session_name as session_name
     from guardrails.core.values.types import Denial as Denial
     from guardrails.core.values.types import Failed as Failed
     from guardrails.core.values.types import Nudge as Nudge
@@ -109,7 +109,7 @@ _NAMES = {
     "core.state": "SessionState",
     "core.tools.tool": "Tool",
     "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
-    "core.values.session_id": "session_name",
+    "core.values.names": "session_name",
     "core.values.types": "Denial Failed Nudge Outcome Success ToolCall",
     "core.values.usage": "Price",
     "core.values.version": "__version__",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import guardrails
 
 from guardrails import Budget, Duplicates, Loops, Policy
-from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
+from guardrails.core.values.names import MAX_CHARS, bounded_name
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.files import calls_in
 from tests.tables import table
@@ -27,13 +27,12 @@ KEPT: Final = 2_000_000
 TIMES: Final = 40
 BY_TOOL: Final = frozenset(
     {
-        *("core.guards.duplicates._repeat", "core.tools.names.look_by_name", "core.tools.tool.speaker"),
+        *("core.guards.duplicates._repeat", "core.values.names.look_by_name", "core.tools.tool.speaker"),
         "offline.quality.names.named_to_read",
     }
 )
 """By the name of a tool, which is bounded where it comes in."""
 BOUNDED: Final = {
-    "core.result.kinds.follows": "of a closed list",
     "hooks.install.scanner.parse": "of a user's own settings",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox._tried": "of one path",

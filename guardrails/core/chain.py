@@ -16,8 +16,8 @@ from guardrails.core.guards.settings import filled, laid
 from guardrails.core.refusals import ALIASES, broken
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER, SessionState
-from guardrails.core.tools.names import look_by_name
 from guardrails.core.tools.tool import Tool, renewed, source_of
+from guardrails.core.values.names import look_by_name
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
-from guardrails.core.values.session_id import session_name
+from guardrails.core.values.names import session_name
 from guardrails.integrations.otel import of_process
 from guardrails.integrations.otel.sink import TracedSink, ids_of
 from guardrails.policy.policy import Policy

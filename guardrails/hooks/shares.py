@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from guardrails.core.decision import Decision
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.session_id import session_name
+from guardrails.core.values.names import session_name
 from guardrails.session.children import SHARE
 
 

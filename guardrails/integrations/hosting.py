@@ -17,7 +17,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
-from guardrails.core.values.session_id import session_name
+from guardrails.core.values.names import session_name
 from guardrails.session.calls.current import current_session
 from guardrails.session.calls.scoped import scoped
 from guardrails.session.children import SHARE

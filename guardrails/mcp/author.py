@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.tools.declarations import Declarations
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import Declarations, Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import checked_arguments

@@ -345,7 +345,7 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
     """
     from guardrails.core.scopes import GLOBAL
     from guardrails.core.values.errors import SessionError
-    from guardrails.core.values.session_id import checked_id
+    from guardrails.core.values.names import checked_id
 
     def listed(names: Iterable[str]) -> str:
         return ", ".join(f"`{name}`" for name in names) or "none"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from uuid import uuid4
 
 from guardrails.core.values.logs import log
-from guardrails.core.values.session_id import session_name
+from guardrails.core.values.names import session_name
 
 
 if TYPE_CHECKING:

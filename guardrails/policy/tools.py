@@ -16,8 +16,7 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
-from guardrails.core.tools.declarations import Declarations
-from guardrails.core.tools.tool import Tool, Wire
+from guardrails.core.tools.tool import Declarations, Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Denial, ToolCall

@@ -24,7 +24,7 @@ from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log
-from guardrails.core.values.session_id import scope_key
+from guardrails.core.values.names import scope_key
 from guardrails.core.values.types import NO_TIME, Denial, ToolCall
 
 from .recorder import Recorder, life

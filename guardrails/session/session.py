@@ -17,7 +17,7 @@ from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import ADMISSION_MS, SessionState
 from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
-from guardrails.core.values.session_id import checked_id
+from guardrails.core.values.names import checked_id
 from guardrails.core.values.usage import read_usage, tells
 
 from .approval import Approvals, Approver, ParkedCall

@@ -8,7 +8,7 @@ from typing import Any, Final
 from guardrails.core.packing import Memo, pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.core.values.session_id import whose
+from guardrails.core.values.names import whose
 
 
 LIVE: Final = 1_000

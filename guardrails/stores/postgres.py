@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeVar
 
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StoreError, needs
-from guardrails.core.values.session_id import SCOPES
+from guardrails.core.values.names import SCOPES
 from guardrails.core.values.units import duration_ms
 
 from .base import NESTED, Stored

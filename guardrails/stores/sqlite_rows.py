@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from guardrails.core.values.session_id import SCOPES
+from guardrails.core.values.names import SCOPES
 from guardrails.core.values.units import duration_ms
 
 from .base import Stored

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, Final, NamedTuple, Self, get_args
 
-from guardrails.core.values.session_id import checked_id
+from guardrails.core.values.names import checked_id
 from guardrails.stores.sqlite import SqliteStore
 
 from .file import ADD, ConversationError, File

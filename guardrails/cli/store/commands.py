@@ -268,7 +268,7 @@ def _children(kept: "Kept", key: str) -> "Iterator[str]":
     """
     Returns the keys of all children of the session *key*, closed ones too: their names are free again.
     """
-    from guardrails.core.values.session_id import SCOPES
+    from guardrails.core.values.names import SCOPES
 
     if not key.startswith(SCOPES):
         yield from [one.key for one in kept.entries(f"{key}/")]

@@ -14,7 +14,7 @@ from guardrails.core.guards.budget import unpriced
 from guardrails.core.packing import VERSION, unpack
 from guardrails.core.state import Entry, Pending, SessionState
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.core.values.session_id import SCOPES
+from guardrails.core.values.names import SCOPES
 from guardrails.core.values.types import MICRO
 from guardrails.stores.base import Stored
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from guardrails.core.state import SessionState
-from guardrails.core.tools.declared import TooManyError, named
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import FromText
 from guardrails.core.values.types import Denial, ToolCall
 

@@ -7,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState
 from guardrails.core.text.path_text import BadPathError, is_absolute, joined, path_of, readings, within
-from guardrails.core.tools.declared import TooManyError, named
-from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool import Tool, TooManyError, named
 from guardrails.core.values.schema import MinLen
 from guardrails.core.values.types import Denial, ToolCall
 

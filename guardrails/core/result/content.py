@@ -14,7 +14,7 @@ import orjson
 
 from guardrails.core.text.plain_json import Copy
 from guardrails.core.text.short_keys import cached_if_short
-from guardrails.core.values.tool_name import TOKEN
+from guardrails.core.values.names import TOKEN
 from guardrails.core.values.types import Failed
 
 

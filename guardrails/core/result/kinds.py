@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from guardrails.core.text.short_keys import cached_if_short
-from guardrails.core.values.tool_name import TOKEN
+from guardrails.core.values.names import TOKEN
 from guardrails.core.values.types import ErrorType
 
 from .redaction import TRACEBACK

@@ -6,20 +6,19 @@ import functools
 import inspect
 import re
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, fields, replace
-from typing import Annotated, Any, Final, Literal, Self, Unpack
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Final, Literal, Self, TypedDict, Unpack
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.result import Source
 from guardrails.core.result.failures import Words
 from guardrails.core.tools.failure_rules import ResultClassifier
+from guardrails.core.values.names import TOKEN, own_name
 from guardrails.core.values.schema import Ge, Gt
-from guardrails.core.values.tool_name import TOKEN, own_name
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.units import Duration
-
-from .declarations import Declarations
 
 
 Wire = Literal["chat", "responses"]
@@ -46,6 +45,36 @@ def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
     for old in REPEATS.keys() & declared.keys():
         now.setdefault("repeats", REPEATS[old] if declared[old] else None)
     return now
+
+
+class Declarations(TypedDict, total=False):
+    """
+    The fields of `Tool` but its parameters, as those who make one of a function take them.
+    """
+
+    name: str
+    description: str
+    read_only: bool | None
+    idempotent: bool | None
+    destructive: bool | None
+    repeats: Literal["allow", "evidence", "ask"] | None
+    polling: bool
+    stable: bool
+    retryable: bool | None
+    cost_usd: float
+    tokens: int
+    timeout: float | None
+    """Seconds."""
+    same_thread: bool
+    result: ResultClassifier | None
+    more: str
+    total: str
+    returns_envelope: bool
+    ask_user: tuple[str, ...]
+    paths: tuple[str, ...]
+    commands: tuple[str, ...]
+    labels: tuple[str, ...]
+    held: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,3 +257,49 @@ def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
     if isinstance(annotations.get("idempotentHint"), bool):
         hints["idempotent"] = annotations["idempotentHint"]
     return hints
+
+
+# Values that declarations name
+
+MAX_VALUES: Final = 1_000
+MAX_DEPTH: Final = 16
+
+
+class TooManyError(Exception):
+    """
+    More values than anyone checks, or nested too deep.
+    """
+
+
+def named(arguments: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """
+    Returns (name, value) of each argument that one of *names* matches. A name is a glob, `edits.path` is a path in the
+    objects of `edits`, and lists are looked into. A free-form input is a value as a whole.
+
+    Raises TooManyError.
+    """
+    if not names:
+        return
+    if not isinstance(arguments, Mapping):
+        yield "", arguments
+        return
+    for count, found in enumerate(_walk(arguments, "", names, 0)):
+        if count >= MAX_VALUES:
+            raise TooManyError(f"more than {MAX_VALUES:,} values")
+        yield found
+
+
+def _walk(value: Any, name: str, names: Sequence[str], depth: int) -> Iterator[tuple[str, Any]]:
+    if depth > MAX_DEPTH:
+        raise TooManyError(f"nested more than {MAX_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            own = f"{name}.{key}" if name else str(key)
+            if any(fnmatchcase(own, pattern) for pattern in names):
+                yield own, inner
+            else:
+                yield from _walk(inner, own, names, depth + 1)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            if isinstance(inner, (Mapping, list, tuple)):
+                yield from _walk(inner, name, names, depth + 1)

@@ -11,7 +11,7 @@ from guardrails.core.text.plain_json import exact
 from guardrails.core.text.signature import low64, parse_arguments, sign
 from guardrails.core.text.tagged import TAG
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.tool_name import bounded_name
+from guardrails.core.values.names import bounded_name
 from guardrails.core.values.types import Problem, ToolCall
 
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Annotated, Final
 
 from .late_pattern import pattern
+from .names import MARKS, own_name
 from .schema import FromText
-from .tool_name import MARKS, own_name
 
 
 MILLISECONDS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

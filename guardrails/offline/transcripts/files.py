@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 import orjson
 
 from guardrails.core.values.errors import install
-from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
+from guardrails.core.values.names import MAX_CHARS, bounded_name
 from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import opened_with_rotated, rotated
 

@@ -23,7 +23,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
-from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
+from guardrails.core.values.names import MAX_CHARS, bounded_name
 from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
 from guardrails.session.approval import Approvals
 from guardrails.session.children import grow

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
-from guardrails.core.values.session_id import SCOPES
+from guardrails.core.values.names import SCOPES
 from guardrails.core.values.units import duration_ms
 from guardrails.stores.base import Stored
 from guardrails.stores.live import Live

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from guardrails import Approve, Budget, MemoryStore, Policy, Session, SessionState, Success, Tool
 from guardrails.core.guards.budget import held
-from guardrails.core.values.session_id import scope_key
+from guardrails.core.values.names import scope_key
 from tests.conftest import FakeClock
 from tests.tables import table
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.core.tools.declared import TooManyError, named
+from guardrails.core.tools.tool import TooManyError, named
 from tests.tables import table
 
 

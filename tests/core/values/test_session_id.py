@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Policy, SessionError
-from guardrails.core.values.session_id import checked_id, session_name
+from guardrails.core.values.names import checked_id, session_name
 from tests.tables import table
 
 

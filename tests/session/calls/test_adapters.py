@@ -29,7 +29,7 @@ from guardrails import (
 )
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
-from guardrails.core.values.session_id import scope_key
+from guardrails.core.values.names import scope_key
 from guardrails.offline.judge.replay import replay, replay_together
 
 

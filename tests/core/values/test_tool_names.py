@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Duplicates, Loops, Policy, Rule, Tool
-from guardrails.core.tools.names import look_by_name
-from guardrails.core.values.tool_name import own_name
+from guardrails.core.values.names import look_by_name, own_name
 from tests.tables import table
 
 
