@@ -28,6 +28,12 @@ class Count(NamedTuple):
     n: float
     s: float
 
+    def plus(self, more: "Count") -> "Count":
+        """
+        Returns this and *more* together.
+        """
+        return Count(self.n + more.n, self.s + more.s)
+
 
 NONE: Final = Count(0.0, 0.0)
 

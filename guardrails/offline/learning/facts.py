@@ -55,8 +55,7 @@ class Facts:
         """
         Count *n* more of *fact*, of which *s* worked.
         """
-        known = self.counts.get(fact, NONE)
-        self.counts[fact] = Count(known.n + n, known.s + s)
+        self.counts[fact] = self.counts.get(fact, NONE).plus(Count(n, s))
 
     def of(self, kind: type) -> "dict[Fact, Count]":
         """
@@ -113,7 +112,6 @@ def summed(counts: Mapping[Fact, Count]) -> dict[Situation | Correction | None, 
     Returns *counts* without their days and groups of sessions.
     """
     made: dict[Situation | Correction | None, Count] = {}
-    for fact, (n, s) in counts.items():
-        known = made.get(fact.what, NONE)
-        made[fact.what] = Count(known.n + n, known.s + s)
+    for fact, count in counts.items():
+        made[fact.what] = made.get(fact.what, NONE).plus(count)
     return made

@@ -22,6 +22,7 @@ from .profiles import profiles
 HALF_LIFE_DAYS: Final = 10.0
 """After so many days a failure weighs half; 7 to 14 days lose .001 log loss in a stable world and follow a changed one."""
 DECIMALS: Final = 6
+NOTHING: Final[Mapping[str, Count]] = {}
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _RETRIES: Final = ("intercept", "weights", "tools", "evidence")
 """The part of a model file that is about retries; `corrections` is the other."""
@@ -86,21 +87,18 @@ def learn(
     body = dict(served.body)
     if split.fitted:
         intercept, weights, own = fit(seen.items(), tools)  # type: ignore[arg-type]
-        evidence = _by_pair(seen, tools)
         body |= {"intercept": intercept, "weights": weights, "tools": own}
-        body["evidence"] = {tool: {error: count.n for error, count in of.items()} for tool, of in evidence.items()}
-    every = dict(believed_corrections())
-    for error, (n, s) in _by_pair(mended, None).get(ANY, {}).items():
-        known = every.get(error, NONE)
-        every[error] = Count(known.n + n, known.s + s)
-    body["corrections"] = _lists({ANY: every, **_by_pair(mended, tools)})
+        evidence = _by_pair(seen, tools)
+        body["evidence"] = {tool: {error: n for error, (n, _) in of.items()} for tool, of in evidence.items() if tool}
+    if corrected.fitted:
+        body["corrections"] = _by_pair(mended, tools, believed_corrections())
     new = parse(text_of(body))
     verdicts = (
         verdict_of(split, new.probability, served.probability) if split.fitted else None,
         verdict_of(corrected, lambda what: new.correction(*what), lambda what: served.correction(*what)),
     )
     for verdict, part in zip(verdicts, (_RETRIES, ("corrections",)), strict=True):
-        if not force and (verdict is None or not verdict.better):
+        if not force and not (verdict and verdict.better):
             body |= {key: served.body[key] for key in part}
     told = {**seen, **summed(decayed(counted, half_life_days))}
     body["profiles"] = [one.document() for one in profiles(told) if one.tool in tools]
@@ -138,7 +136,7 @@ def shipped_text() -> bytes:
             "weights": weights,
             "tools": tools,
             "evidence": {},
-            "corrections": _lists({ANY: believed_corrections()}),
+            "corrections": _by_pair({}, frozenset(), believed_corrections()),
             "profiles": [],
             "training": {"records": "none", "versions": versions()},
         }
@@ -172,10 +170,6 @@ def _days(counts: Mapping[Fact, Count]) -> list[int] | None:
     return [min(days), max(days)] if days else None
 
 
-def _lists(counts: Mapping[str, Mapping[str, Count]]) -> dict[str, dict[str, list[float]]]:
-    return {tool: {error: list(count) for error, count in of.items()} for tool, of in counts.items()}
-
-
 def _by_tool(counts: Mapping[Any, Count]) -> dict[str, float]:
     made: dict[str, float] = {}
     for what, count in counts.items():
@@ -183,17 +177,15 @@ def _by_tool(counts: Mapping[Any, Count]) -> dict[str, float]:
     return made
 
 
-def _by_pair(counts: Mapping[Any, Count], tools: frozenset[str] | None) -> dict[str, dict[str, Count]]:
+def _by_pair(
+    counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Mapping[str, Count] = NOTHING
+) -> dict[str, dict[str, list[float]]]:
     """
-    Returns *counts* by tool, of those *tools*, and error type; without *tools* by error type, of all tools together.
+    Returns *counts* by tool, of *tools* and of all together (`ANY`, with the *beliefs*), and error type.
     """
-    made: dict[str, dict[str, Count]] = {}
-    for what, (n, s) in counts.items():
-        if tools is None or what.tool in tools:
-            of = made.setdefault(what.tool if tools is not None else ANY, {})
-            known = of.get(what.error, NONE)
-            of[what.error] = Count(known.n + n, known.s + s)
-    return {
-        tool: {error: Count(round(n, DECIMALS), round(s, DECIMALS)) for error, (n, s) in sorted(of.items())}
-        for tool, of in sorted(made.items())
-    }
+    made: dict[str, dict[str, Count]] = {ANY: dict(beliefs)}
+    for what, count in counts.items():
+        for tool in (ANY, what.tool) if what.tool in tools else (ANY,):
+            of = made.setdefault(tool, {})
+            of[what.error] = of.get(what.error, NONE).plus(count)
+    return {tool: {error: [round(x, DECIMALS) for x in of[error]] for error in sorted(of)} for tool, of in made.items()}

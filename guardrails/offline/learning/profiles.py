@@ -145,8 +145,8 @@ def profiles(counts: Mapping[Any, Count]) -> list[Profile]:
         else:
             names = ["corrected"]
         for name in names:
-            _add(sums.setdefault((what.tool, what.error), {}), name, count)
-            _add(rates.setdefault(what.error, {}), name, count)
+            for of in (sums.setdefault((what.tool, what.error), {}), rates.setdefault(what.error, {})):
+                of[name] = of.get(name, NONE).plus(count)
     made = []
     for (tool, error), told in sorted(sums.items()):
         plain, corrected = told.get("plain", NONE), told.get("corrected", NONE)
@@ -169,11 +169,6 @@ def profiles(counts: Mapping[Any, Count]) -> list[Profile]:
 
 _WAIT_OF: Final = {bisect_left(DELAYS_MS, wait): wait for wait in reversed(WAITS_MS)}
 """The wait that stands for a level of `Situation.delay`."""
-
-
-def _add(counts: dict[Any, Count], name: Any, count: Count) -> None:
-    known = counts.get(name, NONE)
-    counts[name] = Count(known.n + count.n, known.s + count.s)
 
 
 def _drawn(every: Count) -> Beta:

@@ -49,7 +49,7 @@ def read_on_spark(master: str, paths: Iterable[str], settings: dict[str, str] | 
         # Each part of the data has whole sessions, in the order in which their calls settled.
         frame = spark.sql(_tables(spark, paths))
         frame = frame.repartition("session").sortWithinPartitions(*frame.columns)
-        for fact, (n, s) in frame.rdd.mapPartitions(_counted).reduceByKey(_sum).collect():
+        for fact, (n, s) in frame.rdd.mapPartitions(_counted).reduceByKey(Count.plus).collect():
             made.facts.add(Fact(*fact), n, s)
     except TrainingError:
         raise
@@ -78,7 +78,3 @@ def _tables(spark: "SparkSession", paths: list[str]) -> str:
 def _counted(rows: Iterable[Any]) -> Iterator[tuple[Fact, Count]]:
     for fact, worked in facts_of(rows_of(rows, {})):
         yield fact, Count(1, worked)
-
-
-def _sum(one: Count, other: Count) -> Count:
-    return Count(one.n + other.n, one.s + other.s)

@@ -32,8 +32,8 @@ def test_a10_the_model_is_near_the_limit_where_flags_are_near_the_base_rate(tria
     assert 0.0 < trial.skill(flags(trial.test)) < 0.2
     place = STAKES.index((Stakes().retry_cost, Stakes().wait_cost_per_s))
     predicted = trial.predicted(regression(trial.training))
-    assert trial.shares(predicted)[place] > 91
-    assert trial.shares(predicted, Stakes().within)[place] > 91
+    assert trial.shares(predicted)[place] > 88
+    assert trial.shares(predicted, Stakes().within)[place] > 87
     assert trial.shares(trial.flags())[place] < 70
     assert trial.shares(trial.truth)[place] == pytest.approx(100)
 
