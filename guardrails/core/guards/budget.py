@@ -82,7 +82,7 @@ class Limits:
     The limits that a `Budget` sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "own", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "go_on", "own", "priced", "reserve", "reserves")
 
     def __init__(self, budget: Any = None) -> None:
         self.budget = budget
@@ -93,22 +93,12 @@ class Limits:
         ]
         self.own = {limit.name: amount for limit, amount in self.caps}
         self.reserve = micro_dollars(getattr(budget, "final_answer_reserve_usd", 0))
-        self.reserves = not self.own.keys().isdisjoint((COST.name, TOKENS.name))
-        """Money or tokens are limited, so that estimates are held."""
-
-    @property
-    def priced(self) -> bool:
-        """
-        Whether money is limited.
-        """
-        return COST.name in self.own
-
-    @property
-    def go_on(self) -> Mapping[str, int | None]:
-        """
-        What a further message of the user opens.
-        """
-        return getattr(self.budget, "go_on", {})
+        self.priced = COST.name in self.own
+        """Money is limited."""
+        self.reserves = self.priced or TOKENS.name in self.own
+        """Money or tokens are, so that estimates are held."""
+        self.go_on: Mapping[str, int | None] = getattr(budget, "go_on", {})
+        """What a further message of the user opens."""
 
     def limit(self, state: SessionState, name: str) -> int | None:
         """
@@ -268,8 +258,8 @@ class ToolBudget(Guard):
     amount: int = 0
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        used, latest = self._used(call.tool, mine)
-        if used + (latest != facts.turn and max(1, self._takes(facts.cost, facts.tokens))) <= self.amount:
+        used, takes = self._used(call.tool, mine)[0], self._takes(call.tool, mine, facts)
+        if used + (takes if self.limit == TURNS.setting else max(1, takes)) <= self.amount:
             return None
         shown, most = (LIMITS[self.limit].shown(amount, named=True) for amount in (used, self.amount))
         return Denial(
@@ -280,9 +270,7 @@ class ToolBudget(Guard):
         )
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if self.limit == TURNS.setting:
-            return self._more(call.tool, mine, self._used(call.tool, mine)[1] != facts.turn, facts.turn)
-        return self._more(call.tool, mine, self._takes(facts.cost, facts.tokens))
+        return self._more(call.tool, mine, self._takes(call.tool, mine, facts), facts.turn)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         if facts.late:
@@ -296,15 +284,18 @@ class ToolBudget(Guard):
         return self._more(call.tool, mine, more.get(self.limit, 0))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        tool, turn = event.values["tool"], facts.turn
-        if self.limit != TURNS.setting:
-            return self._more(tool, mine, -self._takes(facts.cost, facts.tokens))
-        others = any(one.tool == tool and one.turn == state.mark and one.seq != facts.seq for one in state.window)
-        given_back = turn == state.turn and self._used(tool, mine)[1] == turn and not others
-        return self._more(tool, mine, -1, -1) if given_back else mine
+        tool, window = event.values["tool"], state.window
+        amount = self._takes(tool, mine, facts)
+        if self.limit == TURNS.setting:
+            # A turn comes back if no other call of the tool was made in it.
+            others = any(one.tool == tool and one.turn == state.mark and one.seq != facts.seq for one in window)
+            amount = int(not amount and facts.turn == state.turn and not others)
+        return self._more(tool, mine, -amount)
 
-    def _takes(self, cost: int, tokens: int) -> int:
-        return {CALLS.setting: 1, COST.setting: cost, TOKENS.setting: tokens}.get(self.limit, 0)
+    def _takes(self, tool: str, mine: Any, facts: Facts) -> int:
+        if self.limit == TURNS.setting:
+            return int(self._used(tool, mine)[1] != facts.turn)
+        return {CALLS.setting: 1, COST.setting: facts.cost, TOKENS.setting: facts.tokens}.get(self.limit, 0)
 
     def _used(self, tool: str, mine: Any) -> tuple[int, int]:
         """
@@ -313,13 +304,11 @@ class ToolBudget(Guard):
         used = (mine or {}).get(counter(mine, tool, f"{self.limit}:"), 0)
         return (used[0], used[1]) if isinstance(used, list | tuple) else (used, -1)
 
-    def _more(self, tool: str, mine: Any, amount: int, turn: int | None = None) -> Any:
-        if not amount and turn is None:
+    def _more(self, tool: str, mine: Any, amount: int, turn: int = -1) -> Any:
+        if not amount:
             return mine
-        used, latest = self._used(tool, mine)
-        made: Any = used + amount
-        if self.limit == TURNS.setting:
-            made = [made, latest if turn is None else turn]
+        used = self._used(tool, mine)[0] + amount
+        made = [used, turn] if self.limit == TURNS.setting else used
         return {**(mine or {}), counter(mine, tool, f"{self.limit}:"): made}
 
 

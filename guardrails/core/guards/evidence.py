@@ -227,11 +227,12 @@ class Evidence(Guard):
         return _known(state, mine, own=facts.tool.changes) if _follows(state) else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        entry, key = facts.entry, low(call.sig)
-        outside = _did(facts) and (entry is None or entry.seq < state.window[0].seq)
+        entry = facts.entry
+        outside = (entry is None or entry.seq < state.window[0].seq) and _did(facts)
         repeated = entry is not None and len(state.latest) < len(state.window) and moved(state, entry)
         if not (outside or repeated or _follows(state)):
             return mine
+        key = low(call.sig)
         since, known, work = _known(state, mine, own=_did(facts))
         if repeated and key not in known:
             known = [*known, key][-MOVING:]
