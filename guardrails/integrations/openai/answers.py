@@ -15,11 +15,11 @@ from .context import BROKEN_OFF
 from .wire import Message, Wire
 
 
-def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Envelope:
+def refusal(session: Session, loop: Loop, call: RequestedCall) -> Envelope:
     """
-    Returns the refusal of a *call* that came after the final answer was asked for, because of *code*.
+    Returns the refusal of a *call* that came after the final answer was asked for.
     """
-    return session_refusal(session, loop.over(code), call.tool, call.arguments, call.id)
+    return session_refusal(session, loop.over(loop.code), call.tool, call.arguments, call.id)
 
 
 def limited(envelope: Envelope, limit: Denial | None) -> Envelope:

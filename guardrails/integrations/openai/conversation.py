@@ -14,7 +14,7 @@ from guardrails.core.values.usage import Usage, read_usage, tells
 from guardrails.policy.tools import Registry
 from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session
-from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, Run
+from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit
 from guardrails.session.turns.turns import Requested
 
 from .answers import Answers, refusal
@@ -153,15 +153,15 @@ class Conversation:
             self._session.ledger.go_on()
         self._asked = self._session.request()
         refused = self._session.exhausted or self._asked.code
-        ask = self._loop.ask(refused)
+        forced = self._loop.ask(refused)
         own = self._wire.request(self._context.next(), stream=self.stream)
         request = {"model": self._model, **own, **self._options}
         if self.tools.listed:
             request["tools"] = self.tools.listed
             choice = (
                 "none"
-                if ask.forced
-                else self._session.tool_choice(self._requested, first=ask.first, strategy=self._strategy)
+                if forced
+                else self._session.tool_choice(self._requested, first=self._loop.first, strategy=self._strategy)
             )
             if choice is not None:
                 request["tool_choice"] = self._wire.choice(choice)
@@ -218,19 +218,18 @@ class Conversation:
             return
         self._finish_reason = turn.finish_reason
         self._charge(turn.usage, len(turn.calls))
-        step = self._loop.take(turn)
+        meaning = self._loop.take(turn.text, turn.calls)
         if kept:
             self._context.extend(kept)
             # A response that said nothing is not gone on from: there would be nothing new to send.
             self._context.answered(turn.id)
-        run = step.calls if isinstance(step, Run) else ()
+        run = turn.calls if meaning == "run" else ()
         answers = Answers(turn.calls, self._wire, self._context.append, run, self._loop.told() if run else None)
-        if isinstance(step, Run):
-            log.info("executing tool calls", extra=self._told(iteration=step.iteration, count=len(step.calls)))
+        if run:
+            log.info("executing tool calls", extra=self._told(iteration=self._loop.iterations, count=len(run)))
         try:
-            if isinstance(step, Refuse):
-                for position, call in enumerate(step.calls):
-                    answers.give(position, refusal(self._session, self._loop, call, step.code))
+            for position, call in enumerate(() if run else turn.calls):
+                answers.give(position, refusal(self._session, self._loop, call))
             yield answers
         finally:
             answers.break_off()
@@ -239,10 +238,10 @@ class Conversation:
         """
         Returns the result of the loop; a digest is said in the model's place.
         """
-        end = self._loop.end
-        if end is None:
+        loop = self._loop
+        if loop.ended is None:
             raise RuntimeError("the loop has not ended")
-        answer, told = end.answer, self._told(iterations=self._loop.iterations, code=end.code)
+        answer, told = loop.text, self._told(iterations=loop.iterations, code=loop.code)
         if answer is None:
             answer = self._session.digest()
             self._context.append(self._wire.answer(answer))
@@ -252,11 +251,11 @@ class Conversation:
 
         return LoopResult(
             answer=answer,
-            ended=end.ended,
-            code=end.code,
+            ended=loop.ended,
+            code=loop.code,
             finish_reason=self._finish_reason,
-            requests=self._loop.requests,
-            iterations=self._loop.iterations,
+            requests=loop.requests,
+            iterations=loop.iterations,
             messages=self._context.whole,
             session=self._session,
         )

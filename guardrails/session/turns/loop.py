@@ -5,12 +5,12 @@ It knows no wire and does no I/O. A driver, sync or async, asks the model and ru
 
     loop = Loop(max_tool_iterations=20)
     while loop.next():
-        ask = loop.ask(code of what exhausted the session, or None)
-        step = loop.take(the model's turn)
-        # Run: run its calls; Refuse: answer them without running any; None: nothing to do
-    loop.end
+        loop.ask(code of what exhausted the session, or None): whether tools are off
+        loop.take(text and calls of the model's turn): `run` its calls, or answer them without running any
+    loop.ended, loop.text
 """
 
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -18,7 +18,7 @@ from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.types import Denial
 from guardrails.core.words import ended
 
-from .final_answer import Ended, Ending, not_made
+from .final_answer import SILENT_CODE, Ended, Ending, Meaning, not_made
 
 
 if TYPE_CHECKING:
@@ -69,47 +69,6 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """
-    Ask the model. *forced*: with `tool_choice: none`, tools still listed, since no call will run.
-    """
-
-    first: bool
-    forced: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """
-    Run these calls through the session.
-    """
-
-    calls: tuple[RequestedCall, ...]
-    iteration: int
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """
-    Run none of these calls, but answer each: the wire wants a result for every call.
-    """
-
-    calls: tuple[RequestedCall, ...]
-    code: str
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """
-    The end of the loop. The *answer* is None after `digest`: the session then has to tell what happened.
-    """
-
-    ended: Ended
-    answer: str | None
-    code: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class LoopResult:
     """
     The end of an agent loop.
@@ -131,7 +90,7 @@ class LoopResult:
 
 
 @dataclass(slots=True, kw_only=True)
-class Loop:
+class Loop(Ending):
     """
     The state of one agent loop.
 
@@ -147,7 +106,6 @@ class Loop:
     """Iterations beyond it, as the session was extended by them."""
     requests: int = field(default=0, init=False)
     iterations: int = field(default=0, init=False)
-    _final: Ending = field(default_factory=Ending, init=False)
     _cut: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -158,26 +116,9 @@ class Loop:
         """
         Returns whether another model request is due. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
-        if self.end is not None:
-            return False
-        if self.on_limit == "raise" and self.iterations >= self.limit:
+        if self.ended is None and self.on_limit == "raise" and self.iterations >= self.limit:
             raise LoopLimitExceeded(f"max tool iterations ({self.limit}) exceeded")
-        return True
-
-    @property
-    def code(self) -> str | None:
-        """
-        Why the final answer is forced; None while it is not.
-        """
-        return self._final.code
-
-    @property
-    def end(self) -> End | None:
-        """
-        The way it ended; None while it goes on.
-        """
-        final = self._final
-        return None if final.ended is None else End(final.ended, final.text, final.code)
+        return self.ended is None
 
     @property
     def limit(self) -> int:
@@ -193,36 +134,34 @@ class Loop:
         """
         return self.over(LIMIT_CODE) if self.iterations >= self.limit else None
 
-    def over(self, code: str) -> Denial:
+    def over(self, code: str | None) -> Denial:
         """
         Returns the refusal of a call that came although the final answer was asked for, because of *code*.
         """
         if code == LIMIT_CODE:
             return ended(code, "Tool call limit", str(self.limit), self.iterations)
-        return not_made(code)
+        return not_made(code or SILENT_CODE)
 
-    def ask(self, exhausted: str | None) -> Ask:
+    def ask(self, exhausted: str | None) -> bool:
         """
-        Returns the next request. The code of the limit that exhausted the session is *exhausted*, None while it goes
-        on.
+        Returns whether the next request asks for the final answer. The code of the limit that exhausted the session is
+        *exhausted*, None while it goes on.
         """
         self.requests += 1
-        forced = self._final.force(exhausted or (LIMIT_CODE if self.iterations >= self.limit else None))
-        return Ask(first=self._final.first, forced=forced)
+        return self.force(exhausted or (LIMIT_CODE if self.iterations >= self.limit else None))
 
     def cut(self) -> bool:
         """
-        Returns the response to the latest request was cut off: whether to ask once more.
+        Say that the response to the latest request was cut off. Returns whether to ask once more.
         """
         self._cut += 1
         return self._cut < CUT_ASKS
 
-    def take(self, turn: Turn) -> Run | Refuse | None:
+    def take(self, text: str | None, calls: int | Sized = 0) -> Meaning:
         """
-        Returns the step to take after the model's *turn*.
+        Returns the meaning of a response; see `Ending.take`.
         """
         self._cut = 0
-        if self._final.take(turn.text, turn.calls) == "run":
-            self.iterations += 1
-            return Run(turn.calls, self.iterations)
-        return Refuse(turn.calls, str(self.code)) if turn.calls else None
+        meaning = Ending.take(self, text, calls)
+        self.iterations += meaning == "run"
+        return meaning
