@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from guardrails.policy.policy import Policy as Policy
     from guardrails.policy.tools import Registry as Registry
     from guardrails.session.approval import ParkedCall as ParkedCall
-    from guardrails.session.calls.current import current_session as current_session
+    from guardrails.session.calls.running import current_session as current_session
     from guardrails.session.calls.scoped import scoped as scoped
     from guardrails.session.session import Session as Session
     from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
@@ -116,7 +116,7 @@ _NAMES = {
     "policy.policy": "Policy",
     "policy.tools": "Registry",
     "session.approval": "ParkedCall",
-    "session.calls.current": "current_session",
+    "session.calls.running": "current_session",
     "session.calls.scoped": "scoped",
     "session.session": "Session",
     "session.turns.final_answer": "FinalAnswer",

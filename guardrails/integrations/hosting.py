@@ -18,7 +18,7 @@ from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
-from guardrails.session.calls.current import current_session
+from guardrails.session.calls.running import current_session
 from guardrails.session.calls.scoped import scoped
 from guardrails.session.children import SHARE
 from guardrails.session.turns.final_answer import NO_DIGEST, FinalAnswer, Meaning, digest_of

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.usage import Price
     from guardrails.session.approval import Approver
     from guardrails.session.session import Session
-    from guardrails.session.telemetry import Telemetry
+    from guardrails.session.terms import Telemetry
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
 

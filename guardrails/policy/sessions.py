@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from guardrails.core.tools.tool import Tool
     from guardrails.session.approval import Approver
     from guardrails.session.session import Session
-    from guardrails.session.telemetry import Telemetry
+    from guardrails.session.terms import Telemetry
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
 

@@ -18,8 +18,7 @@ from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
 from guardrails.processes.environment import harmless
 from guardrails.processes.run import Ended, Started, Step, run
-from guardrails.session.calls.current import has_allow_list
-from guardrails.session.calls.running import seconds_left
+from guardrails.session.calls.running import current_session, seconds_left
 
 from .failure import ToolFailure, ToolSet
 from .rooted import Root
@@ -151,7 +150,7 @@ class Shell(ToolSet):
         """
         Returns what *command* runs. Raises ToolFailure if it may be run without a shell only, and cannot be.
         """
-        if not has_allow_list(self.names[0]):
+        if not _has_allow_list(self.names[0]):
             return [(";", [[self._bash, "-c", command]])]
         from guardrails.core.commands import read
 
@@ -231,3 +230,19 @@ def _exit(code: int) -> str:
         return f"the command was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"the command was ended by signal {-code}"
+
+
+def _has_allow_list(tool: str) -> bool:
+    """
+    Returns whether the commands of *tool* are held to an allow list in the session whose call runs here. If not it may
+    be called by another name: then any tool that is held to one counts.
+    """
+    session = current_session()
+    if session is None:
+        return False
+    from guardrails.core.guards.shell import Shell
+
+    chain, plan = session.ledger.chain, session.ledger.plan(tool)
+    plans = [plan] if plan.tool.commands else list(chain.plans.values())
+    guards = (guard for plan in plans if plan.tool.commands for guard in plan.guards)
+    return any(isinstance(guard, Shell) and guard.allow and guard.mode == "enforce" for guard in guards)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.calls.current import current_session
+from guardrails.session.calls.running import current_session
 from guardrails.session.children import SHARE
 
 from .models import guard_model

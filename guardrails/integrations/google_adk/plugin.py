@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.sessions import MAX_KEPT, SessionOptions, Sessions
-from guardrails.session.calls.current import current_session
+from guardrails.session.calls.running import current_session
 from guardrails.session.children import SHARE
 from guardrails.session.session import Session
 

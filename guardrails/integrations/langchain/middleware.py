@@ -11,7 +11,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import BROKEN_OFF, calling, give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.calls.current import current_session
+from guardrails.session.calls.running import current_session
 from guardrails.session.calls.scoped import scoped
 
 from .model_step import ModelStep

@@ -26,7 +26,7 @@ from guardrails.policy.policy import Policy
 from guardrails.session.calls.running import Limit
 from guardrails.session.calls.scoped import scoped
 from guardrails.session.session import Session
-from guardrails.session.telemetry import Telemetry
+from guardrails.session.terms import Telemetry
 
 from .listed import Tools, with_room
 

@@ -25,6 +25,8 @@ from guardrails.core.values.types import Success, ToolCall
 if TYPE_CHECKING:
     import asyncio
 
+    from guardrails.session.session import Session
+
 Late = Callable[[object], object]
 GRACE_S: Final = 0.05
 """For an asynchronous tool that is cancelled to end in, before it is answered all the same."""
@@ -166,6 +168,15 @@ def has_loop() -> bool:
     """
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001
+
+
+def current_session() -> "Session | None":
+    """
+    Returns the session whose call runs in this thread or task, for tools that ask it or make calls of their own.
+    Returns None if none runs.
+    """
+    session: Session | None = CALLER.get()
+    return session
 
 
 def leave(before: "contextvars.Token[Any]") -> None:

@@ -185,9 +185,7 @@ def _cost(usage: Usage, listed: _Listed, at: datetime) -> Priced:
     price = listed.model.get_prices(at)
     if _lacks(price, usage):
         return Priced(None, unknown=f"{listed.version} does not price `{name}` by the token")
-    exact = _simple(price, usage)
-    if exact is None:
-        exact = _full(usage, listed, at) * MICRO
+    exact = _full(usage, listed, at) * MICRO
     return Priced(int(exact.to_integral_value(ROUND_HALF_EVEN)), listed.version, name)
 
 
@@ -203,33 +201,6 @@ def _lacks(price: Any, usage: Usage) -> bool:
     Whether tokens were used that *price* would take for free because it says nothing of them.
     """
     return bool((usage.input and price.input_mtok is None) or (usage.output and price.output_mtok is None))
-
-
-def _simple(price: Any, usage: Usage) -> Decimal | None:
-    """
-    Returns micro-dollars of a response of plain and cached text, None if more has to be looked at.
-    """
-    listed = vars(price)
-    if usage.cache_write or usage.input_audio or usage.output_audio or "requests_kcount" in listed:
-        return None
-    if usage.reasoning and "output_reasoning_mtok" in listed:
-        return None
-    cached = min(usage.cached, usage.input)
-    read, written = _rate(price.input_mtok, usage.input), _rate(price.output_mtok, usage.input)
-    again = read if price.cache_read_mtok is None else _rate(price.cache_read_mtok, usage.input)
-    return read * (usage.input - cached) + again * cached + written * usage.output
-
-
-def _rate(price: Any, input_tokens: int) -> Decimal:
-    """
-    USD per million tokens of a flat or a tiered price; the tier of all the input holds for each token.
-    """
-    if price is None:
-        return Decimal(0)
-    for tier in reversed(getattr(price, "tiers", ())):
-        if input_tokens > tier.start:
-            return Decimal(tier.price)
-    return Decimal(getattr(price, "base", price))
 
 
 def _full(usage: Usage, listed: _Listed, at: datetime) -> Decimal:
