@@ -70,10 +70,12 @@ class Erasing:
         )
 
     def __call__(self, record: Record) -> Record:
-        gone: Erased = (
-            [(key, value) for key, value in record.items() if key in self._withheld] if self._withheld else []
-        )
-        shown = {key: value for key, value in record.items() if key not in self._withheld} if gone else record
+        gone: Erased = [(key, record[key]) for key in self._withheld if key in record]
+        shown = record
+        if gone:
+            shown = record.copy()
+            for key, _ in gone:
+                del shown[key]
         for key in FOREIGN if self._secrets else ():
             if (value := shown.get(key)) and may_hold_secrets(
                 orjson.dumps(value) if type(value) is orjson.Fragment else to_json(value)
@@ -87,13 +89,16 @@ class Erasing:
         if self._path.pattern:
             shown = {key: plain(value) for key, value in shown.items()}
             self._erase(shown, "", gone)
-        if gone or self._arguments_go:
+        if self._arguments_go or any(at.startswith("arguments") for at, _ in gone):
             shown = self._without_repeats(record, shown, gone)
-        if "arguments" in record and record.get("event") == "settle":
+        if record.get("event") == "settle" and "arguments" in record:
             # They were there for the messages: the line of the call has them.
             shown = {key: value for key, value in shown.items() if key != "arguments"}
             gone = [each for each in gone if each[0].partition(".")[0] != "arguments"]
-        return {**shown, "erased": list(dict.fromkeys([*shown.get("erased", ()), *dict(gone)]))} if gone else shown
+        if gone:
+            shown = record.copy() if shown is record else shown
+            shown["erased"] = list(dict.fromkeys([*shown.get("erased", ()), *dict(gone)]))
+        return shown
 
     def _erase(self, node: Any, at: str, gone: Erased) -> None:
         for holder, key, name in _members(node):

@@ -67,35 +67,35 @@ may mean something else; `mysql -p...`; `curl -u user:...`. What else `-p` may b
 second part stands before a sign (with `(`: and a bracket), or one of each further part is in the text at all.
 """
 _WAYS: Final = [
-    (names, form.strip(), frozenset(before.encode().split()), [words.encode().split() for words in there])
+    (names, form.strip(), frozenset(before.split()), [words.split() for words in there])
     for names, (form, before, *there) in ((names, way.split("|")) for names, way in _NAMED.items())
 ]
-_HINTS: Final = b"auth cookie pass secret key pwd string token bearer sig credential sess basic -p -u".split()
-_SPACE_B: Final = rb"(?:\s|\\[a-z]|\\u00[01].|[\x80-\xff]){0,12}"
-_QUOTE_B: Final = rb"(?:%2[27]|&quot;|&#3[49];|\\{0,8}u002[27])?"
+_HINTS: Final = "auth cookie pass secret key pwd string token bearer sig credential sess basic -p -u".split()  # noqa: SIM905
+_GAP: Final = r"(?:\s|\\[a-z]|\\u00[01].){0,12}"
+_MARK: Final = r"(?:%2[27]|&quot;|&#3[49];|\\{0,8}u002[27])?"
 _SIGNED: Final = pattern(
-    rb"(auth|cookie|pass(?!ecret|ess|ig)|secret|pwd|token|bearer|sig|cred|sess(?!ecret|ess|ig)|string(?:(?<=connectionstring)|(?<=connection[_-]string))"
-    rb"|key(?:(?<=[?&]key)|(?<=(?:api|ess|unt|ate|ing|ion)key)|(?<=(?:api|ess|unt|ate|ing|ion)[ _-]key)))"
-    rb"(?=[\w\x80-\xff-]{0,99}[\\\"'`\])]{0,16}" + _QUOTE_B + _SPACE_B + rb"\\{0,8}"
-    rb"(?:=>|:=|[:=]|%3[ad]|u003[ad]|x3[ad]|&#(?:61|58|x3[ad]);)(" + _SPACE_B + _QUOTE_B + rb"[{\[(])?)"
+    r"(auth|cookie|pass(?!ecret|ess|ig)|secret|pwd|token|bearer|sig|cred|sess(?!ecret|ess|ig)|string(?:(?<=connectionstring)|(?<=connection[_-]string))"
+    r"|key(?:(?<=[?&]key)|(?<=(?:api|ess|unt|ate|ing|ion)key)|(?<=(?:api|ess|unt|ate|ing|ion)[ _-]key)))"
+    r"(?=[\w-]{0,99}[\\\"'`\])]{0,16}" + _MARK + _GAP + r"\\{0,8}"
+    r"(?:=>|:=|[:=]|%3[ad]|u003[ad]|x3[ad]|&#(?:61|58|x3[ad]);)(" + _GAP + _MARK + r"[{\[(])?)"
 )
 """
 The beginning of a name before a sign, and what opens behind that: in small letters, also where JSON has escaped the text. `secretoken` is one of a
 secret.
 """
-_LONG: Final = pattern(rb"[\w.~+/=%:\x80-\xff-]{12,}")
+_LONG: Final = pattern(r"[a-z0-9_.~+/=%:\x80-\U0010ffff-]{12,}")
 """Issued secrets, and random values, have so many characters at least."""
-_ODD: Final = pattern(rb"[0-9]|.{32}")
-_PREFIXES: Final = (
-    b"sk- sk_ rk_ pk_ whsec_ ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- gldt- glrt- glcbt- glptt- akia asia agpa aroa aida anpa xox xapp- hooks.slack aiza "
-    b"ya29. gocspx- hf_ npm_ pypi- sg. gsk_ xai- pplx- r8_ tvly- _v1_ dapi shpat_ shpca_ shppa_ shpss_ lin_api_ ntn_ age-secret eyj"
+_ODD: Final = pattern(r"[0-9]|.{32}")
+_PREFIXES: Final = (  # noqa: SIM905
+    "sk- sk_ rk_ pk_ whsec_ ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- gldt- glrt- glcbt- glptt- akia asia agpa aroa aida anpa xox xapp- hooks.slack aiza "
+    "ya29. gocspx- hf_ npm_ pypi- sg. gsk_ xai- pplx- r8_ tvly- _v1_ dapi shpat_ shpca_ shppa_ shpss_ lin_api_ ntn_ age-secret eyj"
 ).split()
 """Of what issuers give out, in small letters; Telegram's has none."""
 _MIXED: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])\S{6,}"
 _RANDOM: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~+/=%-]{32,}"
 _OPENS: Final = rf"(?i)(?:({_NAME}s?|\bcredentials?)|\bauth|token|bearer){_IS}(?=[{{\[(])"
-_SECRETS: Final = frozenset(b"pass secret pwd key string".split())
-_OPENING: Final = frozenset(b"pass( secret( key( string( cred( auth( token( bearer(".split())
+_SECRETS: Final = frozenset({"pass", "secret", "pwd", "key", "string"})
+_OPENING: Final = frozenset({"pass(", "secret(", "key(", "string(", "cred(", "auth(", "token(", "bearer("})
 _INSIDE: Final = pattern(r"""["'](?=[^"'\s]{0,40}\d)(?=[^"'\s]{0,40}[A-Za-z])[^"'\s]{6,}["'\\]""")
 """A value that may be a secret, where the name may mean something else."""
 _BLOCK: Final = rf"""(?im)^([ \t]*(?:- )?["']?[\w.-]{{0,24}}{_NAME}\w{{0,24}}["']?:)[ \t]*\n(?:(?:[ \t]+\S|- ).*\n?)+"""
@@ -138,7 +138,7 @@ def without_secrets(text: str) -> str:
     """
     text = re.sub(_KEY, REDACTED, text) if "PRIVATE KEY" in text else text
     text = re.sub(_LOGIN, f"://{REDACTED}@", text) if "://" in text and "@" in text else text
-    small = text.lower().encode("utf-8", "replace")
+    small = text.lower()
     runs = _LONG.findall(small)
     if _has(small, _HINTS):
         signed = _signed(small)
@@ -151,25 +151,25 @@ def without_secrets(text: str) -> str:
     return text
 
 
-def _signed(small: bytes) -> set[bytes]:
+def _signed(small: str) -> set[str]:
     found = _SIGNED.findall(small)
-    return {name for name, _ in found} | {name + b"(" for name, opens in found if opens}
+    return {name for name, _ in found} | {name + "(" for name, opens in found if opens}
 
 
-def _pays(small: bytes, signed: set[bytes], before: frozenset[bytes], there: list[list[bytes]]) -> bool:
+def _pays(small: str, signed: set[str], before: frozenset[str], there: list[list[str]]) -> bool:
     return not signed.isdisjoint(before) or (bool(there) and all(_has(small, words) for words in there))
 
 
-def _has(text: bytes, words: list[bytes]) -> bool:
-    return any(word in text for word in words)
+def _has(text: str, words: list[str]) -> bool:
+    return any(map(text.__contains__, words))
 
 
 def may_hold_secrets(payload: bytes) -> bool:
     """
     Returns whether it pays to look for secrets in *payload*, a text in UTF-8: cheaper than to look.
     """
-    small = payload.lower()
-    if (b"://" in small and b"@" in small) or b"private key" in small:
+    small = payload.decode("utf-8", "replace").lower()
+    if ("://" in small and "@" in small) or "private key" in small:
         return True
     if _has(small, _HINTS):
         signed = _signed(small)
@@ -178,12 +178,12 @@ def may_hold_secrets(payload: bytes) -> bool:
     return _may_be_issued(_LONG.findall(small))
 
 
-def _may_be_issued(runs: list[bytes]) -> bool:
+def _may_be_issued(runs: list[str]) -> bool:
     if not runs:
         return False
-    text = b" ".join(runs)
+    text = " ".join(runs)
     # Telegram's begin with digits.
-    return _has(text, _PREFIXES) or re.search(rb"[0-9]{8}:", text) is not None
+    return _has(text, _PREFIXES) or re.search(r"[0-9]{8}:", text) is not None
 
 
 def secrets_out(value: Any, at: str, gone: list[tuple[str, Any]]) -> Any:
@@ -218,7 +218,7 @@ def _member(key: Any, value: Any, at: str, gone: list[tuple[str, Any]]) -> Any:
         isinstance(key, str)
         and value not in (None, "", [], {})
         and not isinstance(value, bool)
-        and _has(key.lower().encode("utf-8", "replace"), _HINTS)
+        and _has(key.lower(), _HINTS)
     ):
         name = f"{json.dumps(key, ensure_ascii=False)}: "
         if re.match(r'"?\[redacted\]', without_secrets(name + json.dumps(value, ensure_ascii=False))[len(name) :]):
@@ -247,7 +247,7 @@ def _hidden(form: str, found: re.Match[str]) -> str:
     return f"{name}{quote}{REDACTED}" if hides else found[0]
 
 
-def _nested(text: str, small: bytes, signed: set[bytes]) -> str:
+def _nested(text: str, small: str, signed: set[str]) -> str:
     """
     Returns *text* with all that stands in an object, a list, an element or an indented block of a secret's name replaced.
     """
@@ -267,8 +267,8 @@ def _nested(text: str, small: bytes, signed: set[bytes]) -> str:
     return _without_blocks("".join((*parts, text[at:])), small, signed)
 
 
-def _without_blocks(text: str, small: bytes, signed: set[bytes]) -> str:
-    pays = b"\n" in small and not signed.isdisjoint(_SECRETS)
+def _without_blocks(text: str, small: str, signed: set[str]) -> str:
+    pays = "\n" in small and not signed.isdisjoint(_SECRETS)
     return re.sub(_BLOCK, rf"\1 {REDACTED}\n", text) if pays else text
 
 

@@ -115,7 +115,7 @@ CALL = {
 
 
 @table(("settings", "gone"), [
-    ({}, []), ({"results": "hash"}, ["result"]), ({"arguments": "hash"}, ["arguments"]), ({"arguments": "off"}, ["sig", "near_sig", "arguments"]),
+    ({}, []), ({"results": "hash"}, ["result"]), ({"arguments": "hash"}, ["arguments"]), ({"arguments": "off"}, ["arguments", "sig", "near_sig"]),
     ({"results": "off"}, ["result", "result_hash", "result_hash_masked"]),
 ])  # fmt: skip
 def test_arguments_and_results_may_be_left_out_but_for_their_hashes(settings: dict[str, Any], gone: list[str]) -> None:
