@@ -125,7 +125,7 @@ class Erasing:
 
 
 def _withheld(key: str, stays: str) -> tuple[str, ...]:
-    keys = {"full": (), "hash": (key,), "off": (key, *PAYLOADS[key])}.get(stays)
+    keys = {"full": (), "hash": (key,), "off": (*PAYLOADS[key], key)}.get(stays)
     if keys is None:
         raise ValueError(f"what stays of `{key}` must be full, hash or off, not `{stays}`")
     return keys

@@ -115,8 +115,8 @@ CALL = {
 
 
 @table(("settings", "gone"), [
-    ({}, []), ({"results": "hash"}, ["result"]), ({"arguments": "hash"}, ["arguments"]), ({"arguments": "off"}, ["arguments", "sig", "near_sig"]),
-    ({"results": "off"}, ["result", "result_hash", "result_hash_masked"]),
+    ({}, []), ({"results": "hash"}, ["result"]), ({"arguments": "hash"}, ["arguments"]), ({"arguments": "off"}, ["sig", "near_sig", "arguments"]),
+    ({"results": "off"}, ["result_hash", "result_hash_masked", "result"]),
 ])  # fmt: skip
 def test_arguments_and_results_may_be_left_out_but_for_their_hashes(settings: dict[str, Any], gone: list[str]) -> None:
     line = shown(CALL, **settings)
