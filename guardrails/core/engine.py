@@ -178,7 +178,7 @@ class Moment:
     One moment of a session, in which an event happens: its state, and the scopes in which it happens too.
     """
 
-    __slots__ = ("chain", "engine", "expired", "scopes", "state", "voices")
+    __slots__ = ("chain", "engine", "errors", "expired", "scopes", "state", "voices")
 
     def __init__(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
         self.engine = engine
@@ -187,6 +187,8 @@ class Moment:
         self.scopes = scopes
         self.expired: Expired = ()
         """Admissions that were given up by the way."""
+        self.errors: Errors = []
+        """Those of guards, once a call is over."""
         self.voices: tuple[Voice, ...] = ()
         """Who has a say in a call."""
 
@@ -327,8 +329,7 @@ def _opened(moment: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Fou
     Open the admission of a call that every guard has counted.
     """
     chain, state, own, failed = moment.chain, moment.state, moment.engine.id, facts.failed
-    lasts_ms = plan.lasts_ms + GRACE_MS if claims else plan.lasts_ms
-    pending = admit(state, call, chain.window, lasts_ms, plan.changes, plan.once, claims, plan.cost, plan.tokens)
+    pending = admit(state, call, plan, chain.window, claims=claims)
     now = state.now_ms
     made = Decision(call, pending.n, now, facts.turn, own, state.run, claims, state.seq, plan.cost, plan.tokens)
     if failed is not None:
@@ -343,19 +344,18 @@ def _opened(moment: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Fou
     for scope in moment.scopes:
         hold_in(scope.state, own, pending)
     if made.envelope is None:
-        pending.limit = _used_up(moment, facts)
+        pending.limit = _used_up(moment, facts, whole=state.present.is_whole)
     if moment.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
         made.left_ms = time_left(chain, state, moment.scopes)
     made.expired, made.marks = moment.expired, moment.marks()
     return made
 
 
-def _used_up(moment: Moment, facts: Facts) -> Limit | None:
+def _used_up(moment: Moment, facts: Facts, *, whole: bool) -> Limit | None:
     """
-    Returns the limit that the call just admitted uses up; what ends the session at once does so.
+    Returns the limit that a call, just admitted or over, uses up; what ends the session at once does so. *whole*: no call of the present
+    turn is to come.
     """
-    state = moment.state
-    whole = state.present.decided >= state.present.expects
     for its, _, chain, scope, facts.now_ms, facts.holder in moment.voices:
         facts.turn_over = whole
         cause = first_cause(chain, chain.call_spenders, its, facts)
@@ -364,15 +364,11 @@ def _used_up(moment: Moment, facts: Facts) -> Limit | None:
             facts.turn_over = False
             present = first_cause(chain, chain.call_spenders, its, facts) if whole else cause
             if present is not None:
-                exhaust(state, cause := present)
+                exhaust(moment.state, cause := present)
         if cause is not None:
-            return _limit_of(cause, scope)
+            said = cause if scope is None else scope.says(cause)
+            return said.code, said.message, said.hint
     return None
-
-
-def _limit_of(cause: Denial, scope: Scope | None) -> Limit:
-    said = cause if scope is None else scope.says(cause)
-    return said.code, said.message, said.hint
 
 
 def _refused(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: bool) -> Decision:
@@ -462,7 +458,7 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
         if waited:
             moment.hear(plan, call.tool)
             facts = Facts(state.now_ms, plan.tool, turn=state.present.number)
-            twin.limit = _used_up(moment, facts) or twin.limit
+            twin.limit = _used_up(moment, facts, whole=state.present.is_whole) or twin.limit
         for scope in moment.scopes:
             move_in(scope.state, own, twin, taken, state.now_ms)
         made = Decision.again(call, twin, own, state.run)
@@ -532,27 +528,27 @@ def _complete(
 ) -> tuple[Envelope, Completion]:
     chain, state, call, outcome = moment.chain, moment.state, decision.call, prepared.outcome
     failed, now = outcome.error_type is not None, touch(state, now_ms)
-    took, errors = max(0, now - decision.at_ms), Errors()
+    took = max(0, now - decision.at_ms)
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
     moment.hear(plan, call.tool)
     pending = _running(state, decision)
-    unknown = prepared.unknown and plan.once
-    _settled(moment, pending, prepared, decision, facts, errors, unknown=unknown)
+    unknown = _settled(moment, pending, prepared, decision, facts)
     envelope = (
         Envelope.of(outcome, prepared.rendered) if prepared.own is None else prepared.own.shown(prepared.rendered)
     )
     code = envelope.code
-    envelope = _shaped(moment, envelope, call, outcome, facts, errors)
+    envelope = _shaped(moment, envelope, call, outcome, facts)
     for _, hint in facts.hints:
         envelope.nudge(hint)
     # A guard withholds a retry by a code.
     withheld = envelope.code if failed and envelope.code != code else None
     if failed and pending is not None:
         _note_advice(pending.entry, envelope, now, withheld=withheld is not None)
-    limit = _limit(moment, pending, facts)
+    facts.over = True
+    limit = (pending and pending.limit) or _used_up(moment, facts, whole=False)
     if limit is not None:
         envelope.limit(limit[1], finish(limit[0]), limit[0] if names_turns(limit[0]) else None)
     shown = None
@@ -561,7 +557,7 @@ def _complete(
     envelope.close(chain.left_out, shown, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    made.limit, made.errors, made.marks = None if limit is None else limit[0], tuple(errors), moment.marks()
+    made.limit, made.errors, made.marks = None if limit is None else limit[0], tuple(moment.errors), moment.marks()
     if failed or prepared.own is not None:
         made.advise(envelope, withheld)
     return envelope, made
@@ -578,20 +574,12 @@ def _running(state: SessionState, decision: Decision) -> Pending | None:
     return None if pending.stage in ("parked", "approved") else pending
 
 
-def _settled(
-    moment: Moment,
-    pending: Pending | None,
-    prepared: Prepared,
-    decision: Decision,
-    facts: Facts,
-    errors: Errors,
-    *,
-    unknown: bool,
-) -> None:
+def _settled(moment: Moment, pending: Pending | None, prepared: Prepared, decision: Decision, facts: Facts) -> bool:
     """
-    Settle an admission, if there is one still. *unknown*: nobody knows how a call ended that is not to be made twice.
+    Settle an admission, if there is one still. Returns whether nobody knows how a call ended that is not to be made twice.
     """
     state, call, outcome = moment.state, decision.call, prepared.outcome
+    unknown = prepared.unknown and moment.voices[0][1].once
     if call.sig in state.uncertain and not unknown:
         # Late, but now it is known.
         del state.uncertain[call.sig]
@@ -615,15 +603,14 @@ def _settled(
             try:
                 made = hook(call, outcome, its, mine, facts)
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                errors.append(failure(error, name, scope))
+                moment.errors.append(failure(error, name, scope))
             else:
                 if made is not mine:
                     _keep(own, key, made)
+    return unknown
 
 
-def _shaped(
-    moment: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, facts: Facts, errors: Errors
-) -> Envelope:
+def _shaped(moment: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, facts: Facts) -> Envelope:
     """
     Let guards change what the model reads of an outcome, and all know of a failure that is called retryable.
     """
@@ -637,28 +624,12 @@ def _shaped(
                     raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
                 envelope = shaped
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                errors.append(failure(error, name, scope))
+                moment.errors.append(failure(error, name, scope))
         if scope is not None and envelope.code != code:
             envelope.code = f"{scope.name}.{envelope.code}"
     for its, plan, _, _, facts.now_ms, facts.holder in moment.voices if failed and envelope.retryable else ():
         tell(its, plan.on, "advised", {"tool": call.tool, "sig": call.sig}, facts)
     return envelope
-
-
-def _limit(moment: Moment, pending: Pending | None, facts: Facts) -> Limit | None:
-    """
-    Returns the limit that a call has used up, of its session or of a scope.
-    """
-    facts.over = True
-    if pending is not None and pending.limit is not None:
-        return pending.limit
-    for its, _, chain, scope, facts.now_ms, facts.holder in moment.voices:
-        cause = first_cause(chain, chain.call_spenders, its, facts)
-        if cause is not None:
-            if scope is None:
-                exhaust(its, cause)
-            return _limit_of(cause, scope)
-    return None
 
 
 def _note_advice(entry: Entry, envelope: Envelope, now: int, *, withheld: bool) -> None:

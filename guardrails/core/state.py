@@ -14,11 +14,14 @@ Promises, each with a test:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from guardrails.core.values.errors import WITHOUT_EFFECT
 from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
 
+
+if TYPE_CHECKING:
+    from guardrails.core.chain import Plan
 
 NEVER: Final = 1 << 62
 MANY: Final = 255
@@ -298,6 +301,13 @@ class Turn:
         return (number - 1) % 255 + 1 if number else 0
 
     @property
+    def is_whole(self) -> bool:
+        """
+        Whether no call of it is to come, as far as is known.
+        """
+        return self.decided >= self.expects
+
+    @property
     def is_last(self) -> bool:
         """
         Whether the call that was just decided is the last of it, as far as is known.
@@ -516,19 +526,9 @@ def move(pending: Pending, event: str) -> bool:
     return stage is not None
 
 
-def admit(
-    state: SessionState,
-    call: ToolCall,
-    window: int,
-    lasts_ms: int,
-    changes: bool,
-    once: bool,
-    claims: bool,
-    cost: int,
-    tokens: int,
-) -> Pending:
+def admit(state: SessionState, call: ToolCall, plan: "Plan", window: int, *, claims: bool) -> Pending:
     """
-    Count a call, hold its estimate, and open its admission. *window* executed calls are remembered.
+    Count a call, hold its estimate, and open its admission, which who *claims* it runs. *window* executed calls are remembered.
     """
     sig, now, turn, entries, latest = call.sig, state.now_ms, state.present, state.window, state.latest
     state.n = n = state.n + 1
@@ -538,16 +538,16 @@ def admit(
     if turn.admitted == 0:
         state.turns += 1
     turn.admitted += 1
-    entry = Entry(seq, call.tool, sig, now, changes, turn.mark, call.sketch or 0)
+    entry = Entry(seq, call.tool, sig, now, plan.changes, turn.mark, call.sketch or 0)
     entries.append(entry)
     latest[sig] = seq
     if len(entries) > window:
         oldest = entries.pop(0)
         if latest.get(oldest.sig) == oldest.seq:
             del latest[oldest.sig]
-    pending = Pending(
-        entry, call.id, n, now + lasts_ms, cost, tokens, turn.number, "running" if claims else "open", once
-    )
+    stage: Stage = "running" if claims else "open"
+    until = now + plan.lasts_ms + GRACE_MS * claims
+    pending = Pending(entry, call.id, n, until, plan.cost, plan.tokens, turn.number, stage, plan.once)
     state.pending[seq] = pending
     return pending
 
