@@ -387,7 +387,7 @@ def _refused(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims
     for scope in moment.scopes:
         scope.state.n += 1
     cause = None
-    if turn.is_last and state.exhausted is None:
+    if turn.number and turn.is_last and state.exhausted is None:
         facts.turn_over = True
         cause = first_cause(chain, chain.spenders, state, facts)
     made = Decision(call, state.n, state.now_ms, turn.number, moment.engine.id, state.run, claims)
@@ -528,7 +528,7 @@ def _complete(
 ) -> tuple[Envelope, Completion]:
     chain, state, call, outcome = moment.chain, moment.state, decision.call, prepared.outcome
     failed, now = outcome.error_type is not None, touch(state, now_ms)
-    took = max(0, now - decision.at_ms)
+    took = now - decision.at_ms if now > decision.at_ms else 0
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
     if failed:
@@ -557,7 +557,11 @@ def _complete(
     envelope.close(chain.left_out, shown, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    made.limit, made.errors, made.marks = None if limit is None else limit[0], tuple(moment.errors), moment.marks()
+    made.marks = moment.marks()
+    if limit is not None:
+        made.limit = limit[0]
+    if moment.errors:
+        made.errors = tuple(moment.errors)
     if failed or prepared.own is not None:
         made.advise(envelope, withheld)
     return envelope, made

@@ -80,6 +80,8 @@ LIFE: Final[Mapping[Stage, Mapping[str, Stage]]] = {
 }
 """The life of an admission: by its stage, what may happen, and the stage after it."""
 
+WAITING: Final = ("parked", "suspended")
+"""Stages of a call that waits for a person or a host."""
 EntryStatus = Literal["running", "ok", "error", "expired"]
 
 
@@ -442,7 +444,7 @@ class SessionState:
             return self.stood_ms
         until = now_ms
         for pending in self.pending.values():
-            if pending.stage not in ("parked", "suspended"):
+            if pending.stage not in WAITING:
                 return self.stood_ms
             until = min(until, pending.expires_ms)
         return self.stood_ms + max(0, until - self.now_ms)
@@ -507,7 +509,7 @@ def touch(state: SessionState, now_ms: int) -> int:
         return now_ms
     if state.behind_ms or not state.now_ms <= now_ms <= state.now_ms + LEAP_MS:
         now_ms, state.behind_ms = read_clock(state.now_ms, state.behind_ms, now_ms)
-    if state.pending:
+    if state.pending and next(iter(state.pending.values())).stage in WAITING:
         state.stood_ms = state.waited_ms(now_ms)
     state.now_ms = now_ms
     return now_ms

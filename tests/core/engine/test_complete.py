@@ -10,14 +10,19 @@ from guardrails import (
     Budget,
     Duplicates,
     Envelope,
+    Facts,
     Guard,
     MemoryStore,
+    Nudge,
+    Outcome,
     Policy,
     Retryable,
+    SessionState,
     Streak,
     Success,
     Summary,
     Tool,
+    ToolCall,
     Truncate,
     guard,
 )
@@ -185,3 +190,37 @@ def test_a_guard_that_fails_after_the_call_never_loses_the_result(how: str, on_e
         shown = read(session.call("t", {"n": number}, gives([1, 2])))
         assert (shown["status"], shown["results"], shown["total_matches"]) == ("success", [1, 2], 2)
         assert shown["progress"] == {"calls_used": number + 1, "calls_left": 8 - number}
+
+
+@guard
+class Slow(Guard):
+    """
+    Say that a tool is slow, but beside no list.
+    """
+
+    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Nudge:
+        return Nudge(code="slow.tool", hint="This tool is slow.")
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
+    ) -> Envelope:
+        if isinstance(envelope.value, list):
+            facts.hints = tuple(one for one in facts.hints if one[0] != "slow.tool")
+        return envelope
+
+
+def test_a_guard_takes_back_its_own_hint_once_it_has_seen_the_result(clock: Any) -> None:
+    session = Policy([Slow()]).session("s", clock=clock)
+    said = [session.call("t", {"q": n}, gives(value)).next_action_hint for n, value in enumerate(("text", ["row"]))]
+    assert said == ["This tool is slow.", None]
+
+
+def test_a_failure_that_may_pass_and_nobody_judges_is_repeated_a_few_times_and_then_each_minute(clock: Any) -> None:
+    session = Policy([Duplicates()]).session("s", clock=clock)
+
+    def codes(calls: int) -> list[str | None]:
+        return [session.call("t", {"q": 1}, gives(ConnectionError("reset"))).code for _ in range(calls)]
+
+    assert codes(5) == [None, None, None, None, "duplicates.window"]
+    clock.advance(61)
+    assert codes(2) == [None, "duplicates.window"]
