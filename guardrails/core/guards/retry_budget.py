@@ -32,7 +32,6 @@ class RetryBudget(Guard):
     events: ClassVar[tuple[str, ...]] = ("advised",)
     only_failures: ClassVar[bool] = True
     scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", "burst", "ratio", "min_per_minute", "refuse")
-    only_failures: ClassVar[bool] = True
 
     burst: Annotated[int, Ge(1), Le(MOST)] = 10
     """Tokens of a full bucket."""

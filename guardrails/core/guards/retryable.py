@@ -101,7 +101,6 @@ class Retryable(Guard):
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
     only_failures: ClassVar[bool] = True
     files: ClassVar[tuple[str, ...]] = ("model",)
-    only_failures: ClassVar[bool] = True
 
     max_retries: Annotated[int, Ge(0)] = 3
     max_same_error: Annotated[int, Ge(1)] = 3
