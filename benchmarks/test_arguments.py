@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.text.signature import canonical, low64, parse_arguments, result_hashes, sign
+from guardrails.core.text.signature import canonical, low64, masked_result_hash, parse_arguments, sign
 
 
 ARGUMENTS = {"city": "Shibuya", "limit": 10, "max_price": 150.0, "sort": "price"}
@@ -144,8 +144,8 @@ CASES: dict[str, tuple[Callable[[], Any], float | None]] = {
     "sign integral floats": (lambda: sign("search", {"max_price": 150.0, "guests": 2}), None),
     "sign a set": (lambda: sign("search", {"tags": {"wifi", "pool"}, "guests": 2}), None),
     "low64": (lambda: low64(DIGEST), None),
-    "result hashes, 0.4 KB": (lambda: result_hashes(ERROR), None),
-    "result hashes, 10 MB": (lambda: result_hashes(HUGE), None),
+    "hash of a failure, 0.4 KB": (lambda: masked_result_hash(ERROR), None),
+    "hash of a failure, 10 MB": (lambda: masked_result_hash(HUGE), None),
     "parse arguments": (lambda: parse_arguments('{"city": "Shibuya", "max_price": 150, "guests": 2}'), None),
 }
 

@@ -19,7 +19,7 @@ from guardrails.core.refusals import STOPPED
 from guardrails.core.result import evidence_of
 from guardrails.core.state import Pending
 from guardrails.core.text.plain_json import plain
-from guardrails.core.text.signature import result_hashes
+from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import render
 from guardrails.core.values.types import MICRO, ToolCall
 
@@ -136,7 +136,11 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     """
     call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
     text = evidence_of(outcome, rendered)
-    exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
+    exact = masked = prepared.result_hash
+    if outcome.error_type is None:
+        masked = masked_result_hash(text)
+    else:
+        exact = result_hash(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
     record = {
         **_head("settle", session_id, completion.run, completion.n, completion.at_ms),

@@ -10,6 +10,7 @@ from guardrails.core.values.late_pattern import pattern
 
 
 _CODE: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
+_MAY: Final = pattern(r"\\[ubf]")
 _CONTROL: Final = pattern(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODE}")
 _ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODE}|(.))")
 _STRING: Final = pattern(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
@@ -22,6 +23,9 @@ def cleaned(text: str) -> str:
 
     The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
     """
+    # Most text has no backslash, or one before a letter of none; to look for one character is next to nothing.
+    if "\x7f" not in text and ("\\" not in text or _MAY.search(text) is None):
+        return text
     return text if _CONTROL.search(text) is None else _STRING.sub(_cleaned, text)
 
 

@@ -83,7 +83,8 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
     if type(payload) is bytes:
         # `_head` and `_signed`, in place: every result comes this way.
         return (xxh3_64_intdigest(payload[:RESULT_HEAD], len(payload) if length is None else length) ^ _SIGN) - _SIGN
-    return result_hashes(payload, length)[0]
+    head, full = _head(payload)
+    return _signed(xxh3_64_intdigest(head, full if length is None else length))
 
 
 def masked_result_hash(payload: bytes | str) -> int:
@@ -92,16 +93,7 @@ def masked_result_hash(payload: bytes | str) -> int:
 
     The length is no part of it, for "line 9" and "line 10" are to be one.
     """
-    return result_hashes(payload)[1]
-
-
-def result_hashes(payload: bytes | str, length: int | None = None) -> tuple[int, int]:
-    """
-    Returns `result_hash` and `masked_result_hash` of one payload, which is encoded once.
-    """
-    head, full = _head(payload)
-    plain = xxh3_64_intdigest(head, full if length is None else length)
-    return _signed(plain), _signed(xxh3_64_intdigest(head.translate(None, _DIGITS)))
+    return _signed(xxh3_64_intdigest(_head(payload)[0].translate(None, _DIGITS)))
 
 
 def parse_arguments(text: str) -> tuple[object, str | None]:
