@@ -59,7 +59,9 @@ def _own(totals: dict[str, int], rest: dict[str, Any]) -> dict[str, Any]:
         elif tool and kind.startswith("max_") and "_per_" not in kind:
             turn = (value & ((1 << _TURN_BITS) - 1)) - 1
             tools[name] = [value >> _TURN_BITS, turn] if kind == "max_turns" else value
-    budget = {"unpriced": totals["unpriced"], "used": rest.get("u"), "holds": rest.get("k")}
+    # What was guessed of open calls is not kept any more.
+    holds = {key: one for key, one in (rest.get("k") or {}).items() if not key.rpartition("#")[2].startswith("c")}
+    budget = {"unpriced": totals["unpriced"], "used": rest.get("u"), "holds": holds}
     own = {
         "approve": rest.get("a"),
         "budget": {name: value for name, value in budget.items() if value},

@@ -167,11 +167,15 @@ def purse(state: SessionState) -> Mapping[str, Any]:
 
 def held(state: SessionState, *, guesses: bool = False) -> Amount:
     """
-    Returns what is held for model requests; with *guesses* what is only guessed, of calls too.
+    Returns what is held for model requests; with *guesses* what is only guessed, of them and of open calls that declare nothing.
     """
     mine = state.own.get(BUDGET)
-    holds = [one for one in mine.get("holds", {}).values() if one[3] is not guesses] if mine else ()
-    return (sum(one[1] for one in holds), sum(one[2] for one in holds)) if holds else NOTHING
+    if not mine:
+        return NOTHING
+    amounts = [(one[1], one[2]) for one in mine.get("holds", {}).values() if one[3] is not guesses]
+    if guesses:
+        amounts += [_average(mine, one.tool, (one.cost, one.tokens)) for one in state.pending.values()]
+    return sum(cost for cost, _ in amounts), sum(tokens for _, tokens in amounts)
 
 
 def children(state: SessionState) -> int:
@@ -332,7 +336,7 @@ class Budget(Guard):
         f"{ToolBudget.name}.error": (),
     }
     aliases: ClassVar[dict[str, str]] = SEEDS
-    events: ClassVar[tuple[str, ...]] = ("charge", "request", "release", "withdraw", "expire")
+    events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *LIMITS)
     scope_settings: ClassVar[tuple[str, ...] | None] = (
         "mode",
@@ -407,13 +411,7 @@ class Budget(Guard):
             cause = self._fits(state, declared, _average(mine, call.tool, declared), "call")
         return cause
 
-    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        guess = _average(mine, call.tool, (facts.cost, facts.tokens)) if mine else NOTHING
-        return mine if guess == NOTHING else _holding(mine, _key(facts.holder, f"c{facts.seq}"), [0, *guess, False])
-
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if mine:
-            mine = _without(mine, _key(facts.holder, f"c{facts.seq}"))
         if facts.late or not (outcome.cost or outcome.tokens) or not self.limits.reserves:
             return mine
         cost = 0 if facts.cost else outcome.cost or 0
@@ -443,8 +441,6 @@ class Budget(Guard):
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         values, holder = event.values, facts.holder
         match event.name:
-            case "withdraw" | "expire":
-                return _without(mine, _key(holder, f"c{values['seq']}"))
             case "release":
                 guess = "guess" in values
                 return _without(mine, _fitting(mine, holder) if guess else _key(holder, values["request"]))

@@ -27,6 +27,7 @@ from guardrails import (
     Success,
     Tool,
 )
+from guardrails.core.guards.budget import held
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.names import scope_key
@@ -55,8 +56,6 @@ def state_of(store: MemoryStore, key: str = "s") -> SessionState:
 
 
 def used(state: SessionState) -> tuple[int, ...]:
-    holds = state.own.get("budget", {}).get("holds", {})
-    open_ = sum(not one[3] for one in holds.values())
     return (
         state.calls,
         state.turns,
@@ -65,7 +64,7 @@ def used(state: SessionState) -> tuple[int, ...]:
         state.held_cost,
         state.held_tokens,
         len(state.pending),
-        open_,
+        sum(held(state, guesses=True)),
     )
 
 
@@ -301,7 +300,7 @@ def test_a_guess_comes_back_with_what_never_ran(clock: Any) -> None:
     session.call("ask", {"n": 0}, lambda *_: Success(1, cost_usd=0.4))
     before = used(state_of(store))
     decision = session.decide("ask", {"n": 1})
-    assert used(state_of(store))[-1] == 1
+    assert held(state_of(store), guesses=True) == (400_000, 0)
     session.calls.release(decision)
     assert used(state_of(store)) == before
 
