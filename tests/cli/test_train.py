@@ -163,8 +163,8 @@ def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Res
     result = run("profile", path)
     assert result.exit_code == 0
     said = " ".join(result.stdout.split())
-    assert "timeouts of `search_hotels` resolve on retry" in said
-    assert "server errors of `legacy` do not resolve on retry (0 of" in said
+    assert "`timeout` of `search_hotels` resolves on retry" in said
+    assert "`server_error` of `legacy` does not resolve on retry (0 of" in said
     assert "best wait" in said
     assert "changed: Calls with other arguments that came next" in said
     page = path.with_name("page.html")
@@ -176,5 +176,5 @@ def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Res
     one = run("profile", path, "--tool", "legacy", "--json")
     (legacy,) = json.loads(one.stdout)
     assert legacy["tool"] == "legacy"
-    assert legacy["sentence"].startswith("server errors of `legacy`")
+    assert legacy["sentence"].startswith("`server_error` of `legacy`")
     assert "knows no failures of `nosuch`" in run("profile", path, "--tool", "nosuch").stdout

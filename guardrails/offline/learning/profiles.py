@@ -15,30 +15,6 @@ from guardrails.core.values.errors import CORRECTABLE
 
 HOPELESS: Final = 0.05
 """Where even the upper end of the interval is below it, a retry does not resolve the failure."""
-NAMES: Final[Mapping[str, str]] = {
-    "auth": "refused credentials",
-    "permission": "refused permissions",
-    "rate_limit": "rate limits",
-    "validation": "validation errors",
-    "not_found": "missing things",
-    "conflict": "conflicts",
-    "precondition": "unmet preconditions",
-    "server_error": "server errors",
-    "unavailable": "outages",
-    "timeout": "timeouts",
-    "connection": "lost connections",
-    "cancelled": "cancellations",
-    "tool_missing": "missing tools",
-    "invalid_path": "invalid paths",
-    "too_large": "oversized requests",
-    "exec_nonzero": "non-zero exits",
-    "code_error": "code errors",
-    "other": "other errors",
-    "validation_error": "refused arguments",
-}
-"""An error type as the subject of a sentence; `validation_error` is a call that the guards refused."""
-
-
 _COUNTS: Final = ("at_wait", "repaired", "corrected")
 
 
@@ -85,7 +61,7 @@ class Profile:
         """
         Returns the profile in words.
         """
-        name = f"{NAMES[self.error]} of `{self.tool}`"
+        name = f"`{self.error}` of `{self.tool}`"
         rest = []
         if self.repaired.n >= ENOUGH:
             share = self.repaired.s / self.repaired.n
@@ -97,31 +73,36 @@ class Profile:
         return "; ".join([f"{name} {self._resolving()}", *rest])
 
     def _correcting(self) -> str:
-        share = self.corrected.s / self.corrected.n
-        low, high = wilson(self.corrected)
         of_all = f"{self.corrected.s:.0f} of {self.corrected.n:.0f}"
+        share = self.corrected.s / self.corrected.n
         if self.error not in CORRECTABLE:
             # What comes next is seldom the same again.
             return f"{share * 100:.0f} % of the next calls with other arguments worked ({of_all})"
         told = share if self.correction is None else self.correction
-        return f"the model corrects them itself {times(told)} ({of_all}, 95 % interval {low * 100:.0f} to {high * 100:.0f} %)"
+        return f"the model corrects it itself {times(told)} ({of_all}, {_sure(*wilson(self.corrected))})"
 
     def _resolving(self) -> str:
+        retries = round(self.retries)
         if self.retries < ENOUGH:
-            return f"were {_times(self.retries)}: too few to say"
-        sure = f"95 % interval {self.low * 100:.0f} to {self.high * 100:.0f} %"
+            said = ("never retried", "retried once")[retries] if retries < 2 else f"retried {retries} times"
+            return f"was {said}: too few to say"
+        sure = _sure(self.low, self.high)
         of_all = f"{self.successes:.0f} of {self.retries:.0f}"
         if self.high < HOPELESS:
-            return f"do not resolve on retry ({of_all} retries worked, {sure})"
-        if _none(self.successes):
-            return f"have not resolved on retry so far ({of_all} retries worked, {sure})"
+            return f"does not resolve on retry ({of_all} retries worked, {sure})"
+        if not round(self.successes):
+            return f"has not resolved on retry so far ({of_all} retries worked, {sure})"
         if self.wait_ms is None or self.wait_rate is None:
-            return f"resolve on retry {self.rate * 100:.0f} % of the time ({of_all} retries worked, {sure})"
+            return f"resolves on retry {self.rate * 100:.0f} % of the time ({of_all} retries worked, {sure})"
         wait = f"after {self.wait_ms / 1000:g} s" if self.wait_ms >= 1_000 else "at once"
         return (
-            f"resolve on retry {self.wait_rate * 100:.0f} % of the time {wait} ({self.at_wait.s:.0f} of "
+            f"resolves on retry {self.wait_rate * 100:.0f} % of the time {wait} ({self.at_wait.s:.0f} of "
             f"{self.at_wait.n:.0f} retries then; {of_all} after any wait, {sure})"
         )
+
+
+def _sure(low: float, high: float) -> str:
+    return f"95 % interval {low * 100:.0f} to {high * 100:.0f} %"
 
 
 def profile_of(document: Mapping[str, Any]) -> Profile:
@@ -181,7 +162,7 @@ def _drawn(every: Count) -> Beta:
 def _with_wait(profile: Profile, told: Mapping[Any, Count]) -> Profile:
     # If nothing helps, no wait is the best. A wait is drawn to the rate of its own tool and error.
     known = {wait: count for wait in WAITS_MS if (count := told.get(wait, NONE)).n >= ENOUGH}
-    if profile.retries < ENOUGH or profile.high < HOPELESS or _none(profile.successes) or not known:
+    if profile.retries < ENOUGH or profile.high < HOPELESS or not round(profile.successes) or not known:
         return profile
     own, share = Beta(profile.rate, CORRECTION_STRENGTH), 1 - Stakes().within
     rates = {wait: own.rate(count) for wait, count in known.items()}
@@ -190,15 +171,3 @@ def _with_wait(profile: Profile, told: Mapping[Any, Count]) -> Profile:
     if rates[wait] < max(HOPELESS, share * profile.rate):
         return profile
     return replace(profile, wait_ms=wait, wait_rate=rates[wait], at_wait=known[wait])
-
-
-def _times(n: float) -> str:
-    whole = round(n)
-    return "never retried" if whole == 0 else "retried once" if whole == 1 else f"retried {whole} times"
-
-
-def _none(successes: float) -> bool:
-    """
-    So few that they are told as 0; decayed counts are no whole numbers.
-    """
-    return round(successes) == 0
