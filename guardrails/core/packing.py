@@ -39,6 +39,9 @@ _totals = attrgetter(*TOTALS, *(f"present.{name}" for name in TURN))
 _question = attrgetter(*(each.name for each in fields(Question)))
 _CAME: Final = (0, 8, 2, 4, 16)
 """The bit of each that may come."""
+_CAME_BY: Final = tuple(next((came for came, bit in enumerate(_CAME) if flags & bit), 0) for flags in range(64))
+STATUS: Final = 3
+"""The bits of a status; those above it are flags."""
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
 _MAX_WAIT: Final = 2**31 - 1
 _MAX_RETRIES: Final = 63
@@ -168,17 +171,26 @@ def unpack(packed: bytes) -> SessionState:
 def _entry(packed: bytes, at: int, tool: str) -> tuple[Entry, int]:
     seq, sig, digest, at_ms, wait, status, error, rest, turn, beside = ENTRY.unpack_from(packed, at)
     at += ENTRY.size
-    made = Entry(seq, tool, sig if rest & 1 else None, at_ms, bool(rest & 2), turn)
-    made.status, flags = STATUSES[status % len(STATUSES)], status // len(STATUSES)
+    sketch = steady = 0
     if error & LOOKED_AT:
-        made.sketch, made.steady = CLOSER.unpack_from(packed, at)
+        sketch, steady = CLOSER.unpack_from(packed, at)
         at += CLOSER.size
         error &= ~LOOKED_AT
-    made.error_type = ERROR_TYPES[error - 1] if error else None
-    made.result_hash, made.beside, made.retries_left = digest, beside, rest >> 2
-    made.retry_at_ms = at_ms + wait if wait >= 0 else 0
-    made.explored, made.lasting = bool(flags & 1), bool(flags & 32)
-    made.came = next((came for came, bit in enumerate(_CAME) if flags & bit), 0)
+    made = Entry(seq, tool, sig if rest & 1 else None, at_ms, rest & 2 == 2, turn, sketch)
+    made.status, made.result_hash = STATUSES[status & STATUS], digest
+    # Others are those of the class.
+    if steady:
+        made.steady = steady
+    if beside:
+        made.beside = beside
+    if error:
+        made.error_type = ERROR_TYPES[error - 1]
+        made.retries_left = rest >> 2
+        if wait >= 0:
+            made.retry_at_ms = at_ms + wait
+    if status > STATUS:
+        flags = status >> 2
+        made.came, made.explored, made.lasting = _CAME_BY[flags], flags & 1 == 1, flags & 32 == 32
     return made, at
 
 

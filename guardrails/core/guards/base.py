@@ -89,8 +89,10 @@ class Facts:
         self.cost = cost
         self.tokens = tokens
         self.turn = turn
-        if more:
-            vars(self).update(more)
+        for name, fact in more.items():
+            if not hasattr(Facts, name):
+                raise TypeError(f"there is no fact `{name}`")
+            setattr(self, name, fact)
 
 
 class Event(NamedTuple):
