@@ -84,13 +84,13 @@ class Approvals:
         session = self.ledger.id
 
         def look(state: SessionState, now: int) -> list[ParkedCall]:
-            found = [_shown(one, session) for one in state.pending.values() if one.waits and one.expires_ms > now]
+            waiting = [_shown(one, session) for one in state.pending.values() if one.waits and one.expires_ms > now]
             open_sigs = {one.sig for one in state.pending.values()}
             for sig, one in state.uncertain.items():
                 if refused if one.reason else sig not in open_sigs:
                     since = one.at_ms / 1000
-                    found.append(ParkedCall(**_names(one), sig=sig, since=since, session=session))
-            return found
+                    waiting.append(ParkedCall(**_names(one), sig=sig, since=since, session=session))
+            return waiting
 
         return self.ledger.read(look)
 
@@ -102,18 +102,18 @@ class Approvals:
         if isinstance(which, ParkedCall):
             if which.session != self.ledger.id:
                 raise SessionError(f"the call is of the session `{which.session}`, not of `{self.ledger.id}`")
-            found = [one for one in answerable if one.n == which.n]
+            meant = [one for one in answerable if one.n == which.n]
         else:
-            found = [one for one in answerable if one.id == which]
-        if not found:
+            meant = [one for one in answerable if one.id == which]
+        if not meant:
             raise SessionError(f"no call `{getattr(which, 'id', which)}` waits for an answer")
-        if len(found) > 1:
+        if len(meant) > 1:
             raise SessionError(
-                f"{len(found)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
+                f"{len(meant)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
             )
         words = " ".join(sanitise(str(reason)).split())[:REASON_CHARS]
-        said = {"approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": words}
-        self.ledger.event("unpark", {**named(found[0]), **said}, needed=True)
+        answer = {"approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": words}
+        self.ledger.event("unpark", {**named(meant[0]), **answer}, needed=True)
 
     # Asking in place
 

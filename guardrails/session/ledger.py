@@ -361,12 +361,12 @@ class Ledger:
             self._without_store(error)
             return None
         if self.records is not None and made.n:
-            shown = dict(values)
+            fields = dict(values)
             if engine.chain.least:
-                shown["least"] = engine.chain.least
+                fields["least"] = engine.chain.least
             if made.limits is not None:
-                shown.setdefault("limits", made.limits)
-            self.records.event(name, made, {**shown, **(made.marks or {})})
+                fields.setdefault("limits", made.limits)
+            self.records.event(name, made, {**fields, **(made.marks or {})})
         return made
 
     # Open calls

@@ -177,7 +177,7 @@ def log_refused(session: str, envelope: Envelope, tool: str) -> None:
     """
     from guardrails.core.result.redaction import redact
 
-    said = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
-    error = redact(" ".join([envelope.message or envelope.status, *said]))
-    told = {"session": session, "tool": tool, "error": error, "error_type": envelope.error_type or "validation"}
-    log.info("tool execution failed", extra=told)
+    faults = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
+    error = redact(" ".join([envelope.message or envelope.status, *faults]))
+    fields = {"session": session, "tool": tool, "error": error, "error_type": envelope.error_type or "validation"}
+    log.info("tool execution failed", extra=fields)

@@ -272,11 +272,11 @@ class Session:
         Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
         values: dict[str, Any] = {"calls": units.amount("calls", "calls", calls)}
-        told = key_of(key)
+        mark = key_of(key)
         if holds(self.ledger, None):
             # Nobody will charge what came, so that what was guessed of it need not be held.
             values["uncharged"] = True
-        self.ledger.event("turn", {**values, **told})
+        self.ledger.event("turn", {**values, **mark})
 
     def charge(
         self,
@@ -306,17 +306,17 @@ class Session:
         """
         ledger = self.ledger
         held = request or entered(ledger)
-        used, count, told = read_usage(usage), units.amount("calls", "calls", calls), key_of(key)
+        used, count, mark = read_usage(usage), units.amount("calls", "calls", calls), key_of(key)
         if cost_usd is not None:
             priced = Priced(units.amount("cost_usd", "max_cost_usd", cost_usd), "caller")
         else:
             known = used if tells(usage) else None
             priced = price_of(known, model, ledger.policy.prices, provider, ledger.time())
-        ledger.event("turn", {"calls": count, **told})
+        ledger.event("turn", {"calls": count, **mark})
         values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
         if whole and priced.untold:
             values["untold"] = True
-        values |= told if held is None else {**told, "request": held.n}
+        values |= mark if held is None else {**mark, "request": held.n}
         made = ledger.event("charge", values)
         if made is not None and not made.n and held is not None:
             # The step that ran again has made this request; its response was charged before.
@@ -362,11 +362,11 @@ class Session:
         """
         ledger, find = self.ledger, self.ledger.policy.results.find
 
-        def told(state: SessionState, now: int, scopes: Sequence[Scope]) -> str:
-            shown = progress(ledger.chain, state, now, scopes)
-            return digest(state, lambda entry: find(ledger.id, entry.sig), shown, ledger.cause(state, now, scopes))
+        def lines(state: SessionState, now: int, scopes: Sequence[Scope]) -> str:
+            amounts = progress(ledger.chain, state, now, scopes)
+            return digest(state, lambda entry: find(ledger.id, entry.sig), amounts, ledger.cause(state, now, scopes))
 
-        return ledger.look(told)
+        return ledger.look(lines)
 
     # Limits
 

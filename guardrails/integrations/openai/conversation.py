@@ -224,7 +224,7 @@ class Conversation:
             # A response that said nothing is not gone on from: there would be nothing new to send.
             self._context.answered(turn.id)
         run = turn.calls if meaning == "run" else ()
-        answers = Answers(turn.calls, self._wire, self._context.append, run, self._loop.told() if run else None)
+        answers = Answers(turn.calls, self._wire, self._context.append, run, self._loop.last() if run else None)
         if run:
             log.info("executing tool calls", extra=self._told(iteration=self._loop.iterations, count=len(run)))
         try:

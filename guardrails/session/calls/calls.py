@@ -228,12 +228,12 @@ class Calls:
         """
         ledger, call, outcome = self.ledger, decision.call, prepared.outcome
         if outcome.error_type is not None:
-            said = {"session": ledger.id, "tool": call.tool, "error": outcome.error_message}
-            log.info("tool execution failed", extra={**said, "error_type": outcome.error_type})
+            fields = {"session": ledger.id, "tool": call.tool, "error": outcome.error_message}
+            log.info("tool execution failed", extra={**fields, "error_type": outcome.error_type})
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload
-            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
-            ledger.policy.results.keep(ledger.id, call.sig, kept)
+            earlier = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
+            ledger.policy.results.keep(ledger.id, call.sig, earlier)
         if completion.errors:
             self._failed(completion)
 
@@ -321,20 +321,20 @@ class Calls:
             named = [one for one in state.pending.values() if one.id == which]
             return [Decision.again(_bare(one), one, session=ledger.id, run=state.run) for one in named]
 
-        found = ledger.read(look)
-        if not found:
+        decisions = ledger.read(look)
+        if not decisions:
             raise SessionError(
                 f"no call of the id `{which:.64}` is open in `{ledger.id}`: it was completed, released or given up, or "
                 "never decided; `decide` it first"
             )
         if arguments is not None:
-            found = [one for one in (self._with(arguments, decision) for decision in found) if one is not None]
-        if len(found) != 1:
+            decisions = [one for one in (self._with(arguments, decision) for decision in decisions) if one is not None]
+        if len(decisions) != 1:
             there = "are there" if arguments is None else "have these arguments"
             raise SessionError(
-                f"{len(found)} open calls of the id `{which:.64}` {there}: say which by the `arguments` that were decided"
+                f"{len(decisions)} open calls of the id `{which:.64}` {there}: say which by the `arguments` that were decided"
             )
-        return found[0]
+        return decisions[0]
 
     def _with(self, arguments: Any, decision: Decision) -> Decision | None:
         own = decision.call
@@ -357,15 +357,15 @@ def places_of(asked: Iterable[tuple[str, Asks]], call: ToolCall, tool: Tool) -> 
     Returns whether each path that a guard asks about is in one of the folders it names, by the guard's name. A path
     that cannot be looked up is not in any. A guard that fails to say what it asks gets no answers.
     """
-    found: dict[str, tuple[bool, ...]] = {}
-    for name, paths in asked:
+    places: dict[str, tuple[bool, ...]] = {}
+    for name, paths_of in asked:
         try:
-            answers = tuple(is_in(path, folders) for path, folders in paths(call, tool))
+            answers = tuple(is_in(path, folders) for path, folders in paths_of(call, tool))
             if answers:
-                found[name] = answers
+                places[name] = answers
         except Exception as error:  # noqa: BLE001  a person's own guard may raise anything
             log.error("guard `%s` failed to name its paths: %r", name, error)
-    return found
+    return places
 
 
 def is_in(path: str, folders: Iterable[str]) -> bool:

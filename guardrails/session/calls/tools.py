@@ -103,5 +103,5 @@ def _below(tool: Tool, own: Tool | None) -> Tool:
     """
     if own is None:
         return tool
-    said = {field.name: value for field in fields(Tool) if (value := getattr(own, field.name)) != field.default}
-    return replace(tool, **said)
+    declared = {field.name: value for field in fields(Tool) if (value := getattr(own, field.name)) != field.default}
+    return replace(tool, **declared)

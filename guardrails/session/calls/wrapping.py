@@ -66,14 +66,14 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     The annotations of *function*, each resolved if it can be: some name what is only there for type checkers.
     """
     target = annotated(function)
-    found: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     for name, annotation in getattr(target, "__annotations__", {}).items():
         holder = SimpleNamespace(__annotations__={name: annotation})
         try:
-            found |= typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
+            hints |= typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
         except Exception:  # noqa: BLE001  resolving annotations runs their code
-            found[name] = annotation
-    return found
+            hints[name] = annotation
+    return hints
 
 
 def _value(function: Callable[..., Any], hints: dict[str, Any]) -> Any:
@@ -156,25 +156,20 @@ class _Run:
         self.error: Exception | None = None
 
     def plain(self, _: str, arguments: Any) -> Any:
-        self._begin()
-        try:
+        with self:
             return self._returned(self._call(arguments))
-        except Exception as error:
-            self.error = error
-            raise
 
     async def awaited(self, _: str, arguments: Any) -> Any:
-        self._begin()
-        try:
+        with self:
             made = self._call(arguments)
             return self._returned(await made if inspect.isawaitable(made) else made)
-        except Exception as error:
-            self.error = error
-            raise
 
-    def _begin(self) -> None:
+    def __enter__(self) -> None:
         # What an attempt before came to is not what this one does.
         self.started, self.ended, self.error = True, False, None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.error = error if isinstance(error, Exception) else None
 
     def given(self, envelope: Envelope, returns: str) -> Any:
         if returns == "json":

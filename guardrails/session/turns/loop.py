@@ -127,7 +127,7 @@ class Loop(Ending):
         """
         return self.max_tool_iterations + self.more
 
-    def told(self) -> Denial | None:
+    def last(self) -> Denial | None:
         """
         Returns the denial that the last results tell, if no more calls will be run after them. Returns None if more may
         be run.
