@@ -7,15 +7,17 @@ import sys
 import threading
 
 from contextlib import suppress
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from guardrails.core.values.errors import needs
-
-from .worker import EXIT_S, flush_all
 
 
 with needs("otel", "`guardrails.integrations.otel`"):
     from opentelemetry import metrics, trace
+
+
+EXIT_S: Final = 2.0
+"""Seconds that an export is waited for."""
 
 
 def leave() -> NoReturn:
@@ -33,7 +35,6 @@ def leave() -> NoReturn:
 
 
 def _export() -> None:
-    flush_all()
     for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
         # The SDK has it, and the API does not.
         flush = getattr(provider, "force_flush", None)

@@ -38,7 +38,7 @@ class Tells(Protocol):
 
     metrics: "Metrics"
 
-    def begin(self, session: str, tool: object, *, adopts: bool = False, start_ns: int | None = None) -> CallSpan: ...
+    def begin(self, session: str, tool: object, *, start_ns: int | None = None) -> CallSpan: ...
     def end(self, call: CallSpan) -> None: ...
     def charged(self, cost: int | None, tokens: int) -> None: ...
     def hold(self, call: CallSpan) -> None: ...
@@ -149,7 +149,7 @@ class TracedSession(Session):
     # Calls that run here
 
     def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
-        one = self._begin(tool, adopts=True)
+        one = self._begin(tool)
         try:
             with one:
                 return super().call(tool, arguments, execute, id=id)
@@ -157,7 +157,7 @@ class TracedSession(Session):
             self._telemetry.end(one)
 
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
-        one = self._begin(tool, adopts=True)
+        one = self._begin(tool)
         try:
             with one:
                 return await super().acall(tool, arguments, execute, id=id)
@@ -202,12 +202,12 @@ class TracedSession(Session):
             else:
                 one.over()
 
-    def _begin(self, tool: object, *, adopts: bool = False) -> CallSpan:
+    def _begin(self, tool: object) -> CallSpan:
         left = self._left
         if left is not None and left.read is None:
             # Of the ledger, or the session would keep itself alive.
             left.read = partial(getattr, self.ledger, "progress")
-        return self._telemetry.begin(self.id, tool, adopts=adopts)
+        return self._telemetry.begin(self.id, tool)
 
     def _start_of(self, decision: Decision) -> int:
         """

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from guardrails.sinks.base import Entry, Record, Sink
+from guardrails.core.records.erasing import Record
+from guardrails.sinks.base import Entry, Sink
 
 
 _TRACEPARENT: Final = re.compile(

@@ -4,7 +4,6 @@ The span of one call, from the question whether it may run to its end.
 
 import time
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from guardrails.core.decision import Completion, Decision
@@ -38,8 +37,7 @@ _NOWHERE: Final = Context()
 class CallSpan:
     """
     One call of *tool*: its span, which begins now or began at *start_ns*, and what is to be said of it. A context manager: its
-    block is what runs in the span. An SDK that raises leaves it without one. If it *adopts*, a span that the host has for the very
-    call is its own.
+    block is what runs in the span. An SDK that raises leaves it without one.
     """
 
     __slots__ = (
@@ -51,7 +49,6 @@ class CallSpan:
         "_said",
         "_session",
         "_shows",
-        "adopted",
         "code",
         "context",
         "decision",
@@ -75,7 +72,6 @@ class CallSpan:
         tool: object,
         *,
         shows: bool = False,
-        adopts: bool = False,
         start_ns: int | None = None,
     ) -> None:
         self.tool = named(tool) if isinstance(tool, str) else "?"
@@ -105,15 +101,9 @@ class CallSpan:
         self._before: Any = None
         span: Span = trace.INVALID_SPAN
         current = get_current()
-        self.adopted = False
-        """The span is of the host, which has one for the call already, and ends it."""
         try:
-            if adopts and _is_of_host(found := trace.get_current_span(current), self.tool):
-                self.adopted, span = True, found
-                span.set_attribute(names.SESSION, named(session))
-            else:
-                span = _started(tracer, self.tool, self.start_ns)
-                current = trace.set_span_in_context(span)
+            span = _started(tracer, self.tool, self.start_ns)
+            current = trace.set_span_in_context(span)
             self._recording = span.is_recording()
         except Exception as error:  # noqa: BLE001  whatever an SDK raises: the call runs
             warn_once("otel span", "telemetry failed: %r", error)
@@ -191,7 +181,7 @@ class CallSpan:
 
     def end(self) -> None:
         """
-        End the span. May raise what the SDK raises, and wait for it.
+        End the span. May raise what the SDK raises, and wait for an exporter that exports in place.
         """
         if not self._recording:
             return
@@ -205,24 +195,12 @@ class CallSpan:
         if self._result is not None:
             said[names.RESULT] = content(self._result)
         self.span.set_attributes(said)
-        if not self.adopted:
-            self.span.end(self.end_ns)
+        self.span.end(self.end_ns)
 
 
 def _started(tracer: "Tracer", tool: str, at_ns: int) -> "Span":
     said = {names.OPERATION: names.EXECUTE_TOOL, names.TOOL: tool, names.TOOL_TYPE: "function"}
     return tracer.start_span(f"{names.EXECUTE_TOOL} {tool}", kind=SpanKind.INTERNAL, attributes=said, start_time=at_ns)
-
-
-def _is_of_host(span: "Span", tool: str) -> bool:
-    """
-    Returns whether the present *span* is one that a host has made for a call of *tool*, and that no session tells of.
-    """
-    said = getattr(span, "attributes", None)
-    if not isinstance(said, Mapping) or said.get(names.OPERATION) != names.EXECUTE_TOOL or said.get(names.TOOL) != tool:
-        return False
-    around = current_call()
-    return (around is None or around.span is not span) and names.SESSION not in said and span.is_recording()
 
 
 def current_call() -> CallSpan | None:

@@ -4,13 +4,11 @@ OpenTelemetry for sessions: spans, metrics, and the ids of traces on records.
 
 import os
 import threading
-import time
 import weakref
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.decision import Decision
@@ -23,7 +21,6 @@ from .metrics import Metrics
 from .session import TracedSession
 from .spans import CallSpan, Key, key_of
 from .text import named
-from .worker import Worker, flush_at_exit
 
 
 with needs("otel", "`guardrails.integrations.otel`"):
@@ -48,8 +45,8 @@ class Telemetry:
 
     It uses the providers that the program has set, those of the SDK, or *tracer_provider* and *meter_provider*; without
     an SDK nothing is kept. With *content* spans have arguments and results, without secrets as far as their shapes and
-    names tell; None: as `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says. Exporters end on a thread of their
-    own: one that raises or hangs costs telemetry and no call.
+    names tell; None: as `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says. An SDK that raises costs telemetry and no
+    call. One that hangs holds up the call, unless it exports on a thread of its own (`BatchSpanProcessor`).
     """
 
     def __init__(
@@ -69,29 +66,13 @@ class Telemetry:
             if known is None:
                 known = _metrics[provider] = Metrics(metrics.get_meter(names.SCOPE, __version__, provider))
         self.metrics = known
-        self._worker = Worker()
         self._open: OrderedDict[Key, CallSpan] = OrderedDict()
         self._opening = threading.Lock()
-
-    @property
-    def dropped(self) -> int:
-        """
-        Spans, and counts, that there was no room for, as an exporter or an SDK took too long.
-        """
-        return self._worker.dropped
-
-    def flush(self, timeout: float | None = None) -> bool:
-        """
-        Wait up to *timeout* seconds until the spans of all calls that are over have ended. Returns whether they have.
-        Spans that the SDK holds back are flushed by its own `force_flush`.
-        """
-        return self._worker.flush(timeout)
 
     def session(self, *policy: Any, **options: Any) -> TracedSession:
         """
         A session that tells of its calls; for `Policy.session`, which says what it is made of.
         """
-        flush_at_exit()
         return TracedSession(*policy, telemetry=self, **options)
 
     # Between processes
@@ -148,36 +129,29 @@ class Telemetry:
                 yield
             finally:
                 detach(token)
-                self._worker.put(partial(span.end, time.time_ns()))
+                _tried("span", span.end)
 
     # Of sessions
 
-    def begin(self, session: str, tool: object, *, adopts: bool = False, start_ns: int | None = None) -> CallSpan:
+    def begin(self, session: str, tool: object, *, start_ns: int | None = None) -> CallSpan:
         """
         The span of a call, which begins: see `CallSpan`.
         """
-        return CallSpan(self._tracer, session, tool, shows=self._content, adopts=adopts, start_ns=start_ns)
+        return CallSpan(self._tracer, session, tool, shows=self._content, start_ns=start_ns)
 
     def end(self, call: CallSpan) -> None:
         """
-        End the span of *call*, and count it, on another thread.
+        End the span of *call*, and count it.
         """
         call.over()
-        if call.adopted:
-            # Its host ends it soon, and nothing is told of it then.
-            try:
-                call.end()
-            except Exception as error:  # noqa: BLE001  whatever an SDK raises
-                warn_once("otel span", "telemetry failed: %r", error)
-            self._worker.put(lambda: self.metrics.count(call))
-        else:
-            self._worker.put(lambda: self._end(call))
+        _tried("span", call.end)
+        _tried("count", lambda: self.metrics.count(call))
 
     def charged(self, cost: int | None, tokens: int) -> None:
         """
-        Count a model response, on another thread.
+        Count a model response.
         """
-        self._worker.put(lambda: self.metrics.charged(cost, tokens))
+        _tried("count", lambda: self.metrics.charged(cost, tokens))
 
     def hold(self, call: CallSpan) -> None:
         """
@@ -206,11 +180,15 @@ class Telemetry:
         with self._opening:
             return [self._open.pop(key) for key in list(self._open) if key[0] == session]
 
-    def _end(self, call: CallSpan) -> None:
-        try:
-            call.end()
-        finally:
-            self.metrics.count(call)
+
+def _tried(what: str, work: Callable[[], object]) -> None:
+    """
+    Do *work* of an SDK, which fails no call.
+    """
+    try:
+        work()
+    except Exception as error:  # noqa: BLE001  whatever an SDK raises
+        warn_once(f"otel {what}", "telemetry failed: %r", error)
 
 
 CARRIED: Final = ("traceparent", "tracestate", "baggage")

@@ -236,7 +236,7 @@ def host_span(seen: Seen, tool: str) -> Any:
 
 
 @pytest.mark.parametrize("awaited", [False, True])
-def test_the_span_that_a_host_has_for_the_call_is_the_one(seen: Seen, awaited: bool) -> None:
+def test_the_span_of_a_call_is_a_child_of_the_one_that_its_host_has_for_it(seen: Seen, awaited: bool) -> None:
     session = seen.session()
 
     def fails(tool: str, arguments: Any) -> Any:
@@ -247,8 +247,10 @@ def test_the_span_that_a_host_has_for_the_call_is_the_one(seen: Seen, awaited: b
             asyncio.run(session.acall("search", {}, fails))
         else:
             session.call("search", {}, fails)
-    [span] = seen.spans
-    assert span.name == "tools/call search"
+    span, host = seen.spans
+    assert (span.name, host.name) == ("execute_tool search", "tools/call search")
+    assert span.parent is not None
+    assert span.parent.span_id == id_of(host)
     assert (span.attributes or {})["guardrails.decision"] == "allow"
     assert (span.attributes or {})["error.type"] == "connection"
     assert span.status.status_code == StatusCode.ERROR
