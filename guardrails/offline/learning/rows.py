@@ -8,6 +8,7 @@ import tempfile
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -146,10 +147,12 @@ def rows_of(raw: Iterable[Raw], bad: dict[str, int]) -> Iterator[tuple[int, Call
 
 def _kind(file: Input) -> str:
     path = Path(file.path)
-    if not path.is_file():
+    try:
+        # To open a pipe is to wait for who writes into it.
+        with path.open("rb") if path.is_file() else BytesIO() as opened:
+            first = opened.readline(LONGEST_LINE)
+    except OSError:
         return "transcript"
-    with path.open("rb") as opened:
-        first = opened.readline(LONGEST_LINE)
     if first.startswith(_PARQUET):
         return "parquet"
     if path.suffix in _PACKED:

@@ -208,6 +208,26 @@ def test_an_empty_log_is_no_fault_and_a_missing_one_is(tmp_path: Path) -> None:
         read([tmp_path / "missing"])
 
 
+def test_a_file_of_a_folder_that_cannot_be_read_is_told_and_one_given_by_name_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = write(tmp_path / "closed.jsonl", failing("closed"))
+    write(tmp_path / "open.jsonl", failing("open"))
+    usual = Path.open
+
+    def refusing(self: Path, *arguments: Any, **more: Any) -> Any:
+        if self == closed:
+            raise PermissionError(13, "Permission denied", str(self))
+        return usual(self, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    made = read([tmp_path])
+    assert totals(made.facts) == (1, 1, 1)
+    assert any("cannot be read: Permission denied" in notice for notice in made.notices)
+    with pytest.raises(PermissionError):
+        read([closed])
+
+
 def test_transcripts_count_too(tmp_path: Path) -> None:
     call = {"session_id": "s", "tool": "t", "arguments": {"q": 1}, "is_error": True, "error_type": "timeout", "ts": 1e9}
     worked = {**call, "is_error": False, "error_type": None, "ts": 1e9 + 3}
