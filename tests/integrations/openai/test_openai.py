@@ -302,6 +302,21 @@ def test_the_policy_s_parameters_stand_above_those_of_what_is_offered(either: Wa
     assert (refused["status"], paid["result"]) == ("validation_error", 5)
 
 
+def test_a7_a_tool_whose_schema_is_none_runs_unchecked_with_one_warning(
+    either: Ways, serve: Serve, caplog: pytest.LogCaptureFixture, request: pytest.FixtureRequest
+) -> None:
+    name = f"odd_{abs(hash(request.node.name))}"
+    odd = {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object", "properties": {"a": {"type": "odd"}}}},
+    }
+    server = serve([Calls(call(name, {"a": n})) for n in (1, "x")] + [Text("done")])
+    with Policy(guards=[Validation()]).session("odd") as session, caplog.at_level("WARNING", "guardrails"):
+        ran = results(either(server, session, tools=[odd], execute=lambda _, given: given["a"]).messages)
+    assert [one["result"] for one in ran] == [1, "x"]
+    assert caplog.text.count(f"the arguments of `{name}` are not checked") == 1
+
+
 def test_a_reply_is_kept_where_its_listener_fails(drive: Ways, serve: Serve) -> None:
     heard: list[str] = []
 
