@@ -76,7 +76,7 @@ _MARK: Final = r"(?:%2[27]|&quot;|&#3[49];|\\{0,8}u002[27])?"
 _SIGNED: Final = pattern(
     r"(auth|cookie|pass(?!ecret|ess|ig)|secret|pwd|token|bearer|sig|cred|sess(?!ecret|ess|ig)|string(?:(?<=connectionstring)|(?<=connection[_-]string))"
     r"|key(?:(?<=[?&]key)|(?<=(?:api|ess|unt|ate|ing|ion)key)|(?<=(?:api|ess|unt|ate|ing|ion)[ _-]key)))"
-    r"(?=[\w-]{0,99}[\\\"'`\])]{0,16}" + _MARK + _GAP + r"\\{0,8}"
+    r"(?=[\w-]{0,40}+[\\\"'`\])]{0,16}" + _MARK + _GAP + r"\\{0,8}"
     r"(?:=>|:=|[:=]|%3[ad]|u003[ad]|x3[ad]|&#(?:61|58|x3[ad]);)(" + _GAP + _MARK + r"[{\[(])?)"
 )
 """
