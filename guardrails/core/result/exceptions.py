@@ -33,7 +33,7 @@ _NOT_BY_VALUE: Final = (None, "auth", "permission", "code_error", "exec_nonzero"
 _BAD_CALL: Final = r"unexpected keyword argument(?: '(\w+)')?|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
 
 
-def _is_bare(exc: BaseException) -> bool:
+def is_bare(exc: BaseException) -> bool:
     """
     Returns whether *exc* carries no more than a text and its cause: nothing was added to a class of Python's own.
     """
@@ -45,7 +45,7 @@ def text_of(exc: BaseException) -> str:
     Returns the text of *exc*, at most 64 KB of it and unredacted; a failed command speaks through what it wrote to stderr.
     """
     text, written = "", None
-    if not _is_bare(exc):
+    if not is_bare(exc):
         written = at(exc, "stderr") or (at(exc, "output") if at(exc, "returncode") else None)
     with suppress(Exception):
         text = str.__str__(str(exc))
@@ -58,7 +58,8 @@ def chain(exc: BaseException, *, context: bool = True) -> Iterator[BaseException
     """
     Returns *exc*, its explicit causes, and with *context* at last what was being handled; at most 12, each once.
     """
-    return islice(_links(exc, context), LINKS)
+    alone = is_bare(exc) and exc.__cause__ is exc.__context__ is None and not isinstance(exc, BaseExceptionGroup)
+    return iter((exc,)) if alone else islice(_links(exc, context), LINKS)
 
 
 def _links(exc: BaseException, context: object) -> Iterator[BaseException]:
@@ -69,7 +70,7 @@ def _links(exc: BaseException, context: object) -> Iterator[BaseException]:
             continue
         seen.add(id(link))
         yield link
-        named = ("__cause__",) if _is_bare(link) else ("__cause__", "orig", "reason", "cause", "original_exception")
+        named = ("__cause__",) if is_bare(link) else ("__cause__", "orig", "reason", "cause", "original_exception")
         waiting += [cause for name in named if (cause := at(link, name)) is not None]
         waiting += list(at(link, "exceptions") or ())[:LINKS] if issubclass(type(link), BaseExceptionGroup) else []
         later += [at(link, "__context__")] if context and not at(link, "__suppress_context__") else []
@@ -79,7 +80,7 @@ def status_of(exc: BaseException) -> int | None:
     """
     Returns the HTTP status that *exc* itself carries, 400 to 599.
     """
-    status: int | None = None if _is_bare(exc) else first(exc, _STATUSES, http_error)
+    status: int | None = None if is_bare(exc) else first(exc, _STATUSES, http_error)
     return status
 
 
@@ -93,7 +94,7 @@ def headers_of(exc: BaseException) -> dict[str, str]:
             return {str(name).lower(): str(value) for name, value in islice(headers.items(), 200)} or None
         return None
 
-    return {} if _is_bare(exc) else first(exc, _HEADERS, lowered) or {}
+    return {} if is_bare(exc) else first(exc, _HEADERS, lowered) or {}
 
 
 def diagnosis_of(exc: BaseException, arguments: Any = None) -> tuple[ErrorType, BaseException]:
@@ -130,7 +131,7 @@ def _own_kind(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
     Returns the kind that *exc* itself says, by a code, a status or its class; None for a wrapper that says nothing.
     """
-    bare = _is_bare(exc)
+    bare = is_bare(exc)
     kind: ErrorType | None = None if bare else first(exc, "code error.code response.Error.Code", _coded)
     status = None if bare else status_of(exc)
     if kind is not None:

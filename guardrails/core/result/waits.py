@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from .content import at
-from .exceptions import chain, headers_of, status_of, text_of
+from .exceptions import chain, headers_of, is_bare, status_of, text_of
 
 
 MAX_WAIT_MS: Final = 86_400_000
@@ -31,6 +31,8 @@ _FIELD: Final = rf"""(?:(?:x-ms-)?retry[-_ ]?after|limit-reset(?:-[a-z]{{1,20}})
 _LIMIT: Final = r"""ratelimit["']?:[^\n]{0,200}?[;,] ?(?:t|reset)=(\d{1,9})"""
 _ASKS: Final = r"""(?:\b(?:re)?try(?: it)?(?: again)?|\bavailable(?: again)?|\bresets?|(?:^|please |must |should |to |and |then |[,.;:] )wait)
 (?: (?:in|after|for|about|at least|another))* (an? (?=[hms])|(?=\d))""".replace("\n", "")
+_WORDS: Final = ("try", "wait", "reset", "available", "ratelimit", "renew")
+"""One of them is in every text that says a wait."""
 _RESETS: Final = rf"\b(?:resets?|renews?|wait|available|(?:re)?try)(?: (?:again|at|on|after|until))+:? ({_DATE})"
 
 
@@ -40,12 +42,11 @@ def wait_of(exc: BaseException, now_ms: int | None = None) -> int | None:
     """
     with suppress(Exception):
         for link in chain(exc):
-            said = {
-                "retry-after-ms": at(link, "retry_after_ms"),
-                "retry-after": at(link, "retry_after"),
-                **headers_of(link),
-            }
-            wait = wait_in_fields(said, status_of(link), now_ms)
+            said: dict[str, Any] = {}
+            if not is_bare(link):
+                said = {name.replace("_", "-"): at(link, name) for name in ("retry_after_ms", "retry_after")}
+                said |= headers_of(link)
+            wait = wait_in_fields(said, status_of(link), now_ms) if said else None
             wait = wait_in_text(text_of(link), now_ms) if wait is None else wait
             if wait is not None:
                 return wait
@@ -91,6 +92,8 @@ def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
     Returns the wait that a failure asks for in words, or as a field that its text shows.
     """
     head = text[:4096].lower()
+    if not any(word in head for word in _WORDS):
+        return None
     if (found := re.search(_FIELD, head)) is not None:
         return wait_ms(found[2] + ("ms" if found[1] == "ms" else ""), now_ms)
     if (found := re.search(_LIMIT, head)) is not None:
