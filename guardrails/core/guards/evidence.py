@@ -2,7 +2,7 @@
 The evidence that a repeat brings nothing: which calls count, which results are equal, and for how long they speak.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any, ClassVar, Final
 
@@ -29,19 +29,21 @@ SLOW: Final = 2
 """How many times what is taken for settled a slow agent may need for a call; a later look begins anew."""
 
 
-def past(state: SessionState, tool: str | None = None) -> Iterator[Entry]:
+def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list[Entry]:
     """
-    Yields the calls that are over, of a *tool* if it is named, newest first, as they are asked for: mostly the latest tells enough.
+    Returns the latest calls that are over, of a *tool* if it is named, newest first: *most* of them, for mostly two tell enough.
 
     Those of the present turn do not know of each other's results. Those before a user's message, or before work of which the window
     does not tell, say nothing of what comes after it.
     """
-    turn, since = state.mark or -1, changed_seq(state)
+    turn, since = state.present.mark or -1, changed_seq(state)
+    found: list[Entry] = []
     for one in reversed(state.window):
-        if one.seq <= since:
+        if one.seq <= since or len(found) == most:
             break
-        if one.turn != turn and (tool is None or one.tool == tool) and is_over(one):
-            yield one
+        if (tool is None or one.tool == tool) and one.turn != turn and is_over(one):
+            found.append(one)
+    return found
 
 
 def is_over(entry: Entry) -> bool:
@@ -57,9 +59,9 @@ def is_evidence(one: Entry, other: Entry) -> bool:
 
     An acknowledgement and a wait are none, however often they are equal.
     """
-    if one.status != other.status or one.unfinished or other.unfinished or (one.little and one.status == "ok"):
+    if not same_end(one, other) or one.status != other.status:
         return False
-    return same_end(one, other)
+    return not (one.unfinished or other.unfinished or (one.little and one.status == "ok"))
 
 
 def same_end(one: Entry, other: Entry) -> bool:

@@ -2,7 +2,7 @@
 Tell a model that goes round in circles what to do instead, then refuse; the session ends only if refusals are ignored.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from string import Template
 from typing import Annotated, Any, ClassVar, Final, TypedDict
@@ -150,7 +150,7 @@ class Loops(Guard):
         return envelope
 
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        before = [*past(state)]
+        before = past(state)
         last = next((entry for entry in before if entry.sig == call.sig), None)
         if last is None or call.sig is None or may_retry(state, last):
             return None
@@ -189,14 +189,12 @@ class Loops(Guard):
     def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         if facts.tool.repeats == "allow":
             return None
-        own = past(state, call.tool)
-        last = next(own, None)
+        last, before = [*past(state, call.tool, 2), None, None][:2]
         if last is None or last.status == "error":
-            return self._failing(call, state, last, own, shell=facts.tool.shell)
-        run = [] if last.changes else _alike(last, own)
-        if not run or (len(run) == 1 and not last.empty):
+            return self._failing(call, state, last, shell=facts.tool.shell)
+        if last.changes or not (last.empty or (before is not None and _alike(before, last))):
             return None
-        run = _by_turn(run)
+        run = _run(past(state, call.tool))
         sketch = call.note_sketch(sketch_of(call.arguments))
         refuse = last.seq == state.seq and recent(state, last, self.settled_for) and not facts.tool.shell
         same = [entry for entry in run if same_words(entry.sketch, sketch)]
@@ -210,22 +208,17 @@ class Loops(Guard):
             verdict = self._graded("empty", len(run), call, state, refuse=refuse)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
 
-    def _failing(
-        self, call: ToolCall, state: SessionState, last: Entry | None, own: Iterator[Entry], *, shell: bool
-    ) -> Verdict:
+    def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
         """
         Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
         """
-        name = call.tool
-        if last is None:
-            name = name.rpartition("__")[0]
-            own = past(state) if name else own
-            last = next(own, None)
-            if last is None or last.tool.rpartition("__")[0] != name:
-                return None
-        if last.status != "error" or last.steady == 0:
+        name = call.tool if last is not None else call.tool.rpartition("__")[0]
+        own = past(state, None if last is None else name) if name else []
+        if not own or own[0].status != "error" or own[0].steady == 0:
             return None
-        run = _by_turn(_alike(last, own))
+        if last is None and own[0].tool.rpartition("__")[0] != name:
+            return None
+        last, run = own[0], _run(own)
         unbroken = all(one is other for one, other in zip(run[: self.same_error["deny"]], past(state), strict=False))
         refuse = last.error_type in WRONG and unbroken and name == call.tool and not shell
         count, error = len({entry.sig for entry in run}), last.error_type or "other"
@@ -279,24 +272,21 @@ def _same(one: Entry, other: Entry) -> bool:
     return is_evidence(one, other) or (one.little and one.result_hash == other.result_hash)
 
 
-def _alike(last: Entry, entries: Iterable[Entry]) -> list[Entry]:
+def _alike(one: Entry, last: Entry) -> bool:
     """
-    Returns *last* and the beginning of *entries* that ended as it did, or as empty.
+    Returns whether *one* ended as *last* did, or as empty.
     """
-
-    def same(one: Entry) -> bool:
-        if last.status == "error":
-            return one.status == "error" and one.steady == last.steady
-        return one.empty == last.empty and (last.empty or is_evidence(one, last))
-
-    return [last, *takewhile(same, entries)]
+    if last.status == "error":
+        return one.status == "error" and one.steady == last.steady
+    return one.empty == last.empty and (last.empty or is_evidence(one, last))
 
 
-def _by_turn(run: Sequence[Entry]) -> list[Entry]:
+def _run(entries: Sequence[Entry]) -> list[Entry]:
     """
-    Returns one entry of each turn of *run*.
+    Returns the beginning of *entries* that ended alike, one of each turn.
     """
-    return [*run[:1], *(one for newer, one in pairwise(run) if not one.turn or one.turn != newer.turn)]
+    run = [*takewhile(lambda one: _alike(one, entries[0]), entries)]
+    return [*entries[:1], *(one for newer, one in pairwise(run) if not one.turn or one.turn != newer.turn)]
 
 
 def _mended(state: SessionState, last: Entry) -> bool:
