@@ -12,7 +12,7 @@ Promises, each with a test:
 
 import dataclasses
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, partial
 from string import Template
 from typing import Annotated, Any, Final, Literal, Union
@@ -174,9 +174,13 @@ def _listed(cls: type[Guard], listed: Any) -> Guard:
     return _guard(cls, **{str(cls.listed): listed})
 
 
+def _values(made: Any) -> dict[str, Any]:
+    return {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
+
+
 def _guard(cls: type[Guard], **settings: Any) -> Guard:
     made = cls(**settings)
-    cls.check_settings({field.name: getattr(made, field.name) for field in dataclasses.fields(made)})
+    made.check_settings(_values(made))
     return made
 
 
@@ -245,7 +249,7 @@ def wrong_together(guards: Iterable[Guard]) -> list[str]:
     found = []
     for guard in guards:
         try:
-            guard.check_settings({field.name: getattr(guard, field.name) for field in dataclasses.fields(guard)})
+            guard.check_settings(_values(guard))
         except ValueError as error:
             found.append(f"{guard.name}: {error}")
     return found
@@ -294,7 +298,7 @@ def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: Kinds = GUA
             hint = "write `Rule(match=..., declared={...}, guards={...})`"
             mistakes.append(f"{where}: `{rule!r:.80}` is no rule: {hint}")
             continue
-        given = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}
+        given = _values(rule)
         found = [] if rule.match else [f"{where}.match: a rule matches one glob of tool names at least"]
         for name, own in rule.guards.items() if isinstance(rule.guards, Mapping) else ():
             if isinstance(own, Mapping):
@@ -350,17 +354,20 @@ def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
     ]
 
 
-def wrong_words(messages: Messages, guards: Iterable[Guard], scope: str = "") -> list[str]:
+def wrong_words(messages: Messages, own: Own, scopes: Collection[str]) -> Iterator[tuple[str, str, bool]]:
     """
-    Returns the mistakes in a policy's own wording of the messages of *guards* and of the library, in a *scope* or without.
+    Returns (code, mistake, whether the code is wrong) for the mistakes in a policy's own wording of the messages of the library and of its
+    *own* guards; codes of *scopes* begin with the scope's name.
     """
-    own = [guard for guard in guards if isinstance(guard, Guard) and type(guard) not in GUARDS]
-    found: list[str] = []
-    for code, words in messages.items():
-        where = f"messages.{scope}.{code}" if scope else f"messages.{code}"
-        wrong = wrong_code(code, own)
-        found += [f"{where}: {said}" for said in ([wrong] if wrong else wrong_numbers(code, words, own))]
-    return found
+    guards = [guard for guard in own if isinstance(guard, (Guard, type)) and type(guard) not in GUARDS]
+    for written, words in messages.items():
+        scope, _, rest = str(written).partition(".")
+        code = rest if scope in scopes else written
+        wrong = wrong_code(code, guards)
+        if wrong:
+            yield written, wrong.replace(code, written, 1), True
+        elif found := wrong_numbers(code, words, guards):
+            yield written, "; ".join(found), False
 
 
 # Scopes

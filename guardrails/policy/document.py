@@ -19,7 +19,7 @@ from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit
 
-from .check import file_type, wrong_code, wrong_numbers, wrong_together
+from .check import file_type, wrong_together, wrong_words
 from .file import Document, Mistake, Node, child, inner, mistakes_at, numbered, plain, read, rules
 
 
@@ -81,17 +81,13 @@ def _wrong_words(root: Node | None, own: Iterable[type[Guard]]) -> Iterator[Mist
     """
     Returns the mistakes in a policy's own words: codes that no guard says, numbers that a message does not have.
     """
-    messages = inner(root, "messages")
-    for written, entry in messages.value.items() if messages is not None and isinstance(messages.value, dict) else ():
-        scope, _, rest = written.partition(".")
-        code = written if inner(root, "scopes", scope) is None else rest
-        wrong = wrong_code(code, own)
-        if wrong:
-            said = wrong.replace(code, written, 1)
-            yield Mistake(entry.key, f"messages.{written}: {said}")
-        found = [] if wrong else wrong_numbers(code, plain(entry.node), own)
-        if found:
-            yield Mistake(entry.place, f"messages.{written}: {'; '.join(found)}")
+    messages, scopes = inner(root, "messages"), inner(root, "scopes")
+    words, known = ({} if node is None else plain(node) for node in (messages, scopes))
+    if isinstance(words, dict):
+        for code, said, of_code in wrong_words(words, list(own), known if isinstance(known, dict) else {}):
+            entry = child(messages, code)
+            if entry is not None:
+                yield Mistake(entry.key if of_code else entry.place, f"messages.{code}: {said}")
 
 
 def _wrong_rules(said: dict[str, Any], root: Node | None, made: Iterable[Guard], kinds: Kinds) -> Iterator[Mistake]:

@@ -116,10 +116,9 @@ class Policy:
         }
         said |= {"fields": None if fields is None else sorted(fields), "prices": prices, "messages": messages}
         settings = check.checked_settings(said, mistakes)
+        own = [*guards, *(guard for each in shared.values() for guard in each)]
+        mistakes += [f"messages.{code}: {said}" for code, said, _ in check.wrong_words(messages or {}, own, shared)]
         messages, shared_messages = check.split_messages(messages or {}, shared)
-        mistakes += check.wrong_words(messages, guards)
-        for scope, words in shared_messages.items():
-            mistakes += check.wrong_words(words, shared[scope], scope)
         given, known_tools = check.checked_guards(guards, mistakes), check.checked_tools(tools, mistakes)
         known_kinds = kinds_of((*kinds, *map(type, given)))
         known_rules = check.checked_rules(rules, mistakes, known_kinds)

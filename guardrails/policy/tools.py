@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Run = Callable[[str, Any], Any]
+Bind = Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]]
+"""Of arguments, the positional and the named ones of a function."""
 Parameters = type["BaseModel"] | Mapping[str, Any] | Arguments
 """The parameters of a tool, if its function does not define them: a pydantic model, a JSON Schema, a made check."""
 
@@ -45,7 +48,7 @@ class Registered:
 
     tool: Tool
     """Its *parameters* are the check of its arguments, None where it has none."""
-    run: Callable[[str, Any], Any]
+    run: Run
     """`run(name, arguments)` with arguments that passed the check; a coroutine where *asynchronous*."""
     asynchronous: bool
     fits: bool
@@ -109,13 +112,15 @@ class Registry:
             return lambda later: self.register(later, parameters=parameters, **declarations)
         if not callable(function):
             raise TypeError(f"`{function!r:.80}` is no function: use `add` for a tool that something else runs")
-        spec = arguments_of(function) if parameters is None else _made(parameters)
+        made = hasattr(type(parameters), "check") and hasattr(type(parameters), "schema")
+        given: Any = function if parameters is None else parameters
+        spec: Arguments = given if made else arguments_of(given)
         tool = Tool.of(function, **declarations)
         bind = getattr(spec, "bind", None) or _binding(function, parameters)
         self._put(tool, spec, _bound(function, bind), asynchronous=is_async(function), fits=True)
         return function
 
-    def add(self, tool: Tool, execute: Callable[[str, Any], Any]) -> None:
+    def add(self, tool: Tool, execute: Run) -> None:
         """
         Offer *tool*, run by `execute(tool, arguments)`, sync or async: the way for a tool of an MCP server.
 
@@ -125,7 +130,7 @@ class Registry:
             raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
         self._put(tool, tool.arguments(), execute, asynchronous=is_async(execute), fits=False)
 
-    def replace_run(self, name: str, run: Callable[[str, Any], Any]) -> None:
+    def replace_run(self, name: str, run: Run) -> None:
         """
         Run the tool *name* by `run(name, arguments)`, which is synchronous, on arguments that passed the same check.
         """
@@ -137,10 +142,9 @@ class Registry:
         Offer *name* no longer. Returns whether it was there.
         """
         with self._lock:
-            entries = dict(self._entries)
-            found = entries.pop(name, None)
-            self._entries = entries
-        return found is not None
+            found = name in self._entries
+            self._entries = {key: entry for key, entry in self._entries.items() if key != name}
+        return found
 
     @property
     def entries(self) -> Mapping[str, Registered]:
@@ -171,13 +175,16 @@ class Registry:
 
         Raises the tool's own exceptions, TypeError if the tool is asynchronous.
         """
-        return self._started(tool, arguments, asynchronous=False)
+        entry = self._entries.get(tool)
+        if entry is not None and entry.asynchronous:
+            raise TypeError(f"`{tool}` is asynchronous: use `aexecute`")
+        return self._started(tool, arguments)
 
     async def aexecute(self, tool: str, arguments: Any) -> Any:
         """
         Returns the same, awaited, for tools of both kinds.
         """
-        made = self._started(tool, arguments, asynchronous=True)
+        made = self._started(tool, arguments)
         return await made if inspect.isawaitable(made) else made
 
     def __contains__(self, name: object) -> bool:
@@ -192,25 +199,26 @@ class Registry:
     def __repr__(self) -> str:
         return f"Registry({', '.join(self._entries)})"
 
-    def _put(
-        self, tool: Tool, spec: Arguments | None, run: Callable[[str, Any], Any], *, asynchronous: bool, fits: bool
-    ) -> None:
-        checked_name(tool.name)
+    def _put(self, tool: Tool, spec: Arguments | None, run: Run, *, asynchronous: bool, fits: bool) -> None:
+        if _NAME.fullmatch(tool.name) is None:
+            raise TypeError(
+                f"`{tool.name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`. "
+                f"Define it with `def`, or give it a `name`"
+            )
         mistakes: list[str] = []
         tool = replace(tool, parameters=spec)
         checked_tools([tool], mistakes)
         if mistakes:
             raise PolicyError(mistakes)
-        entry = Registered(tool, run, asynchronous, fits)
         with self._lock:
-            self._entries = dict(sorted({**self._entries, tool.name: entry}.items()))
+            self._entries = dict(
+                sorted({**self._entries, tool.name: Registered(tool, run, asynchronous, fits)}.items())
+            )
 
-    def _started(self, tool: str, arguments: Any, *, asynchronous: bool) -> Any:
+    def _started(self, tool: str, arguments: Any) -> Any:
         entry = self._entries.get(tool)
         if entry is None:
             return missing(tool, self._entries)
-        if entry.asynchronous and not asynchronous:
-            raise TypeError(f"`{tool}` is asynchronous: use `aexecute`")
         fitted = checked_arguments(entry.tool, arguments)
         return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
 
@@ -224,17 +232,6 @@ def checked_arguments(tool: Tool, arguments: Any) -> Any:
     return Envelope.refusal(denial) if isinstance(denial, Denial) else call.arguments
 
 
-def checked_name(name: str) -> None:
-    """
-    Raise TypeError if no model can call *name*.
-    """
-    if _NAME.fullmatch(name) is None:
-        raise TypeError(
-            f"`{name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`. "
-            f"Define it with `def`, or give it a `name`"
-        )
-
-
 def missing(tool: str, known: Iterable[str]) -> Envelope:
     """
     Returns the envelope that a model reads if it calls a *tool* that is not among those *known*.
@@ -246,40 +243,27 @@ def missing(tool: str, known: Iterable[str]) -> Envelope:
     return Envelope.refusal(denial)
 
 
-def _made(parameters: Any) -> Arguments:
-    made = hasattr(type(parameters), "check") and hasattr(type(parameters), "schema")
-    return parameters if made else arguments_of(parameters)
-
-
-def _binding(function: Callable[..., Any], parameters: Any) -> Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]]:
-    if inspect.isclass(parameters) and _takes_instance(function, parameters):
-        model: Any = parameters
-        return lambda arguments: ((model.model_validate(arguments, by_name=True),), {})
+def _binding(function: Callable[..., Any], parameters: Any) -> Bind:
+    """
+    Returns the way in which *function* takes arguments that fit *parameters*: as an instance of a pydantic model if that is what its one
+    parameter is annotated with, else by keyword.
+    """
+    try:
+        [one] = inspect.signature(function).parameters.values() if inspect.isclass(parameters) else [None]
+    except ValueError:
+        one = None
+    if one is not None and one.annotation in (parameters, parameters.__name__) and one.kind is not one.KEYWORD_ONLY:
+        return lambda arguments: ((parameters.model_validate(arguments, by_name=True),), {})
     return lambda arguments: ((), dict(arguments))
 
 
-def _takes_instance(function: Callable[..., Any], model: type) -> bool:
-    try:
-        [parameter] = inspect.signature(function).parameters.values()
-    except ValueError:
-        return False
-    return parameter.annotation in (model, model.__name__) and parameter.kind is not parameter.KEYWORD_ONLY
-
-
-def _bound(
-    function: Callable[..., Any], bind: Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]]
-) -> Callable[[str, Any], Any]:
-    if is_async(function):
-
-        async def run_async(_: str, arguments: Any) -> Any:
-            positional, keywords = bind(arguments)
-            made = function(*positional, **keywords)
-            return await made if inspect.isawaitable(made) else made
-
-        return run_async
-
+def _bound(function: Callable[..., Any], bind: Bind) -> Run:
     def run(_: str, arguments: Any) -> Any:
         positional, keywords = bind(arguments)
         return function(*positional, **keywords)
 
-    return run
+    async def run_async(tool: str, arguments: Any) -> Any:
+        made = run(tool, arguments)
+        return await made if inspect.isawaitable(made) else made
+
+    return run_async if is_async(function) else run
