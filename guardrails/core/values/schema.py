@@ -13,7 +13,6 @@ import ast
 import dataclasses
 import inspect
 import operator
-import textwrap
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -494,6 +493,8 @@ def _docstrings(kind: type) -> dict[str, str]:
     """
     Returns the meaning of each setting of the class *kind*: the text below it.
     """
+    import textwrap
+
     body: list[Any] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
     fields = {getattr(field, "target", None): below for field, below in pairwise(body)}
     return {
