@@ -1,3 +1,3 @@
 """
-The commands `guardrails hook install`, `uninstall` and `status`: the settings files of the coding CLIs, edited by position.
+The commands `guardrails hook install`, `uninstall` and `status`: the settings files of the coding CLIs.
 """

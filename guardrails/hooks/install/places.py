@@ -30,10 +30,6 @@ class Client:
     file: str
     milliseconds: bool = False
     """Its time-outs are in milliseconds, not seconds."""
-    reads: tuple[str, ...]
-    """What it reads beyond plain JSON."""
-    unread: str
-    """What it does with a file that it cannot read."""
 
     def places(self) -> tuple[str, ...]:
         """
@@ -89,8 +85,6 @@ CLAUDE: Final = Client(
     home="CLAUDE_CONFIG_DIR",
     folder=".claude",
     file="settings.json",
-    reads=("a byte order mark", "a key that is there twice"),
-    unread="it leaves the whole file out, and says nothing",
 )
 CODEX: Final = Client(
     name="codex",
@@ -107,8 +101,6 @@ CODEX: Final = Client(
     home="CODEX_HOME",
     folder=".codex",
     file="hooks.json",
-    reads=(),
-    unread="it leaves the whole file out, and says nothing",
 )
 GEMINI: Final = Client(
     name="gemini",
@@ -127,7 +119,5 @@ GEMINI: Final = Client(
     folder=".gemini",
     file="settings.json",
     milliseconds=True,
-    reads=("comments", "a key that is there twice"),
-    unread="it does not start",
 )
 CLIENTS: Final = {client.name: client for client in (CLAUDE, CODEX, GEMINI)}

@@ -3,25 +3,22 @@ The commands `guardrails hook install`, `uninstall` and `status`. Exit code 0: d
 """
 
 import argparse
-import contextlib
+import json
 import os
 import subprocess
 import sys
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.values.errors import PolicyError, said_of
 
 from ..options import Options
-from .command import ISOLATED, is_ours, quoted, shell_of, words
-from .entries import entries, folder_is_ours, installed, removed
-from .files import Unusable, read, remove, write
+from .command import ISOLATED, quoted, shell_of, words
 from .places import CLIENTS, Client
 from .printing import say
-from .readable import unreadable
-from .scanner import NotJson, parse
+from .settings import HOOKS, Unusable, entries, read, with_ours, without, write
 
 
 ABOUT: Final = """
@@ -63,7 +60,7 @@ def main(argv: Sequence[str], *, python: str | None = None) -> int:
         from .status import status
 
         return status(said.clients or list(CLIENTS), as_json=said.as_json, python=python or sys.executable)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError) as error:
         why = said_of(error) if isinstance(error, OSError) else error
         say(f"guardrails hook {said.command}: {why}", error=True)
         return 2
@@ -141,19 +138,22 @@ def _install(said: argparse.Namespace, python: str) -> int:
         )
         command = quoted(words(python, options), shell_of(client.name))
         wanted = dict.fromkeys(client.events, client.handler(command, windows=os.name == "nt"))
-        was = read(path)
-        with _named(path):
-            text = installed(was, wanted, is_ours, new_folder=not path.parent.exists())
-        edits.append((client, path, was, text, command))
+        try:
+            file = read(path)
+            settings = with_ours(file.settings, wanted)
+        except Unusable as error:
+            groups = {event: [{HOOKS: [handler]}] for event, handler in wanted.items()}
+            text = json.dumps({HOOKS: groups}, indent=2, ensure_ascii=False)
+            where = "" if str(path) in str(error) else f"{path}: "
+            raise Unusable(f"{where}{error}; nothing was changed. Put this in by hand:\n{text}") from None
+        edits.append((client, file, settings, command))
     # All files have been read before the first is written.
-    for client, path, was, text, command in edits:
-        why = unreadable(client, text)
-        if why is not None:
-            say(f"{path}: {why}", error=True)
-        if text == was:
+    for client, file, settings, command in edits:
+        path = file.path
+        if settings == file.settings:
             say(f"{client.title}: installed already, {path}")
             continue
-        write(path, text, was=was)
+        write(file, settings)
         say(f"{client.title}: installed, {path}\n  {command}")
         if said.place == "project":
             say("  The command has a path of this machine in it: not for a repository that others use.")
@@ -163,32 +163,13 @@ def _install(said: argparse.Namespace, python: str) -> int:
 
 
 def _uninstall(said: argparse.Namespace) -> int:
-    edits = []
-    for client, path in _paths(said):
-        was = read(path)
-        with _named(path):
-            edits.append((client, path, was, was and removed(was, is_ours)))
-    for client, path, was, text in edits:
-        if was is None or text == was:
-            say(f"{client.title}: not installed, {path}{_elsewhere(client, path)}")
-        elif text is None:
-            remove(path, was=was, folder=folder_is_ours(was))
-            say(f"{client.title}: taken out, {path} is gone")
-        else:
-            write(path, text, was=was)
-            say(f"{client.title}: taken out, {path}")
+    for client, file in [(client, read(path)) for client, path in _paths(said)]:
+        if not any(entries(file.settings)):
+            say(f"{client.title}: not installed, {file.path}{_elsewhere(client, file.path)}")
+            continue
+        write(file, without(file.settings))
+        say(f"{client.title}: taken out, {file.path}{'' if file.path.exists() else ' is gone'}")
     return 0
-
-
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """
-    Says of a text that cannot be edited which file it is.
-    """
-    try:
-        yield
-    except (NotJson, RuntimeError) as error:
-        raise Unusable(f"{path}: {error}; nothing was changed") from None
 
 
 def _paths(said: argparse.Namespace) -> list[tuple[Client, Path]]:
@@ -205,10 +186,9 @@ def _elsewhere(client: Client, path: Path) -> str:
     for place in client.places():
         other = client.path(place, Path.cwd())
         try:
-            text = read(other) if other != path else None
-            if text is not None and any(entries(parse(text), is_ours)):
+            if other != path and any(entries(read(other).settings)):
                 return f"; it is in {other}: use {'neither option' if place == 'user' else f'--{place}'}"
-        except (OSError, NotJson):
+        except OSError:
             continue
     return ""
 

@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..options import Options
-from .command import is_ours, options_of, split
-from .entries import Entry, entries
-from .files import read
+from .command import options_of, split
 from .places import CLIENTS, Client
 from .printing import say
-from .readable import unreadable
-from .scanner import NotJson, parse
+from .settings import Entry, entries, read
 from .switches import switched_off, untrusted
 
 
@@ -70,12 +67,10 @@ def look(client: Client, place: str, *, project: Path, python: str) -> Found:
     path = client.path(place, project)
     found = Found(client=client.name, place=place, path=str(path))
     try:
-        text = read(path)
-        root = None if text is None else parse(text)
-    except (OSError, NotJson) as error:
+        ours = list(entries(read(path).settings))
+    except OSError as error:
         found.problems.append(f"cannot be read: {error}")
         return found
-    ours = [entry for entry in entries(root, is_ours) if entry.counts]
     if not ours:
         return found
     found.installed = True
@@ -84,8 +79,6 @@ def look(client: Client, place: str, *, project: Path, python: str) -> Found:
     words = split(found.command) or []
     options = options_of(words)
     found.policy, found.observe = options.policy, options.observe
-    why = unreadable(client, text or "")
-    found.problems += [why] if why else []
     found.problems += _differences(client, ours)
     found.problems += switched_off(client, project, found.command)
     if client.name == "codex":

@@ -12,10 +12,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from .entries import Entry
-from .files import read
 from .places import Client
-from .scanner import NotJson, parse
+from .settings import Entry, read
 
 
 NAME: Final = "guardrails"
@@ -115,9 +113,8 @@ def _kept(state: Mapping[str, Any], path: Path, entry: Entry) -> Mapping[str, An
     """
     Returns the state that Codex keeps of our *entry* in *path*, by its number in the list.
     """
-    (_, g), (_, n) = entry.steps[2:]
     for file in (path.resolve(), path):
-        said = state.get(f"{file}:{_snake(entry.event)}:{g}:{n}")
+        said = state.get(f"{file}:{_snake(entry.event)}:{entry.group}:{entry.place}")
         if isinstance(said, Mapping):
             return said
     return {}
@@ -133,11 +130,9 @@ def trust_hash(entry: Entry) -> str:
     Returns the hash that Codex keeps of an *entry* of ours that a person has trusted: its SHA-256 as JSON with sorted
     keys.
     """
-    (groups, g) = entry.steps[2]
-    matcher = groups.items[g].node.last("matcher")
     said: dict[str, Any] = {"event_name": _snake(entry.event), "hooks": [{"async": False, **entry.handler}]}
-    if matcher is not None and matcher.node.value is not None:
-        said["matcher"] = matcher.node.value
+    if entry.matcher is not None:
+        said["matcher"] = entry.matcher
     text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
 
@@ -157,17 +152,13 @@ def _snake(event: str) -> str:
 
 def _settings(path: Path) -> Mapping[str, Any]:
     try:
-        text = read(path)
-        root = None if text is None else parse(text)
-    except (OSError, NotJson):
+        return read(path).settings
+    except OSError:
         return {}
-    said = None if root is None else root.plain()
-    return said if isinstance(said, dict) else {}
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
     try:
-        text = read(path)
-        return {} if text is None else tomllib.loads(text.removeprefix("\ufeff"))
+        return tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError):
         return {}

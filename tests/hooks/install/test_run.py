@@ -13,11 +13,9 @@ from typing import Any, Final
 import pytest
 
 from guardrails.hooks.clients import CLIENTS as READERS
-from guardrails.hooks.install.command import is_ours
-from guardrails.hooks.install.entries import entries
 from guardrails.hooks.install.places import CLIENTS, TIMEOUT
 from guardrails.hooks.install.run import main
-from guardrails.hooks.install.scanner import parse
+from guardrails.hooks.install.settings import entries, read
 from guardrails.hooks.install.switches import _snake, trust_hash
 
 
@@ -69,7 +67,7 @@ def commands(path: Path) -> set[str]:
 
 @every
 @pytest.mark.parametrize("place", ["user", "project"])
-def test_what_was_not_there_is_gone_again_with_its_folder(client: str, place: str, home: Path) -> None:
+def test_a_file_that_was_not_there_is_gone_again(client: str, place: str, home: Path) -> None:
     option = [] if place == "user" else ["--project"]
     before = files(home, Path.cwd())
     assert main(["install", client, *option]) == 0
@@ -77,18 +75,18 @@ def test_what_was_not_there_is_gone_again_with_its_folder(client: str, place: st
     assert set(json.loads(path.read_text())["hooks"]) == set(CLIENTS[client].events)
     assert main(["install", client, *option]) == 0
     assert main(["uninstall", client, *option]) == 0
-    assert files(home, Path.cwd()) == before
+    assert files(home, Path.cwd()) == {**before, str(path.parent): None}
 
 
 @every
-def test_a_folder_that_was_there_stays_and_so_does_a_hand_edited_file(client: str, home: Path) -> None:
+def test_a_file_that_was_there_is_put_back_as_it_was(client: str, home: Path) -> None:
     path = home / FILES[client]
     path.parent.mkdir()
     before = files(home)
     main(["install", client])
     main(["uninstall", client])
     assert files(home) == before
-    path.write_bytes(b'{\r\n\t// mine\r\n\t"hooks": {"Mine": [],}, /* \xff */\r\n}')
+    path.write_bytes(b'{\r\n\t"hooks": {"Mine": []}, "x": 1e3\r\n}')
     before = files(home)
     assert main(["install", client, "--observe", "--policy", "strict"]) == 0
     assert files(home) != before
@@ -141,13 +139,13 @@ def test_local_settings_are_claudes_alone(home: Path) -> None:
     assert list(commands(Path(".claude/settings.local.json")))
     assert main(["uninstall", "claude", "--local"]) == 0
     assert main(["install", "codex", "--local"]) == 2
-    assert not files(home, Path.cwd())
+    assert list(files(home, Path.cwd())) == [str(Path.cwd() / ".claude")]
 
 
 @pytest.mark.parametrize(
     ("command", "text"),
-    [(command, text) for command in ("install", "uninstall") for text in ('{"a": 1', "{'a': 1}")]
-    + [("install", '{"hooks": []}'), ("install", "[]")],
+    [(command, text) for command in ("install", "uninstall") for text in ('{"a": 1', "{'a': 1}", '// mine\n{"a": 1}')]
+    + [("install", "[]")],
 )
 def test_a_file_that_cannot_be_edited_is_left_alone(
     command: str, text: str, home: Path, capsys: pytest.CaptureFixture[str]
@@ -229,7 +227,7 @@ def test_status_tells_whether_codex_trusts_it(home: Path, capsys: pytest.Capture
     path, config = home / FILES["codex"], home / ".codex/config.toml"
     _, found = status(capsys, "codex")
     assert found["codex user"]["problems"][0].startswith("not trusted, so that Codex skips it: SessionStart, ")
-    ours = list(entries(parse(path.read_text()), is_ours))
+    ours = list(entries(read(path).settings))
     state = {f"{path}:{_snake(entry.event)}:0:0": trust_hash(entry) for entry in ours}
     config.write_text("".join(f'[hooks.state."{key}"]\ntrusted_hash = "{kept}"\n' for key, kept in state.items()))
     assert status(capsys, "codex")[1]["codex user"]["problems"] == []
@@ -248,7 +246,7 @@ def test_the_sum_by_which_codex_trusts_is_the_one_that_codex_computes() -> None:
         {"type": "command", "command": f"/opt/{one}/python3 {command}", "timeout": 30} for one in ("p\u00fcthon", "py")
     ]
     hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [handlers[0]]}], "Stop": [{"hooks": [handlers[1]]}]}
-    found = [trust_hash(entry) for entry in entries(parse(json.dumps({"hooks": hooks})), is_ours)]
+    found = [trust_hash(entry) for entry in entries({"hooks": hooks})]
     assert found == [
         "sha256:24b46f03ef40c219d5cd0662fd0c493220064968d0a73260fe2a376cdd31f665",
         "sha256:8f5423998817dcf61415f726fa84f4d6ec9a6d92fbbf2279b58cc373a6212591",
