@@ -24,6 +24,8 @@ from guardrails.core.values.units import matcher
 
 PLANS: Final = 4_096
 """Tools whose plans are kept; names come from the model. The oldest goes first."""
+HOOKED: Final = 64
+"""Sets of guards whose hooks are kept."""
 WINDOW: Final = 20
 """Executed calls that a session remembers at least."""
 FAR_MS: Final = 86_400_000
@@ -59,36 +61,22 @@ class Rule:
             object.__setattr__(self, "declared", renewed(self.declared))
 
 
-class Plan:
+class Hooked:
     """
-    Everything that applies to one tool, worked out once: the *guards* that the policy has for it, each enforced or not in its *mode*.
-
-    *known* are the tools that are named, None if none are. *on_error*: what follows if a guard fails.
+    The hooks of *guards* in a *mode*, bound once for all tools that have the same.
     """
 
-    def __init__(
-        self, tool: Tool, guards: Sequence[Guard], mode: Mode, on_error: str, known: frozenset[str] | None
-    ) -> None:
-        name = tool.name
-        there = [g for g in guards if mode != "off" and g.mode != "off" and g.applies(tool)]
-        present = [(g, mode == g.mode == "enforce") for g in there]
-        kept = [(g, mode == g.mode == "enforce") for g in with_companions(there)]
-        acting = [g for g, enforced in present if enforced]
-        asks = any(g.asks(name) for g in acting)
-        if tool.idempotent is None and asks:
-            tool = replace(tool, idempotent=False)
+    def __init__(self, guards: Sequence[Guard], mode: Mode) -> None:
+        self.there = tuple(guards)
+        present = [(g, mode == g.mode == "enforce") for g in guards]
+        kept = [(g, mode == g.mode == "enforce") for g in with_companions(guards)]
+        self.acting = [g for g, enforced in present if enforced]
         # What `validation` refuses is not looked at by those that would have to read the arguments.
-        refused = any(g.name == "validation" for g in acting)
+        refused = any(g.name == "validation" for g in self.acting)
         seen = [(g, enforced) for g, enforced in present if g.sees_unfit or not refused]
-        shapes = [(g, True) for g in acting if overrides(g, "shape")]
-        waits = [g.auto_ms for g in acting if g.auto_ms is not None]
-        safe = (not tool.changes or tool.idempotent) and tool.idempotent is not False
-        self.tool = tool
-        self.arguments = tool.arguments()
-        self.guards = tuple(guards)
+        shapes = [(g, True) for g in self.acting]
+        self.checking = [g for g in guards if overrides(g, "check")]
         self.checks = _hooks(present, "check")
-        self.fresh_checks = _hooks([(g, e) for g, e in present if g.checks_fresh(name, known)], "check")
-        """Those that may say something of a fresh call."""
         self.unfit_checks = _hooks(seen, "check")
         """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
         self.admits = _hooks(kept, "admit")
@@ -96,7 +84,36 @@ class Plan:
         self.shapes = _hooks(shapes, "shape")
         self.success_shapes = _hooks([(g, e) for g, e in shapes if not g.only_failures], "shape")
         self.on = _events(g for g, _ in kept)
-        self.max_bytes = min((g.result_bytes for g in acting if g.result_bytes is not None), default=NEVER)
+        self.max_bytes = min((g.result_bytes for g in self.acting if g.result_bytes is not None), default=NEVER)
+        self.enforced = tuple(dict.fromkeys(g.name for g in self.acting if any(overrides(g, act) for act in ACTS)))
+        """Names of the guards that do something."""
+        self.locates = tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths"))
+        """Guards that name the paths whose real places are looked up before the decision."""
+        self.unfit_locates = tuple((g.name, g.paths) for g, _ in seen if overrides(g, "paths"))
+
+
+class Plan(Hooked):
+    """
+    Everything that applies to one tool, worked out once: the hooks of those of its *guards* that are about it, and what is declared.
+
+    *known* are the tools that are named, None if none are. *on_error*: what follows if a guard fails.
+    """
+
+    def __init__(
+        self, tool: Tool, guards: Sequence[Guard], hooked: Hooked, on_error: str, known: frozenset[str] | None
+    ) -> None:
+        vars(self).update(vars(hooked))
+        name, fresh = tool.name, zip(self.checking, self.checks, strict=True)
+        asks = any(g.asks(name) for g in self.acting)
+        if tool.idempotent is None and asks:
+            tool = replace(tool, idempotent=False)
+        waits = [g.auto_ms for g in self.acting if g.auto_ms is not None]
+        safe = (not tool.changes or tool.idempotent) and tool.idempotent is not False
+        self.tool = tool
+        self.arguments = tool.arguments()
+        self.guards = tuple(guards)
+        self.fresh_checks = tuple(hook for g, hook in fresh if g.checks_fresh(name, known))
+        """Those that may say something of a fresh call."""
         self.timeout_ms = None if tool.timeout is None else max(1, round(tool.timeout * 1000))
         self.lasts_ms = self.timeout_ms or ADMISSION_MS
         """How long an admission lasts."""
@@ -107,11 +124,6 @@ class Plan:
         self.known = None if known is None else name in known
         """Whether the tools that are named hold it; None: none are named."""
         self.deny_on_error = asks or on_error == "deny"
-        self.enforced = tuple(dict.fromkeys(g.name for g in acting if any(overrides(g, act) for act in ACTS)))
-        """Names of the guards that do something for it."""
-        self.locates = tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths"))
-        """Guards that name the paths whose real places are looked up before the decision."""
-        self.unfit_locates = tuple((g.name, g.paths) for g, _ in seen if overrides(g, "paths"))
         self.source = source_of(tool)
         """What is known of the tool, for the reading of its results."""
         # What a person is asked about is none of it.
@@ -163,6 +175,7 @@ class Chain:
         self.least_cost: int | None = None
         """Found once, or given by a replay."""
         self.plans: dict[str, Plan] = {}
+        self.hooked: dict[tuple[Any, ...], Hooked] = {}
         ruled = self.ruled()
         self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *ruled))])
         self.limits: Limits | None = next((g.limits for g in self.guards if g.limits is not None), None)
@@ -251,8 +264,17 @@ class Chain:
         return plan
 
     def _make(self, name: str) -> Plan:
-        tool, guards, mode, on_error = self._declared(name)
-        return Plan(tool, guards, mode or self.mode, on_error, self.known)
+        tool, guards, own_mode, on_error = self._declared(name)
+        mode = own_mode or self.mode
+        there = [g for g in guards if mode != "off" and g.mode != "off" and g.applies(tool)]
+        key = (mode, *map(id, there))
+        hooked = self.hooked.get(key)
+        if hooked is None:
+            if len(self.hooked) >= HOOKED:
+                self.hooked.clear()
+            # The guards are held by it, so that no other has the same place.
+            hooked = self.hooked[key] = Hooked(there, mode)
+        return Plan(tool, guards, hooked, on_error, self.known)
 
     def _declared(self, name: str) -> tuple[Tool, list[Guard], Mode | None, str]:
         """
@@ -260,7 +282,7 @@ class Chain:
         """
         own = self.tools.get(name) or Tool(name=name)
         declared, settings, mode, on_error = self._ruled(name, own)
-        tool = own.override(declared)
+        tool = own.override(declared) if declared else own
         if self.by_name and tool.read_only is None:
             tool = replace(tool, read_only=look_by_name(name))
         guards: list[Guard] = []
