@@ -42,6 +42,7 @@ COLUMNS: Final = {
     "elapsed_ms": "BIGINT",
     "retry_after_ms": "BIGINT",
     "mutates": "BOOLEAN",
+    "filename": "VARCHAR",
 }
 """
 Columns of records that are read. `ts_ms` is when a call ended, `n` the order in which calls settled.
@@ -50,15 +51,14 @@ Records may be the library's lines (`event`: `settle` lines and refusals for wro
 that ran, without `event`. Of the latter `session_id`, `tool` and one of `n`, `seq`, `ts_ms` must be there.
 """
 REFUSED: Final = "validation.arguments"
-_LINES: Final = (
-    f"event IS NULL OR (event = 'settle' AND NOT coalesce(late, FALSE)) OR (event = 'call' AND code = '{REFUSED}')"
-)
-"""The lines that are looked at; a line that is no record has no event."""
+_LINES: Final = f"event IS NULL OR schema_version <> {SCHEMA_VERSION} OR (event = 'settle' AND NOT coalesce(late, FALSE)) OR (event = 'call' AND code = '{REFUSED}')"
+"""The lines that are looked at; a line that is no record has no event, and of another version nothing is known."""
 _ROW: Final = f"""CAST(CASE WHEN session_id IS NULL OR (n IS NULL AND event IS NOT NULL) THEN 1
   WHEN coalesce(schema_version, {SCHEMA_VERSION}) <> {SCHEMA_VERSION} THEN 2 ELSE 0 END AS INTEGER) AS bad,
   event IS NOT NULL AS numbered, tool, sig,
   CASE WHEN event = 'call' THEN '{INVALID}' WHEN error_type IS NOT NULL THEN error_type WHEN status = 'error' THEN 'other' END AS error,
-  ts_ms, duration_ms, elapsed_ms, retry_after_ms, coalesce(mutates, TRUE) AS changes"""
+  ts_ms, duration_ms, elapsed_ms, retry_after_ms, coalesce(mutates, TRUE) AS changes,
+  CASE WHEN session_id IS NULL OR n IS NULL OR schema_version <> {SCHEMA_VERSION} THEN filename END AS file"""
 LATEST_MS: Final = 7_258_118_400_000
 """The year 2200: later times, and negative ones, are unknown."""
 MEMORY_MB: Final = 700
@@ -107,11 +107,11 @@ def read(paths: Iterable[str | os.PathLike[str]], progress: Progress = lambda do
     for file in found:
         kinds[_kind(file)].append(file)
     records, parquet = ([str(path) for file in kinds[kind] for path in file.paths] for kind in ("records", "parquet"))
-    bad: dict[str, int] = {}
+    bad: dict[tuple[str, str], int] = {}
     if records or parquet:
         _count(made, facts_of(rows_of(_sorted(records, parquet, progress), bad)))
         made.files += len(kinds["records"]) + len(kinds["parquet"])
-        made.notices += [f"{count:,} {what} are skipped" for what, count in sorted(bad.items())]
+        made.notices += [f"`{file}`: {count:,} {what} are skipped" for (file, what), count in sorted(bad.items())]
     if kinds["transcript"]:
         report = Report()
         _count(made, facts_of(_transcripts(kinds["transcript"], report)))
@@ -125,16 +125,16 @@ def _count(made: Read, facts: Iterable[tuple[Any, int]]) -> None:
         made.facts.add(fact, 1, worked)
 
 
-def rows_of(raw: Iterable[Raw], bad: dict[str, int]) -> Iterator[tuple[int, CallRow]]:
+def rows_of(raw: Iterable[Raw], bad: dict[tuple[str, str], int]) -> Iterator[tuple[int, CallRow]]:
     """
     Returns the calls of *raw* lines, which come sorted; lines that cannot be used are counted in *bad*.
 
     A copy of a record, which has the number of the one before, counts once.
     """
     before: Any = None
-    for session, n, wrong, numbered, tool, sig, error, ended, took, elapsed, after, changes in raw:
+    for session, n, wrong, numbered, tool, sig, error, ended, took, elapsed, after, changes, file in raw:
         if wrong:
-            bad[WRONG[wrong]] = bad.get(WRONG[wrong], 0) + 1
+            bad[file, WRONG[wrong]] = bad.get((file, WRONG[wrong]), 0) + 1
         elif tool is not None and (session, n) != before:
             before = (session, n) if numbered else None
             started = None if ended is None else ended - (took or 0)
@@ -180,15 +180,16 @@ def _sorted(records: list[str], parquet: list[str], progress: Progress) -> Itera
                 if records:
                     lines = con.read_json(
                         records,
-                        columns=COLUMNS,
+                        columns={name: kind for name, kind in COLUMNS.items() if name != "filename"},
                         format="newline_delimited",
                         ignore_errors=True,
+                        filename=True,
                         maximum_object_size=LONGEST_LINE,
                     )
                     lines.create_view("lines")
                     tables.append(selected(list(COLUMNS), "lines", HASH))
                 if parquet:
-                    packed = con.read_parquet(parquet, union_by_name=True, hive_partitioning=False)
+                    packed = con.read_parquet(parquet, union_by_name=True, hive_partitioning=False, filename=True)
                     packed.create_view("packed")
                     tables.append(selected(packed.columns, "packed", HASH))
                 found, done = con.execute(f"{' UNION ALL '.join(tables)} ORDER BY ALL"), 0
@@ -209,7 +210,9 @@ def selected(columns: Sequence[str], view: str, session: str) -> str:
     """
     for name in ("session_id", "tool"):
         if name not in columns:
-            raise NothingFoundError(f"records have a column `{name}`; these have {', '.join(sorted(columns)):.300}")
+            raise NothingFoundError(
+                f"records have a column `{name}`; these have {', '.join(sorted({*columns} - {'filename'})):.300}"
+            )
     order = next((name for name in ("n", "seq", "ts_ms") if name in columns), "NULL")
     known = {name: name if name in columns else "NULL" for name in COLUMNS} | {"n": order}
     made = ", ".join(f"CAST({known[name]} AS {kind}) AS {name}" for name, kind in COLUMNS.items())

@@ -95,7 +95,11 @@ def train(
         learned = learn(found.facts, cold_model(), present, half_life_days=half_life_days, force=force)
     except TrainingError as error:
         # Why there is nothing may be that nothing could be read.
-        said = [str(error), *found.notices[:SHOWN], *([] if found.files else [what_is_read()])]
+        said = [
+            str(error),
+            *found.notices[:SHOWN],
+            *([] if found.files else [what_is_read(() if found.notices else records)]),
+        ]
         raise (TrainingError if found.facts.counts else NothingFoundError)("; ".join(said)) from None
     written = (learned.better or force) and not dry_run
     if written:
