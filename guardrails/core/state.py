@@ -14,14 +14,10 @@ Promises, each with a test:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from guardrails.core.values.errors import WITHOUT_EFFECT
 from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
-
-
-if TYPE_CHECKING:
-    from guardrails.core.chain import Plan
 
 NEVER: Final = 1 << 62
 MANY: Final = 255
@@ -528,7 +524,19 @@ def move(pending: Pending, event: str) -> bool:
     return stage is not None
 
 
-def admit(state: SessionState, call: ToolCall, plan: "Plan", window: int, *, claims: bool) -> Pending:
+class Terms(Protocol):
+    """
+    The part of a tool's plan that its admissions go by.
+    """
+
+    lasts_ms: int
+    changes: bool
+    once: bool
+    cost: int
+    tokens: int
+
+
+def admit(state: SessionState, call: ToolCall, terms: Terms, window: int, *, claims: bool) -> Pending:
     """
     Count a call, hold its estimate, and open its admission, which who *claims* it runs. *window* executed calls are remembered.
     """
@@ -540,7 +548,7 @@ def admit(state: SessionState, call: ToolCall, plan: "Plan", window: int, *, cla
     if turn.admitted == 0:
         state.turns += 1
     turn.admitted += 1
-    entry = Entry(seq, call.tool, sig, now, plan.changes, turn.mark, call.sketch or 0)
+    entry = Entry(seq, call.tool, sig, now, terms.changes, turn.mark, call.sketch or 0)
     entries.append(entry)
     latest[sig] = seq
     if len(entries) > window:
@@ -548,8 +556,8 @@ def admit(state: SessionState, call: ToolCall, plan: "Plan", window: int, *, cla
         if latest.get(oldest.sig) == oldest.seq:
             del latest[oldest.sig]
     stage: Stage = "running" if claims else "open"
-    until = now + plan.lasts_ms + GRACE_MS * claims
-    pending = Pending(entry, call.id, n, until, plan.cost, plan.tokens, turn.number, stage, plan.once)
+    until = now + terms.lasts_ms + GRACE_MS * claims
+    pending = Pending(entry, call.id, n, until, terms.cost, terms.tokens, turn.number, stage, terms.once)
     state.pending[seq] = pending
     return pending
 
