@@ -16,7 +16,6 @@ from decimal import Decimal
 from enum import Enum
 from itertools import islice
 from math import isfinite
-from os import PathLike
 from typing import Any, Final
 
 import orjson
@@ -210,7 +209,7 @@ def _known(value: Any, room: int) -> Any:
         return value.value
     if issubclass(kind, Bytes):
         return decoded(value, room)[0]
-    if issubclass(kind, Decimal | PathLike):
+    if issubclass(kind, Decimal) or hasattr(kind, "__fspath__"):
         return str(value)
     text = dumps(value)
     return value if text is None else json.loads(text)

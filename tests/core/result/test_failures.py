@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from guardrails import Envelope, Failed, Policy, Retryable, Success, Tool
-from guardrails.core.result import Reading, Source, reading_of
+from guardrails.core.result import Source, reading_of
 from guardrails.core.tools.tool import source_of, speaker
 from tests.core.result.carriers import block, carried
 from tests.tables import table
@@ -195,5 +195,3 @@ def test_a_reading_answers_no_question_that_nobody_asked() -> None:
     read = reading_of({"rows": [1], "city": "Rome"}, Source())
 
     assert vars(read).keys() == {"value", "source", "arguments"}
-    with pytest.raises(AttributeError):
-        _ = Reading(1).unheard
