@@ -37,15 +37,16 @@ def opened(place: str, name: str, *, shared: bool) -> Session:
     return policy.session(name, store=store, scopes={"user": "u", "tenant": "t"} if shared else {})
 
 
-def work(place: str, name: str, begins: float, seconds: float, *, shared: bool) -> None:
+def work(place: str, name: str, seconds: float, *, shared: bool) -> None:
     """
-    Call until *seconds* after *begins*, and print the number of calls and how long they took, in microseconds.
+    Call for some *seconds* from a line of input on, and print the number of calls and how long they took, in microseconds.
     """
     session, clock = opened(place, name, shared=shared), time.perf_counter
     took: list[int] = []
-    while time.time() < begins:
-        time.sleep(0.01)
-    while time.time() < begins + seconds:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
         for _ in range(BATCH):
             before = clock()
             answer = session.call("search", {"q": len(took)}, lambda tool, arguments: {"rows": [arguments["q"]]})
@@ -56,12 +57,19 @@ def work(place: str, name: str, begins: float, seconds: float, *, shared: bool) 
 
 
 def run(place: str, workers: int, seconds: float, *, shared: bool) -> dict[str, float]:
-    begins = time.time() + 1.0 + 0.4 * workers
-    program = [sys.executable, "-m", "benchmarks.stores", "--store", place, "--begins", str(begins)]
-    program += ["--seconds", str(seconds), *(["--shared"] if shared else [])]
+    program = [sys.executable, "-m", "benchmarks.stores", "--store", place, "--seconds", str(seconds)]
+    program += ["--shared"] if shared else []
     started = [
-        subprocess.Popen([*program, "--name", f"s{n}"], stdout=subprocess.PIPE, text=True) for n in range(workers)
+        subprocess.Popen([*program, "--name", f"s{n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for n in range(workers)
     ]
+    for one in started:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in started:
+        assert one.stdin is not None
+        one.stdin.write("\n")
+        one.stdin.flush()
     each = [json.loads(one.communicate()[0]) for one in started]
     calls = [one[0] for one in each]
     return {
@@ -101,11 +109,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--shared", action="store_true", help="all sessions share a user and a tenant")
-    parser.add_argument("--begins", type=float, help=argparse.SUPPRESS)
-    parser.add_argument("--name", default="s", help=argparse.SUPPRESS)
+    parser.add_argument("--name", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.begins is not None:
-        work(given.store, given.name, given.begins, given.seconds, shared=given.shared)
+    if given.name is not None:
+        work(given.store, given.name, given.seconds, shared=given.shared)
         return
     for workers in given.workers:
         runs: list[dict[str, float]] = []

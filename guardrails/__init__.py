@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
     from guardrails.stores.memory import MemoryStore as MemoryStore
     from guardrails.stores.postgres import PostgresStore as PostgresStore
-    from guardrails.stores.redis.store import RedisStore as RedisStore
+    from guardrails.stores.redis import RedisStore as RedisStore
     from guardrails.stores.sqlite import SqliteStore as SqliteStore
 
     from .sinks import JsonLines as JsonLines
@@ -123,7 +123,7 @@ _NAMES = {
     "sinks": "JsonLines MemorySink OnRecord by_session read",
     "stores.memory": "MemoryStore",
     "stores.postgres": "PostgresStore",
-    "stores.redis.store": "RedisStore",
+    "stores.redis": "RedisStore",
     "stores.sqlite": "SqliteStore",
 }
 """Of each module, what is imported from here."""

@@ -342,7 +342,7 @@ def _opened(moment: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Fou
             made.park_n = state.n = state.n + 1
             made.refuse(found.questions[0], left_out=chain.left_out)
     for scope in moment.scopes:
-        hold_in(scope.state, own, pending)
+        hold_in(scope.state, pending)
     if made.envelope is None:
         pending.limit = _used_up(moment, facts, whole=state.present.is_whole)
     if moment.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
@@ -460,7 +460,7 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
             facts = Facts(state.now_ms, plan.tool, turn=state.present.number)
             twin.limit = _used_up(moment, facts, whole=state.present.is_whole) or twin.limit
         for scope in moment.scopes:
-            move_in(scope.state, own, twin, taken, state.now_ms)
+            move_in(scope.state, twin, taken)
         made = Decision.again(call, twin, own, state.run)
         made.at_ms, made.claim_n, made.park_n = state.now_ms, state.n, state.n if waited else 0
     made.left_ms, made.expired, made.marks = left_ms, moment.expired, moment.marks()
@@ -600,7 +600,7 @@ def _settled(moment: Moment, pending: Pending | None, prepared: Prepared, decisi
         if scope is not None:
             if pending is None:
                 continue
-            settle_in(its, moment.engine.id, facts.seq, (decision.cost, decision.tokens), outcome)
+            settle_in(its, (decision.cost, decision.tokens), outcome)
         own = its.own
         for name, key, _, hook in plan.settles:
             mine = own.get(key)

@@ -230,7 +230,7 @@ def _let_go(at: Moment, pending: Pending, event: str) -> None:
     if undone:
         tell_of(at.state, at.chain.plan(pending.tool), pending, "withdraw")
     for scope in at.scopes:
-        move_in(scope.state, own, pending, event, at.state.now_ms)
+        move_in(scope.state, pending, event)
         if undone:
             tell_of(scope.state, scope.chain.plan(pending.tool), pending, "withdraw", holder=own)
 

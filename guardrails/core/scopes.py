@@ -2,32 +2,25 @@
 Sessions that share limits: what a user, a tenant or everyone uses together.
 
 A scope is a state of its own with guards of its own. The guards of a call's session and those of its scopes decide it
-in one step. It is admitted in all of them, or in none. A scope counts every call, and holds those that cost something or wait.
+in one step. It is admitted in all of them, or in none. A scope holds amounts, and no calls: what a call took from it is known to the
+call's session alone, which gives it back.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import FAR_MS, Chain, Hook, first_cause
-from guardrails.core.guards.base import Facts
-from guardrails.core.state import (
-    Entry,
-    Pending,
-    SessionState,
-    approve,
-    drop,
-    expire,
-    held_key,
-    move,
-    overdue,
-    suspend,
-    time_of,
-    touch,
-)
+from guardrails.core.guards.base import Edge, Facts
+from guardrails.core.state import Pending, SessionState, time_of, touch
 from guardrails.core.values.types import Denial, Outcome
 
 
+OPEN: Final = "calls"
+"""Under this name a scope has reserved what open calls are held to cost."""
+AMOUNTS: Final = ("n", "calls", "cost", "tokens", "held_cost", "held_tokens")
+"""What a scope itself counts: numbers that add up, whoever adds to them first."""
 GLOBAL: Final = "global"
 """The scope that everyone is in: its id need not be said."""
 
@@ -64,6 +57,92 @@ class Scope(NamedTuple):
         return None if cause is None else self.says(cause)
 
 
+@dataclass(slots=True)
+class SharedState(SessionState):
+    """
+    The state of a scope in a store in which several change it at once: what they add to its amounts adds up.
+
+    A step looks at the amounts as they were, and the store asks `edges` whether it would have done the same by those
+    that are there now; else it is done again.
+    """
+
+    edges: "Callable[[], list[Edge] | None] | None" = field(default=None, compare=False)
+    """Of its guards, after the step; None: nothing else may have happened meanwhile."""
+    asked: bool = field(default=False, compare=False)
+    """It was asked of a call, and nothing was taken from it."""
+    places: list[list[Any]] = field(default_factory=list, compare=False)
+    """What is recorded of the step's place; its number, the third, is known once it is kept."""
+
+    def amount(self, name: str) -> int:
+        """
+        Returns one of its `AMOUNTS`, or by `GUARD/NAME` a number that a guard remembers.
+        """
+        guard, of_guard, own = name.rpartition("/")
+        if of_guard:
+            return int((self.own.get(guard) or {}).get(own, 0))
+        held = name.removeprefix("held_")
+        return int(getattr(self, name) if held == name else self.reserved_by_children(f"max_{held}"))
+
+    def have(self, amounts: Mapping[str, int]) -> None:
+        """
+        Have these *amounts*, by the same names.
+        """
+        own = self.own
+        for name, value in amounts.items():
+            guard, of_guard, its = name.rpartition("/")
+            held = name.removeprefix("held_")
+            if of_guard:
+                own = {**own, guard: {**(own.get(guard) or {}), its: value}}
+            elif held == name:
+                setattr(self, name, value)
+            elif value != self.reserved_by_children(f"max_{held}"):
+                self.reserved = {OPEN: {**self.reserved.get(OPEN, {}), f"max_{held}": value}}
+        self.own = own
+
+    def without(self, names: Collection[str]) -> SessionState:
+        """
+        Returns what it is beside its amounts *names*.
+        """
+        bare = SessionState()
+        for each in fields(SessionState):
+            if each.name not in names:
+                setattr(bare, each.name, getattr(self, each.name))
+        bare.behind_ms, bare.reserved = 0, {}
+        bare.own = {guard: left for guard, mine in self.own.items() if (left := _rest(guard, mine, names))}
+        return bare
+
+
+def _rest(guard: str, mine: Any, names: Collection[str]) -> Any:
+    if not isinstance(mine, dict):
+        return mine
+    return {name: value for name, value in mine.items() if f"{guard}/{name}" not in names}
+
+
+def _edges(chain: Chain, state: SessionState, now_ms: int) -> list[Edge] | None:
+    """
+    Returns the edges of all guards of a scope; None if one goes by more than amounts.
+    """
+    made: list[Edge] = []
+    for guard in chain.guards:
+        if guard.mode == "off" or chain.mode == "off":
+            continue
+        own = guard.edges(state, state.own.get(guard.key), now_ms)
+        if own is None:
+            return None
+        made += [
+            edge._replace(names=tuple(name if name in AMOUNTS else f"{guard.key}/{name}" for name in edge.names))
+            for edge in own
+        ]
+    return made
+
+
+def _place(scope: Scope) -> list[Any]:
+    place = [scope.id, scope.state.run, scope.state.n, scope.state.now_ms]
+    if isinstance(scope.state, SharedState):
+        scope.state.places.append(place)
+    return place
+
+
 def opened(
     scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState], clocks: Sequence[int]
 ) -> list[Scope]:
@@ -73,8 +152,8 @@ def opened(
     made = []
     for (name, own, chain), state, now_ms in zip(scopes, states, clocks, strict=True):
         now = touch(state, now_ms)
-        for pending in overdue(state, now) if state.pending else ():
-            expire(state, pending)
+        if isinstance(state, SharedState):
+            state.edges, state.asked = partial(_edges, chain, state, now), True
         made.append(Scope(name, own, chain, state, now))
     return made
 
@@ -133,70 +212,59 @@ def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None
     """
     made: dict[str, Any] = {}
     if scopes:
-        made["scopes"] = {
-            scope.name: [scope.id, scope.state.run, scope.state.n, scope.state.now_ms] for scope in scopes
-        }
+        made["scopes"] = {scope.name: _place(scope) for scope in scopes}
     if state.family is not None:
         made["family"] = list(state.family[1:])
     return made or None
 
 
-# A call of a session in the state of a scope
+# A call of a session in the amounts of a scope
 
 
-def hold_in(scope: SessionState, holder: str, call: Pending) -> None:
+def hold_in(scope: SessionState, call: Pending) -> None:
     """
-    Count a call that the session *holder* was admitted to make, and hold what it holds.
+    Count a call that a session was admitted to make, and hold what it holds.
     """
-    scope.n += 1
+    _event(scope)
     scope.calls += 1
-    if not (call.cost or call.tokens or call.question):
-        return
-    entry = Entry(call.seq, call.tool, None, scope.now_ms, changes=False)
-    held = Pending(entry, holder, 0, scope.now_ms + call.expires_ms - call.at_ms, call.cost, call.tokens)
-    if call.question is not None:
-        held.stage, held.question = (
-            call.stage,
-            replace(call.question, message="", hint="", reason="", digest="", shown=""),
-        )
-    key = held_key(holder, call.seq)
-    earlier = scope.pending.pop(key, None)
-    if earlier is not None:
-        # A session that was forgotten and lives again counts anew.
-        scope.cost += earlier.cost
-        scope.tokens += earlier.tokens
-    scope.pending[key] = held
+    _hold(scope, call.cost, call.tokens)
 
 
-def move_in(scope: SessionState, holder: str, call: Pending, event: str, now_ms: int) -> None:
+def move_in(scope: SessionState, call: Pending, event: str) -> None:
     """
-    Let *event* of a call happen to what the scope holds for it, if it holds something.
+    Let *event* of a call be one of the scope too: one that never ran gives back what it took.
     """
-    scope.n += 1
-    held = scope.pending.get(held_key(holder, call.seq))
-    if held is None:
-        if event == "withdraw":
-            # A scope that was forgotten counts nothing of it.
-            scope.calls = max(0, scope.calls - 1)
-            scope.cost = max(0, scope.cost - call.cost)
-            scope.tokens = max(0, scope.tokens - call.tokens)
-    elif event in ("claim", "ask"):
-        move(held, event)
-        held.question, held.expires_ms = None, scope.now_ms + call.expires_ms - now_ms
-    elif event == "approve":
-        approve(held, scope.now_ms)
-    elif event == "suspend":
-        suspend(held, scope.now_ms, "")
-    else:
-        drop(scope, held, event)
+    _event(scope)
+    if event in ("refuse", "withdraw"):
+        # A scope that was forgotten counts nothing of it.
+        scope.calls = max(0, scope.calls - 1)
+        _hold(scope, -call.cost, -call.tokens)
 
 
-def settle_in(scope: SessionState, holder: str, seq: int, estimate: tuple[int, int], outcome: Outcome) -> None:
+def settle_in(scope: SessionState, estimate: tuple[int, int], outcome: Outcome) -> None:
     """
-    Charge what a call of the session *holder* cost, in place of its *estimate*.
+    Charge what a call cost, in place of its *estimate*.
     """
-    held = scope.pending.pop(held_key(holder, seq), None)
-    if held is None and any(estimate):
-        return
+    _answered(scope)
+    _hold(scope, -estimate[0], -estimate[1])
     scope.cost += estimate[0] if outcome.cost is None else outcome.cost
     scope.tokens += estimate[1] if outcome.tokens is None else outcome.tokens
+
+
+def _event(scope: SessionState) -> None:
+    scope.n += 1
+    _answered(scope)
+
+
+def _answered(scope: SessionState) -> None:
+    if isinstance(scope, SharedState):
+        scope.asked = False
+
+
+def _hold(scope: SessionState, cost: int, tokens: int) -> None:
+    if not (cost or tokens):
+        return
+    held = scope.reserved.get(OPEN, {})
+    amounts = (("max_cost", cost), ("max_tokens", tokens))
+    left = {name: amount for name, more in amounts if (amount := held.get(name, 0) + more) > 0}
+    scope.reserved = {OPEN: left} if left else {}

@@ -20,12 +20,14 @@ class Held:
     A state, and the store's form of it: *packed*, and a *mark* of its own (a row, a version).
     """
 
-    __slots__ = ("mark", "memo", "packed", "state")
+    __slots__ = ("mark", "memo", "new", "packed", "state")
 
     def __init__(self, mark: Any, packed: bytes, state: SessionState) -> None:
         self.mark = mark
         self.packed = packed
         self.state = state
+        self.new = b""
+        """As it becomes by a step that is under way."""
         self.memo = Memo()
 
     def pack(self) -> bytes:

@@ -23,7 +23,7 @@ def store_at(place: str, *, namespace: str = "guardrails", timeout: float = 5.0)
 
         return PostgresStore(place, table=f"{namespace}_states", timeout=timeout)
     if is_url(place):
-        from .redis.store import RedisStore
+        from .redis import RedisStore
 
         return RedisStore(place, namespace=namespace, timeout=timeout)
     from .sqlite import SqliteStore

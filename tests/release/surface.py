@@ -32,7 +32,7 @@ from guardrails.mcp.proxy.options import USAGE as PROXY
 from guardrails.offline.transcripts.formats import GROUP
 from guardrails.policy.check import VERSION as POLICY
 from guardrails.stores import sqlite_file
-from guardrails.stores.redis.scripts import FORMAT
+from guardrails.stores.redis_scripts import FORMAT
 
 
 ROOT: Final = Path(__file__).parents[2]

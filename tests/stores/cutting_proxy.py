@@ -9,7 +9,8 @@ import time
 from contextlib import suppress
 from typing import Final, Self
 
-from guardrails.stores.redis.scripts import COMMIT
+from guardrails.stores.redis import sha_of
+from guardrails.stores.redis_scripts import COMMIT
 
 
 FAULTS: Final = ("before", "half sent", "after", "half answered")
@@ -89,7 +90,7 @@ class CuttingProxy:
                 fault = self.fault
                 if fault == "silent":
                     continue
-                if fault in (*FAULTS, "late") and COMMIT.sha in asked:
+                if fault in (*FAULTS, "late") and sha_of(COMMIT).encode() in asked:
                     self.cut += 1
                     self.again -= 1
                     if self.again < 0:

@@ -118,7 +118,7 @@ def test_40_processes_at_once_get_exactly_the_10_calls_of_their_user(place: Plac
     answers = together(place, 40)
     assert sorted(answers, key=str) == [[False, "user.budget.max_calls"]] * 30 + [[True, None]] * 10
     with opened(place) as store:
-        assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].held_cost)) == (10, 0)
+        assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].reserved)) == (10, {})
         # Each session took part in the decision, and only those were charged whose call ran.
         used = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(40)]
     assert sorted(used) == [0] * 30 + [1] * 10
@@ -159,7 +159,8 @@ def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(place:
     ran = log.stat().st_size
     with opened(place) as store:
         calls, cost, held = store.update(
-            ["/user/u1"], lambda states: (states[0].calls, states[0].cost, states[0].held_cost)
+            ["/user/u1"],
+            lambda states: (states[0].calls, states[0].cost, states[0].reserved_by_children("max_cost")),
         )
         own = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(4)]
     # What was admitted and then killed was charged and may not have run; each process was in one call.
@@ -195,5 +196,8 @@ def test_an_interpreter_that_is_stopped_in_a_call_leaves_it_charged(place: Place
     command = [sys.executable, "-c", code, *place, "0", str(log)]
     assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL
     with opened(place) as store:
-        held = store.update(["s0", "/user/u1"], lambda states: [(state.calls, state.held_cost) for state in states])
-    assert held == [(1, 10_000), (1, 10_000)]
+        held = store.update(
+            ["s0", "/user/u1"],
+            lambda states: [one.held_cost + one.reserved_by_children("max_cost") for one in states],
+        )
+    assert held == [10_000, 10_000]

@@ -7,7 +7,6 @@ import threading
 import time
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +61,16 @@ def server() -> Iterator[Server]:
 def test_a_step_whose_connection_is_cut_happens_exactly_once(
     store: RedisStore, proxy: CuttingProxy, name: str, fault: str, again: int, known: bool
 ) -> None:
+    own = f"{fault} {again} {known}"
+    keys = [own, f"/user/{own}"]
     if known:
-        store.update(["s", "/user/u1"], spend)
-    proxy.fault, proxy.again = fault, again
-    steps = [store.update(["s", "/user/u1"], spend) for _ in range(3)]
-    assert proxy.cut >= 1
+        store.update(keys, spend)
+    proxy.fault, proxy.again, before = fault, again, proxy.cut
+    steps = [store.update(keys, spend) for _ in range(3)]
+    assert proxy.cut > before
     assert steps == [[n + known, n + known] for n in (1, 2, 3)]
     with RedisStore(shared().url, namespace=name) as other:
-        assert other.update(["s", "/user/u1"], look) == steps[-1]
+        assert other.update(keys, look) == steps[-1]
 
 
 def test_a_commit_that_comes_late_is_not_done_a_second_time(store: RedisStore, proxy: CuttingProxy, name: str) -> None:
@@ -83,37 +84,6 @@ def test_a_commit_that_comes_late_is_not_done_a_second_time(store: RedisStore, p
     with RedisStore(shared().url, namespace=name) as other:
         assert other.update(["s"], look) == [2]
     assert store.update(["s"], spend) == [3]
-
-
-def test_who_was_cut_off_in_line_for_one_state_takes_it_for_no_other(
-    store: RedisStore, proxy: CuttingProxy, name: str
-) -> None:
-    """
-    The state of the first comes late, while it waits for the second. Both have the version of one commit.
-    """
-    server, turns = shared(), f"{{{name}}}:turns"
-
-    def somebody_is_at(key: str) -> None:
-        seconds, micros = server.ask("TIME")
-        server.ask("HSET", turns, key, b"somebody%d" % (seconds * 1_000 + micros // 1_000))
-
-    def spend_as_the_other_ends(states: list[SessionState]) -> list[int]:
-        runs.append(None)
-        if len(runs) == 2:
-            server.ask("HDEL", turns, "/user/u1")
-        return spend(states)
-
-    runs: list[None] = []
-    store.update(["/tenant/t1"], spend)
-    somebody_is_at("/tenant/t1")
-    waiting = threading.Thread(target=store.update, args=(["/tenant/t1", "/user/u1"], spend))
-    waiting.start()
-    wait_for(lambda: server.ask("ZCARD", f"{{{name}}}:line"))
-    proxy.cut_all()
-    waiting.join()
-    somebody_is_at("/user/u1")
-    assert store.update(["/user/u1"], spend_as_the_other_ends) == [2]
-    assert store.update(["/tenant/t1", "/user/u1"], look) == [2, 2]
 
 
 def test_threads_whose_connections_are_cut_all_the_time_lose_and_double_nothing(proxy: CuttingProxy, name: str) -> None:
@@ -151,20 +121,19 @@ ASKED: dict[str, Callable[[RedisStore], Any]] = {
 }
 
 
-@table("fault", ["silent", "slow"])
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
 @table("connected", [True, False])
 def test_a_server_that_does_not_answer_in_time_is_an_error_within_the_timeout(
-    proxy: CuttingProxy, name: str, fault: str, ask: Callable[[RedisStore], Any], connected: bool
+    proxy: CuttingProxy, name: str, ask: Callable[[RedisStore], Any], connected: bool
 ) -> None:
+    proxy.fault = ""
     with RedisStore(proxy.url, namespace=name, timeout=0.4) as store:
-        store.update(["s"], lambda states: setattr(states[0], "told", b"x" * 20_000))
+        store.update(["s"], lambda states: setattr(states[0], "run", "x" * 20_000))
         if not connected:
             store.close()
-        proxy.fault = fault
+        proxy.fault = "silent"
         start = time.monotonic()
-        # A short answer is there in time, however slowly it comes.
-        with suppress(StoreError) if fault == "slow" else pytest.raises(StoreError, match="did not answer in time"):
+        with pytest.raises(StoreError, match="did not answer in time"):
             ask(store)
         assert time.monotonic() - start < 1.5
 

@@ -12,7 +12,7 @@ Promises, each with a test:
 import dataclasses
 import re
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
@@ -104,6 +104,22 @@ class Event(NamedTuple):
 
     name: str
     values: Mapping[str, Any]
+
+
+class Edge(NamedTuple):
+    """
+    In a scope: a guard that goes by the sum of the amounts *names* alone lets a call through as long as that is at most *most* with it.
+
+    The names are those that a scope counts (`calls`, `cost` and `held_cost` in micro-dollars, `tokens`, `held_tokens`), or keys of the
+    numbers that the guard remembers.
+    """
+
+    names: tuple[str, ...]
+    most: int
+    step: int = 0
+    """What each call takes of it; 0: that differs."""
+    floor: int | None = None
+    """Of the level of a bucket, which runs out by itself: what it is at least by now."""
 
 
 T = TypeVar("T", bound="Guard")
@@ -201,6 +217,12 @@ class Guard(_Slot):
         Returns what it remembers after *event*, one of its `events`.
         """
         return mine
+
+    def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
+        """
+        Returns, in a scope, where it begins to answer otherwise: what others add below that changes nothing. None: it goes by more
+        than amounts, so that of two steps at once one is done again.
+        """
 
     # What the chain asks of it, once.
 

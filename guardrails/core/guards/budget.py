@@ -6,7 +6,7 @@ how many responses had no price. `Purse` is the part of it that a session shares
 and how many children there were. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
 from guardrails.core.guards.settings import Keys, map_of, respelt
@@ -17,7 +17,7 @@ from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro
 from guardrails.core.values.units import Duration
 from guardrails.core.words import FINISH, counted, ended, usd
 
-from .base import Codes, Event, Facts, Guard, Verdict, counter, guard
+from .base import Codes, Edge, Event, Facts, Guard, Verdict, counter, guard
 from .denials import Denials
 
 
@@ -455,6 +455,22 @@ class Budget(Guard):
         return mine if cost is not None else {**(mine or {}), "unpriced": (mine or {}).get("unpriced", 0) + 1}
 
     # Parts
+
+    def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
+        limits, made = self.limits, []
+        holds, guesses, turn = held(state), held(state, guesses=True), _average(mine, RESPONSES, NOTHING)[0]
+        for name, own in limits.own.items():
+            most = state.limits.get(name, own)
+            if name == CALLS.name:
+                made.append(Edge(("calls",), most, 1))
+            elif name == COST.name:
+                # What is left may be too little for a turn before it is nothing.
+                made.append(Edge(("cost", "held_cost"), most - limits.reserve - holds[0] - guesses[0] - turn))
+            elif name == TOKENS.name:
+                made.append(Edge(("tokens", "held_tokens"), most - holds[1] - guesses[1]))
+            elif name != TIME.name:
+                return None
+        return made
 
     def _unpayable(self, state: SessionState, most: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
         """

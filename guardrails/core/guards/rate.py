@@ -2,7 +2,7 @@
 Limit how many calls may start in a period.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState
@@ -10,7 +10,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Denial, ToolCall
 
-from .base import Codes, Facts, Guard, Verdict, counter, guard
+from .base import Codes, Edge, Facts, Guard, Verdict, counter, guard
 
 
 DAY_MS: Final = 86_400_000
@@ -92,6 +92,12 @@ class Rate(Guard):
             level = self._level(setting, call, levels, facts, cap)
             levels[self._of(setting, call, levels)] = gcra(level, facts.now_ms, cap, PERIODS[setting])[0]
         return levels
+
+    def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
+        if self.per_tool:
+            return None
+        caps = [(name, cap, PERIODS[name]) for name, cap in self._caps()]
+        return [Edge((name,), (now_ms + period) * cap, period, now_ms * cap) for name, cap, period in caps]
 
     def _caps(self) -> list[tuple[str, int]]:
         caps = (

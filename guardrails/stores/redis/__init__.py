@@ -1,3 +1,0 @@
-"""
-Sessions in a server of Redis or Valkey.
-"""
