@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
-from guardrails.core.records.replay import kin, replay_together
-
 from guardrails import Budget, Policy, Rate, RedisStore, SessionState, StoreError, Tool, by_session, read
 from guardrails.core.values.errors import MissingExtra, StateUnreadable
+from guardrails.offline.judge.replay import kin, replay_together
 from tests.stores.redis_server import Server, in_redis, needed, shared
 from tests.stores.test_redis_faults import wait_for
 
