@@ -12,6 +12,7 @@ Promises, each with a test:
 import ast
 import dataclasses
 import inspect
+import json
 import operator
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -293,7 +294,7 @@ def _list(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
     if not isinstance(value, (list, tuple)):
         return value, _wrong(path, value, "a list")
     if make is tuple and more != [...]:
-        return _by_pydantic(kind, tuple(value), path)
+        return _by_pydantic(kind, value, path)
     made = [fit(item, one, (*path, place)) for place, one in enumerate(value)]
     return make(one for one, _ in made), [fault for _, faults in made for fault in faults]
 
@@ -406,7 +407,12 @@ def _by_pydantic(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]"
     from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
     try:
-        return TypeAdapter(kind).validate_python(value, strict=True), []
+        text = json.dumps(value)
+    except (TypeError, ValueError):
+        text = ""  # an object of code
+    try:
+        adapter: Any = TypeAdapter(kind)
+        return adapter.validate_json(text, strict=True) if text else adapter.validate_python(value, strict=True), []
     except PydanticUserError as error:
         why = str(error).partition("\n")[0].partition(". ")[0]
         return value, [

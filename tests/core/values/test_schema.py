@@ -5,6 +5,8 @@ Settings held to their types: what fits, what is told of all else, and what an e
 import json
 
 from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
@@ -41,6 +43,10 @@ class Pair:
     def __post_init__(self) -> None:
         if self.high is not None and self.high < self.low:
             raise ValueError("high is below low")
+
+
+class Colour(Enum):
+    RED = "red"
 
 
 class Model(BaseModel):
@@ -97,6 +103,9 @@ def test_a_plain_value_fits_as_pydantic_says_in_strict_mode(kind: Any, value: An
         (Pair, Pair(low=1, inner=[{"low": 2}]), Pair(low=1, inner=(Pair(low=2),))),  # type: ignore[arg-type]
         (tuple[int, str], [1, "a"], (1, "a")),
         (Model, {"count": 3}, Model(count=3)),
+        (Colour, "red", Colour.RED),
+        (Colour, Colour.RED, Colour.RED),
+        (Path | None, "a/b", Path("a/b")),
         (bytes, b"a", b"a"),
         (dict[str, MapType("Two", {"n": int}, make=lambda n: n * 2)], {"a": {"n": 4}}, {"a": 8}),  # type: ignore[misc]
     ],
@@ -125,7 +134,8 @@ def test_a_value_that_fits_is_made_what_its_type_is(kind: Any, value: Any, made:
         (Duration, "soon", "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `soon`"),
         (Annotated[int, "a mark of somebody's"], "x", "must be a valid integer, got it"),
         (Model, {"count": "x"}, "must be a valid integer, got it"),
-        (Model, 7, "must be a valid dictionary or instance of Model, got it"),
+        (Colour, "blue", "must be 'red', got it"),
+        (Model, 7, "must be an object, got it"),
     ],
 )
 def test_a_value_that_does_not_fit_is_told_why(kind: Any, value: Any, said: str) -> None:
