@@ -71,8 +71,6 @@ class McpTools:
         for name in self._mine:
             self.registry.remove(name)
         self._mine.clear()
-        if self._pins is not None:
-            self._pins.close()
 
     @property
     def held(self) -> dict[str, str]:

@@ -57,8 +57,6 @@ def main(argv: list[str]) -> int:
     except StoreError as error:
         sys.stderr.write(f"guardrails mcp: {error}\n")
         return 2
-    finally:
-        pins.close()
 
 
 def _wrong(what: str) -> int:

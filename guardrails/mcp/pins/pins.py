@@ -4,15 +4,13 @@ The descriptions that tools had when they were first seen, in a file that all pr
 
 import hashlib
 import json
-import os
+import secrets
 import shlex
-import sqlite3
 import threading
 import time
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from itertools import chain
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.values.errors import StoreError
@@ -20,10 +18,10 @@ from guardrails.core.values.logs import log
 from guardrails.stores.folders import state_folder
 
 from .changes import changed, said_of
-from .database import left_in, opened, rows, transaction
-from .words import cleaned, is_deep, looks, visible
+from .words import cleaned, is_deep, visible
 
 
+VERSION: Final = 1
 MAX_DECLARED: Final = 1 << 20
 """Characters of one declaration; a longer one is left out of the list."""
 
@@ -72,7 +70,7 @@ def server_of(command: Sequence[str] = (), url: str | None = None, name: str | N
     key = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:16]
     if name is None:
         # Arguments may hold keys: the program, and the first word that is no option, are enough to know it by.
-        words = [os.path.basename(word) for word in command if not word.startswith("-")][:2]  # noqa: PTH119
+        words = [Path(word).name for word in command if not word.startswith("-")][:2]
         name = " ".join(words) if url is None else url.partition("?")[0].rpartition("@")[2]
     return Server(key, visible(name))
 
@@ -81,56 +79,55 @@ def pins_file() -> str:
     """
     Returns the file of this user's pins, if no other file is named.
     """
-    return os.path.join(state_folder(), "mcp-pins.db")  # noqa: PTH118
+    return str(Path(state_folder(), "mcp-pins.json"))
 
 
 class Pins:
     """
-    The descriptions that tools had when they were first seen, in the file *path*; None: in this process only.
+    The descriptions that tools had when they were first seen, in the lock file *path*, which is JSON; None: in this process only.
 
-    Safe in any number of threads and processes. If the file cannot be used, the log says so. New descriptions are then
-    kept in this process, beside those that can be read of the file.
+    Safe in any number of threads. Of two processes that write at one moment the later one may undo what the other has seen for
+    the first time. If the file cannot be used, the log says so, and what was known of it stays known in this process.
     """
 
     def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._path = path
-        self._database: sqlite3.Connection | None = None
-        self._latest: dict[str, list[tuple[Any, ...]]] = {}
-        """The rows of each server, as they were left here."""
+        self._known: dict[str, Any] = {}
+        """By the key of a server: its label, and its tools by name."""
 
     def look(self, server: Server, offered: Sequence[Mapping[str, Any]]) -> list[Seen]:
         """
         See the tools that *server* offers, as its list has them; those without a name of theirs are left out.
 
-        A tool that is new is pinned. One that says something else than it did is held, and shown as it was. So is a new
-        one whose name looks like that of another. The first of two of one name counts.
+        A tool that is new is pinned. One that says something else than it did is held, and shown as it was. The first of two of
+        one name counts.
         """
         with self._lock:
             try:
-                with self._changing() as database:
-                    return self._looked(database, server, offered)
-            except (sqlite3.Error, OSError) as error:
-                if self._path is None:
-                    raise
+                self._known = self._read()
+                found = self._looked(server, offered)
+                self._write()
+            except (OSError, ValueError) as error:
                 log.warning(
                     "`%s` cannot be used, so changed tools are known in this process only: %s", self._path, error
                 )
-                self._fall_back()
-                with self._changing() as database:
-                    return self._looked(database, server, offered)
+                self._path = None
+                found = self._looked(server, offered)
+            return found
 
     def reason(self, server: Server, tool: str) -> str | None:
         """
         Why *tool* is held now, an empty text if it is not. Returns None if that is not known.
         """
-        with self._lock, suppress(sqlite3.Error, OSError), self._changing() as database:
-            row = database.execute(
-                "SELECT reason FROM pins WHERE server = ? AND tool = ?", (server.key, _stored(tool))
-            ).fetchone()
-            return None if row is None else self._with_advice(row[0])
-        return None
+        with self._lock:
+            try:
+                known = self._read()
+            except (OSError, ValueError):
+                known = self._known
+            pin = known.get(server.key, {}).get("tools", {}).get(tool)
+            return None if pin is None else self._with_advice(pin["held"])
 
     def allow(self, key: str, tools: Sequence[str] = ()) -> list[str]:
         """
@@ -138,37 +135,31 @@ class Pins:
 
         Raises StoreError if the file cannot be used.
         """
-        with self._lock, self._told(), self._changing() as database:
-            held = database.execute("SELECT tool FROM pins WHERE server = ? AND reason != ''", (key,)).fetchall()
-            names = [tool for (tool,) in held if not tools or tool in map(_stored, tools)]
-            database.executemany(
-                "UPDATE pins SET declared = coalesce(changed, declared), changed = NULL, reason = '' "
-                "WHERE server = ? AND tool = ?",
-                [(key, tool) for tool in names],
-            )
-            return [json.loads(tool) for tool in names]
+        with self._lock:
+            own = self._usable().get(key, {}).get("tools", {})
+            names = [name for name, pin in own.items() if pin["held"] and (not tools or name in tools)]
+            for name in names:
+                own[name] |= {"declared": own[name]["changed"] or own[name]["declared"], "changed": None, "held": ""}
+            try:
+                self._write()
+            except OSError as error:
+                raise StoreError(f"`{self._path}` cannot be used: {error}") from error
+            return names
 
     def listed(self) -> list[Pin]:
         """
         All that is known, by label and tool. Raises StoreError if the file cannot be used.
         """
-        with self._lock, self._told(), self._changing() as database:
-            return [_pin(row) for row in rows(database)]
-
-    def close(self) -> None:
-        """
-        Close the file.
-        """
         with self._lock:
-            if self._database is not None:
-                self._database.close()
-                self._database = None
+            found = [
+                Pin(Server(key, one["label"]), name, pin["first_seen"], pin["declared"], pin["changed"], pin["held"])
+                for key, one in self._usable().items()
+                for name, pin in one["tools"].items()
+            ]
+        return sorted(found, key=lambda pin: (pin.server.label, pin.server.key, pin.tool))
 
-    def _looked(self, database: sqlite3.Connection, server: Server, offered: Sequence[Mapping[str, Any]]) -> list[Seen]:
-        known = {pin.tool: pin for pin in map(_pin, rows(database, server.key))}
-        alike: dict[str, str] = {}
-        for seen in known:
-            alike.setdefault(looks(seen), seen)
+    def _looked(self, server: Server, offered: Sequence[Mapping[str, Any]]) -> list[Seen]:
+        known = self._known.setdefault(server.key, {"label": server.label, "tools": {}})["tools"]
         found: dict[str, Seen] = {}
         for tool in offered:
             name = tool.get("name")
@@ -180,90 +171,60 @@ class Pins:
             if is_deep(tool) or len(json.dumps(said)) > MAX_DECLARED:
                 log.warning("`%s` of MCP server `%s` says too much of itself; it is left out", name[:64], server.label)
                 continue
-            was = known.get(name)
-            like = alike.setdefault(looks(name), name)
-            if was is None:
-                held = "" if like == name else f"its name looks like that of `{like[:64]}`, which was seen before it"
-                self._put(database, server, name, said, None, held)
-            else:
-                held = self._compared(database, server, name, said, was)
-            shown = {key: one for key, one in tool.items() if key not in said} | (
-                was.declared if was and held else said
-            )
-            found[name] = Seen(name, cleaned(shown), self._with_advice(held))
-            if held:
+            new = {"first_seen": int(self._clock()), "declared": said, "changed": None, "held": ""}
+            pin = known.setdefault(name, new)
+            parts = changed(pin["declared"], said)
+            if parts:
+                day = time.strftime("%Y-%m-%d", time.gmtime(pin["first_seen"]))
+                held = f"its server changed its {' and '.join(parts)} since it was first seen on {day}"
+                pin |= {"changed": said, "held": held}
                 log.warning(
                     "`%s` of MCP server `%s` is held: %s (`guardrails mcp pins` shows it, `guardrails mcp allow` allows it)",
-                    name[:64],
-                    server.label,
-                    held,
+                    *(name[:64], server.label, held),
                 )
-        self._latest[server.key] = rows(database, server.key)
+            else:
+                pin |= {"changed": None, "held": ""}
+            shown = {key: one for key, one in tool.items() if key not in said} | (pin["declared"] if parts else said)
+            found[name] = Seen(name, cleaned(shown), self._with_advice(pin["held"]))
         return list(found.values())
 
-    def _compared(self, database: sqlite3.Connection, server: Server, name: str, said: dict[str, Any], was: Pin) -> str:
-        before, now, why = was.declared, was.changed, was.reason
-        parts = changed(before, said)
-        if not parts and now is None:
-            # A look-alike stays held for its name.
-            return why
-        held = ""
-        if parts:
-            day = time.strftime("%Y-%m-%d", time.gmtime(was.first_seen))
-            held = f"its server changed its {' and '.join(parts)} since it was first seen on {day}"
-        if held != why or (now or before) != said:
-            self._put(database, server, name, before, said if held else None, held)
-        return held
-
-    def _put(
-        self,
-        database: sqlite3.Connection,
-        server: Server,
-        name: str,
-        declared: dict[str, Any],
-        now: dict[str, Any] | None,
-        why: str,
-    ) -> None:
-        database.execute(
-            "INSERT INTO pins (server, label, tool, first_seen, declared, changed, reason) VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (server, tool) DO UPDATE SET label = excluded.label, changed = excluded.changed, "
-            "reason = excluded.reason",
-            (
-                server.key,
-                server.label,
-                _stored(name),
-                int(self._clock()),
-                json.dumps(declared),
-                None if now is None else json.dumps(now),
-                why,
-            ),
-        )
-
-    @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """
-        The file in one transaction.
-        """
-        if self._database is None:
-            self._database = opened(self._path)
-        with transaction(self._database) as database:
-            yield database
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _usable(self) -> dict[str, Any]:
         try:
-            yield
-        except (sqlite3.Error, OSError) as error:
+            self._known = self._read()
+        except (OSError, ValueError) as error:
             raise StoreError(f"`{self._path}` cannot be used: {error}") from error
+        return self._known
 
-    def _fall_back(self) -> None:
-        if self._database is not None:
-            with suppress(sqlite3.Error):
-                self._database.close()
-        found = chain(*self._latest.values(), filter(_is_whole, left_in(self._path or "")))
-        left = {(row[0], row[2]): row for row in found}
-        self._database, self._path = opened(None), None
-        self._database.executemany("INSERT INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)", left.values())
+    def _read(self) -> dict[str, Any]:
+        """
+        Returns what the file holds. Raises OSError, or ValueError if it is no file of pins.
+        """
+        if self._path is None:
+            return self._known
+        try:
+            found = json.loads(Path(self._path).read_bytes())
+        except FileNotFoundError:
+            return {}
+        if not isinstance(found, dict) or found.get("version") != VERSION or not all(_is_whole(found.get("servers"))):
+            raise ValueError("it is damaged, or not a file of pins of this version")
+        servers: dict[str, Any] = found["servers"]
+        return servers
+
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        path = Path(self._path).absolute()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        text = json.dumps({"version": VERSION, "servers": self._known}, indent=1, sort_keys=True)
+        if path.exists() and path.read_text() == text:
+            return
+        copy = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        copy.touch(0o600, exist_ok=False)
+        try:
+            copy.write_text(text)
+            copy.replace(path)
+        finally:
+            copy.unlink(missing_ok=True)
 
     def _with_advice(self, held: str) -> str:
         if not held or self._path is None:
@@ -272,26 +233,12 @@ class Pins:
         return f"{held}; `guardrails mcp pins{named}` shows it"
 
 
-def _pin(row: tuple[Any, ...]) -> Pin:
-    """
-    The pin of a *row*. Raises sqlite3.DatabaseError if it is damaged.
-    """
-    key, label, tool, seen, declared, now, why = row
-    try:
-        made = Pin(Server(key, label), json.loads(tool), seen, json.loads(declared), now and json.loads(now), why)
-    except (ValueError, TypeError, RecursionError):
-        raise sqlite3.DatabaseError("a row of it is damaged") from None
-    if not isinstance(made.declared, dict) or not isinstance(made.tool, str) or type(seen) is not int:
-        raise sqlite3.DatabaseError("a row of it is damaged")
-    return made
-
-
-def _is_whole(row: tuple[Any, ...]) -> bool:
-    with suppress(sqlite3.Error):
-        return bool(_pin(row))
-    return False
-
-
-def _stored(name: str) -> str:
-    # A name may hold half a surrogate pair, which SQLite does not take.
-    return json.dumps(name)
+def _is_whole(servers: Any) -> Iterator[bool]:
+    yield isinstance(servers, dict)
+    for server in servers.values():
+        yield (
+            isinstance(server, dict) and isinstance(server.get("label"), str) and isinstance(server.get("tools"), dict)
+        )
+        for pin in server["tools"].values():
+            yield isinstance(pin, dict) and isinstance(pin.get("declared"), dict) and type(pin.get("first_seen")) is int
+            yield isinstance(pin.get("held"), str) and isinstance(pin.get("changed"), dict | None)

@@ -19,19 +19,6 @@ _JOINERS: Final = "\u200c\u200d"
 """Persian, Indic scripts and emoji need them, one at a time."""
 _RUN: Final = re.compile("[\u200c\u200d\ufe00-\ufe0f]{3,}")
 """More of them in a row join nothing: they would be a code."""
-_ALIKE: Final = str.maketrans(
-    "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u051b\u0455\u0443\u051d\u0445"  # Cyrillic
-    "\u03b1\u03b9\u03bd\u03bf\u03c1\u03c5\u0251\u0261\u0131",  # Greek, and letters of phonetics
-    "acdehijopqsywx" + "aivopuagi",
-    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164",
-)
-"""Small letters that are drawn as those of Latin, and fillers, which are drawn as nothing."""
-_ALIKE_CAPITALS: Final = str.maketrans(
-    "\u0412\u041a\u041c\u041d\u0422" + "\u0392\u0395\u0396\u0397\u039a\u039c\u039d\u03a4\u03a5\u03a7",
-    "BKMHT" + "BEZHKMNTYX",
-)
-"""Capitals that are, if their small letters are not."""
-_JOINTS: Final = re.compile(r"[-_.\s\u058a\u2010-\u2015\u2212]+")
 
 
 def visible(text: str) -> str:
@@ -87,12 +74,3 @@ def marked(server: str, description: str) -> str:
     The *description* of a tool, with a mark that says who wrote it. An empty one stays empty.
     """
     return f"[MCP server `{server}` says] {description}" if description else ""
-
-
-def looks(name: str) -> str:
-    """
-    Returns how the *name* of a tool looks to a reader. Names look equal if they differ only in case, joints, unseen
-    characters or letters of alphabets that are drawn alike.
-    """
-    plain = visible(unicodedata.normalize("NFKC", name)).translate(_ALIKE_CAPITALS).casefold().translate(_ALIKE)
-    return _JOINTS.sub("_", plain.strip())

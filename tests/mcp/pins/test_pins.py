@@ -5,7 +5,6 @@ What tools said of themselves when they were first seen.
 import json
 import logging
 import os
-import sqlite3
 import stat
 
 from collections.abc import Callable
@@ -34,7 +33,7 @@ def held(pins: Pins, *tools: dict[str, Any]) -> dict[str, str]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    return str(tmp_path / "state" / "pins.db")
+    return str(tmp_path / "state" / "pins.json")
 
 
 def test_a_tool_is_held_from_its_change_until_it_is_allowed(path: str, clock: FakeClock) -> None:
@@ -52,18 +51,6 @@ def test_a_tool_is_held_from_its_change_until_it_is_allowed(path: str, clock: Fa
     assert list(held(pins, tool())) == ["read"]
 
 
-@table("name", ["READ", "read\u200b", "\uff52ead"])
-def test_a_new_tool_whose_name_looks_like_that_of_another_is_held(name: str) -> None:
-    pins = Pins()
-    pins.look(HERE, [tool()])
-    why = "its name looks like that of `read`, which was seen before it"
-    assert held(pins, tool(), tool(name)) == {name: why}
-    # Also the next time, and if the other is gone.
-    assert held(pins, tool(name)) == {name: why}
-    assert pins.allow(HERE.key, [name]) == [name]
-    assert held(pins, tool(), tool(name)) == {}
-
-
 def test_of_two_tools_of_one_name_the_first_counts(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         (seen,) = Pins().look(HERE, [tool(), tool(title="second")])
@@ -71,58 +58,34 @@ def test_of_two_tools_of_one_name_the_first_counts(caplog: pytest.LogCaptureFixt
     assert "lists two tools `read`; the first counts" in caplog.text
 
 
-def test_a_file_that_cannot_be_used_is_told_and_changes_are_known_in_this_process(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@table("text", ["no JSON", "[]", '{"version": 2, "servers": {}}', '{"version": 1, "servers": {"a": {"label": "a"}}}'])
+def test_a_file_that_cannot_be_used_is_told_and_stays_and_changes_are_known_in_this_process(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
-    path = tmp_path / "other.db"
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE own (a)")
-    database.close()
-    before, pins = path.read_bytes(), Pins(str(path))
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    pins = Pins(str(path))
     with caplog.at_level(logging.WARNING):
         assert held(pins, tool()) == {}
-    assert "so changed tools are known in this process only: it is a database of another program" in caplog.text
+    assert "cannot be used, so changed tools are known in this process only: " in caplog.text
     assert list(held(pins, tool(title="new"))) == ["read"]
-    assert path.read_bytes() == before
-    with pytest.raises(StoreError, match="cannot be used: it is a database of another program"):
+    assert path.read_text() == text
+    with pytest.raises(StoreError, match="cannot be used: "):
         Pins(str(path)).listed()
 
 
-def _lock(path: str) -> sqlite3.Connection:
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN EXCLUSIVE")
-    return other
-
-
-def _damage(path: str) -> None:
-    Path(path).write_bytes(b"no database " * 1_000)
-
-
-def _damage_row(path: str) -> None:
-    with sqlite3.connect(path) as other:
-        other.execute("UPDATE pins SET declared = '{'")
-    other.close()
-
-
-def _drop(path: str) -> None:
-    with sqlite3.connect(path) as other:
-        other.execute("DROP TABLE pins")
-    other.close()
-
-
-@pytest.mark.parametrize("spoil", [_lock, _damage, _damage_row, _drop])
+@table("spoil", [lambda path: path.write_text("{"), lambda path: path.write_text("")])
 def test_a_file_that_can_no_longer_be_used_takes_no_change_along(
-    spoil: Callable[[str], sqlite3.Connection | None], path: str, monkeypatch: pytest.MonkeyPatch
+    spoil: Callable[[Path], object], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("guardrails.mcp.pins.database.WAIT_S", 0.01)
-    pins = Pins(path)
+    path = tmp_path / "pins.json"
+    path.unlink(missing_ok=True)
+    pins = Pins(str(path))
     held(pins, tool(), tool("write"))
     assert list(held(pins, tool(title="new"), tool("write"))) == ["read"]
-    other = spoil(path)
+    spoil(path)
     assert list(held(pins, tool(title="new"), tool("write", title="new"))) == ["read", "write"]
     assert pins.reason(HERE, "read")
-    if other is not None:
-        other.close()
 
 
 def test_the_file_is_its_users_own(path: str) -> None:

@@ -2,7 +2,7 @@
 What a server says of its tools, as a model may read it.
 """
 
-from guardrails.mcp.pins.words import cleaned, looks, marked, visible
+from guardrails.mcp.pins.words import cleaned, marked, visible
 from tests.tables import table
 
 
@@ -60,20 +60,3 @@ def test_texts_are_cleaned_at_any_depth_and_values_are_not() -> None:
 def test_a_description_says_whose_words_it_is() -> None:
     assert marked("fs", "Read a file.") == "[MCP server `fs` says] Read a file."
     assert marked("fs", "") == ""
-
-
-@table(
-    "name",
-    [
-        *("Read_File", "read-file", "read_\u200bfile", "\uff52ead_file", "read.file", "read_file "),
-        *("r\u0435\u0430d_fil\u0435", "read\u2010file", "read_fi\u3164le", "read_fi\u034fle", "re\u0251d_f\u0131le"),
-        "R\u0395AD_FIL\u0415",
-    ],
-)
-def test_names_that_a_reader_cannot_tell_apart_look_alike(name: str) -> None:
-    assert looks(name) == looks("read_file")
-
-
-@table("name", ["read_files", "readfile", "write_file", "read_file2", "_read_file", "r\u00e9ad_file"])
-def test_other_names_do_not(name: str) -> None:
-    assert looks(name) != looks("read_file")
