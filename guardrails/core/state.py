@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from guardrails.core.values.errors import WITHOUT_EFFECT
 from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
 
+
 NEVER: Final = 1 << 62
 MANY: Final = 255
 """Calls admitted beside one that runs, from which on they are not counted."""
