@@ -91,15 +91,6 @@ def _refused(mine: Strikes, sig: int | None) -> Strikes:
     return [refused, denied, strikes, min(present + 1, REMEMBERED), [*known, key][-REMEMBERED:]]
 
 
-def repeats_refused(state: SessionState, sig: int | None, turns: int) -> bool:
-    """
-    Returns whether *turns* turns in a row brought nothing but refusals, with a strike each, and a call of *sig* was refused before
-    the present one.
-    """
-    _, denied, _, present, sigs = state.own.get(Denials.name) or NONE
-    return sig is not None and denied >= turns and low(sig) in sigs[: len(sigs) - present]
-
-
 def refused_turns(state: SessionState) -> int:
     """
     Returns how many turns in a row, the present one among them, brought nothing but refusals.

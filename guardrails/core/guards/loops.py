@@ -1,5 +1,5 @@
 """
-Tell a model that goes round in circles what to do instead, then refuse; the session ends only if refusals are ignored.
+Tell a model that goes round in circles what to do instead, then refuse; `denials` ends a session that ignores refusals.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,9 @@ from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
-from guardrails.core.words import FINISH
 
 from .base import Codes, Facts, Guard, Verdict, guard
-from .denials import Denials, repeats_refused
+from .denials import Denials
 from .evidence import (
     Evidence,
     alike,
@@ -97,7 +96,7 @@ ADVICE: Final[dict[object, str]] = {
 @guard
 class Loops(Guard):
     """
-    Nudge, then deny calls that go on with a pattern that brings nothing. The session ends only if denials are ignored.
+    Nudge, then deny calls that go on with a pattern that brings nothing.
 
     Each pattern has the number of calls (whole laps of a cycle) from which on the next is nudged, and denied; none switches it off.
     A changed result is progress, denied calls never count, and calls of one turn are one. Retries that the last envelope allowed
@@ -126,9 +125,6 @@ class Loops(Guard):
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
     """Seconds for which a result is believed to be still true, so that it may refuse the next call. None: for ever, even if
     things change by themselves."""
-    final_after: Count | None = 3
-    """Turns in a row that only repeated refused calls. One more denial of that kind ends the session; it never does if the host
-    tells no turns."""
 
     def companions(self) -> tuple[Guard, ...]:
         return (Evidence(mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode))
@@ -165,7 +161,7 @@ class Loops(Guard):
         old, near = outdated(state, last), recent(state, last, self.settled_for)
         verdict = None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
-            verdict = self._graded("unrepaired", count, call, state)
+            verdict = self._graded("unrepaired", count, call)
         if verdict is None:
             verdict = self._cycle(call, before, state, old=old)
         if verdict is not None or old or last.little or not near:
@@ -173,7 +169,7 @@ class Loops(Guard):
         words = "reread" if last.status == "ok" and not last.changes else "identical"
         # A look that showed something is worth a word at the second time; all else may be meant twice.
         times, refuse = count - (words == "identical"), last.error_type not in PASSING
-        return self._graded("identical", times, call, state, words=words, refuse=refuse, times=count)
+        return self._graded("identical", times, call, words=words, refuse=refuse, times=count)
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState, *, old: bool) -> Verdict:
         length, count = laps(before, call.sig)
@@ -184,7 +180,7 @@ class Loops(Guard):
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
-        return self._graded("cycle", count, call, state, refuse=(failed or looks) and not old, length=length)
+        return self._graded("cycle", count, call, refuse=(failed or looks) and not old, length=length)
 
     def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         if facts.tool.repeats == "allow":
@@ -198,14 +194,14 @@ class Loops(Guard):
         sketch = call.note_sketch(sketch_of(call.arguments))
         refuse = last.seq == state.seq and recent(state, last, self.settled_for) and not facts.tool.shell
         same = [entry for entry in run if same_words(entry.sketch, sketch)]
-        verdict = self._graded("reworded", len(same), call, state, refuse=refuse)
+        verdict = self._graded("reworded", len(same), call, refuse=refuse)
         if verdict is None and not last.little and not last.empty:
             near = [entry for entry in run if same_but_numbers(entry.sketch, sketch)]
             # One short answer may be true of many numbers; what differs in a moment only is one question.
             sure = not last.brief or all(entry.sketch == sketch for entry in near)
-            verdict = self._graded("reworded", len(near), call, state, refuse=refuse and sure)
+            verdict = self._graded("reworded", len(near), call, refuse=refuse and sure)
         if verdict is None and last.empty:
-            verdict = self._graded("empty", len(run), call, state, refuse=refuse)
+            verdict = self._graded("empty", len(run), call, refuse=refuse)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
 
     def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
@@ -222,29 +218,20 @@ class Loops(Guard):
         unbroken = all(one is other for one, other in zip(run[: self.same_error["deny"]], past(state), strict=False))
         refuse = last.error_type in WRONG and unbroken and name == call.tool and not shell
         count, error = len({entry.sig for entry in run}), last.error_type or "other"
-        verdict = self._graded("same_error", count, call, state, refuse=refuse, error=error, tool=name)
+        verdict = self._graded("same_error", count, call, refuse=refuse, error=error, tool=name)
         return None if verdict is None or _news_now(state, call.tool, last) else verdict
 
     def _graded(
-        self,
-        pattern: str,
-        count: int,
-        call: ToolCall,
-        state: SessionState,
-        *,
-        refuse: bool = True,
-        words: str = "",
-        **values: object,
+        self, pattern: str, count: int, call: ToolCall, *, refuse: bool = True, words: str = "", **values: object
     ) -> Verdict:
         """
         Returns what the grades of *pattern* say of *count* calls; the *words* are those of another pattern if they fit better.
         """
         grades: FromCalls = getattr(self, pattern)
-        nudge, deny, after = grades["nudge"], grades["deny"], self.final_after
+        nudge, deny = grades["nudge"], grades["deny"]
         values = {"tool": call.tool, "count": count} | values
         if refuse and deny is not None and count >= deny:
-            final = after is not None and state.turn > 0 and repeats_refused(state, call.sig, after)
-            return _denial(words or pattern, values, final=final)
+            return _denial(words or pattern, values)
         return _said(words or pattern, values) if nudge is not None and count >= nudge else None
 
 
@@ -321,15 +308,14 @@ def _said(pattern: str, values: dict[str, object]) -> Nudge:
     return Nudge(code=f"loops.{pattern}", hint=f"{Template(message).substitute(values)} {hint}".rstrip(), values=values)
 
 
-def _denial(pattern: str, values: dict[str, object], *, final: bool) -> Denial:
+def _denial(pattern: str, values: dict[str, object]) -> Denial:
     message, hint = WORDS[pattern]
     again = pattern in ("unrepaired", "identical", "reread")
     return Denial(
         code=f"loops.{pattern}",
-        status="limit_reached" if final else "duplicate_call_blocked" if again else "denied",
+        status="duplicate_call_blocked" if again else "denied",
         message=Template(message).substitute(values),
         # Beside a failure that was not refused stands advice on it already.
-        hint=FINISH if final else hint or ADVICE.get(values.get("error"), ""),
+        hint=hint or ADVICE.get(values.get("error"), ""),
         values=values,
-        ends_session=final,
     )

@@ -99,14 +99,14 @@ def test_calls_that_are_lost_after_the_end_are_told_with_those_that_worked(calls
     assert not total.wrong
 
 
-def test_the_first_call_after_a_repeat_ended_the_session_is_wrong_because_of_that(calls: Calls) -> None:
+def test_calls_that_are_lost_after_refusals_were_ignored_are_those_of_denials(calls: Calls) -> None:
     made = calls(*["a=Oslo"] * 8, "b=2", "c=3")
     for number, call in enumerate(made, 1):
         call.turn = number
-    said, total = judged(Policy([Loops(identical={"deny": 2})]), made)
+    said, total = judged(Policy([Loops(identical={"deny": 2}), Denials()]), made)
     assert said[-2:] == [("ended", True), ("ended", True)]
-    assert total.wrong_why == {"ended": 1}
-    assert total.lost == {"loops.identical": 2}
+    assert not total.wrong_why
+    assert total.lost == {"denials.max_turns_in_a_row": 3}
 
 
 def test_what_guards_in_observe_mode_would_have_denied_is_split_apart(calls: Calls) -> None:

@@ -27,8 +27,6 @@ SILENT = ("denials", *SHAPES)
 """Guards that have nothing to record in `observe`: they end sessions or shape envelopes."""
 STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd", "model_nudge")
 """Settings that only a policy with a model uses."""
-SHADOWED = ("final_after",)
-"""Of `loops`: `denials` ends a session first; tests of the guard hold it."""
 AUTO = ("auto", "auto_max_wait")
 """Of `retryable`: only a session that executes the calls makes one again by itself, and a case executes none."""
 POLICIES = Path(__file__).parents[3] / "policies"
@@ -80,8 +78,6 @@ def loosened() -> Iterator[Any]:
             value: Any = getattr(guard, field.name)
             others: list[Any] = []
             if field.name in STAKES and getattr(guard, "model", None) is None:
-                continue
-            if guard.name == "loops" and field.name in SHADOWED:
                 continue
             if guard.name == "retryable" and field.name in AUTO:
                 continue
