@@ -112,24 +112,6 @@ class Reading(Outcome):
         return self.error_type is not None
 
     @property
-    def unfinished(self) -> bool:
-        return bool(self.news == 3)
-
-    @property
-    def empty(self) -> bool:
-        """
-        A fact of a look only: of a call that works the caller does not ask.
-        """
-        return bool(self.news == 1)
-
-    @property
-    def acknowledges(self) -> bool:
-        """
-        It says too little to be evidence.
-        """
-        return bool(self.news == 0)
-
-    @property
     def is_complete(self) -> bool | None:
         """
         This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known.
