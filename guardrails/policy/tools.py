@@ -120,7 +120,7 @@ class Registry:
         self._put(tool, spec, _bound(function, bind), asynchronous=is_async(function), fits=True)
         return function
 
-    def add(self, tool: Tool, execute: Run) -> None:
+    def add(self, tool: Tool, execute: Callable[[str, Any], Any]) -> None:
         """
         Offer *tool*, run by `execute(tool, arguments)`, sync or async: the way for a tool of an MCP server.
 
@@ -130,7 +130,7 @@ class Registry:
             raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
         self._put(tool, tool.arguments(), execute, asynchronous=is_async(execute), fits=False)
 
-    def replace_run(self, name: str, run: Run) -> None:
+    def replace_run(self, name: str, run: Callable[[str, Any], Any]) -> None:
         """
         Run the tool *name* by `run(name, arguments)`, which is synchronous, on arguments that passed the same check.
         """
