@@ -34,18 +34,11 @@ class Package(NamedTuple):
     wanted: str
     installed: str | None
 
-    @property
-    def in_range(self) -> bool:
-        """
-        Whether the version that is installed is one of those that are wanted.
-        """
-        return self.installed is not None and satisfies(self.installed, self.wanted)
-
     def to_dict(self) -> dict[str, Any]:
         """
         The same for another program.
         """
-        return {"name": self.name, "wanted": self.wanted, "installed": self.installed, "in_range": self.in_range}
+        return self._asdict()
 
 
 @examples("guardrails doctor", "guardrails doctor state.db redis://localhost:6379", "guardrails doctor --json")
@@ -82,7 +75,6 @@ def doctor(
                     {
                         "name": extra,
                         "installed": all(one.installed is not None for one in ones),
-                        "in_range": all(one.in_range for one in ones),
                         "packages": [one.to_dict() for one in ones],
                     }
                     for extra, ones in packages.items()
@@ -167,7 +159,7 @@ def installation_lines(
     if not extras:
         yield paragraph("extras: not known, since this is a checkout that was not installed", hanging="  ")
     else:
-        there = [extra for extra, ones in extras.items() if all(one.in_range for one in ones)]
+        there = [extra for extra, ones in extras.items() if all(one.installed is not None for one in ones)]
         lacking = [extra for extra in extras if extra not in there]
         yield paragraph(f"extras that are installed: {', '.join(there) or 'none'}", hanging="  ")
         if lacking:
@@ -197,14 +189,6 @@ UNINSTALL: Final = (
 _REQUIREMENT: Final = re.compile(
     r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*extra\s*==\s*['\"]([^'\"]+)['\"])?$"
 )
-_RELEASE: Final = re.compile(r"^v?(\d+(?:\.\d+)*)(.*)$")
-
-
-def satisfies(installed: str, wanted: str) -> bool:
-    """
-    Whether the version *installed* is in the range *wanted*, such as `<4,>=3.10`.
-    """
-    return all(_holds(installed, part.strip()) for part in wanted.split(",") if part.strip())
 
 
 def wanted_packages(lines: Iterable[str] | None = None) -> dict[str, list[Package]]:
@@ -228,17 +212,11 @@ def wanted_packages(lines: Iterable[str] | None = None) -> dict[str, list[Packag
 
 def wrong_packages(found: dict[str, list[Package]]) -> list[tuple[str, str]]:
     """
-    Returns the broken packages, each with the next step: one that is needed and lacks, or one of another version.
+    Returns the packages that are needed and lack, each with the next step.
     """
-    said: list[tuple[str, str]] = []
-    for extra, packages in found.items():
-        for one in packages:
-            if one.installed is not None and not one.in_range:
-                fix = install(extra) if extra else f"pip install {OURS}"
-                said.append((f"`{one.name}` is installed as {one.installed}, and {one.wanted} is needed", fix))
-            elif one.installed is None and not extra:
-                said.append((f"`{one.name}` is not installed", f"pip install {OURS}"))
-    return list(dict.fromkeys(said))
+    return [
+        (f"`{one.name}` is not installed", f"pip install {OURS}") for one in found.get("", ()) if one.installed is None
+    ]
 
 
 def clash(folder: Path, installed: Iterable[Distribution] | None = None) -> str | None:
@@ -260,42 +238,6 @@ def _installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _holds(installed: str, part: str) -> bool:
-    sign = part.rstrip("0123456789.*abrcdevpost+!-_ ") if part[:1] in "<>=!~" else ""
-    bound = part[len(sign) :].strip()
-    here, there = _key(installed), _key(bound.removesuffix(".*"))
-    match sign.strip():
-        case ">=":
-            return here >= there
-        case "<=":
-            return here <= there
-        case ">":
-            return here > there
-        case "<":
-            # A pre-release of the bound is not below it.
-            return here[0] < there[0]
-        case "==" | "!=":
-            same = here[0][: len(_numbers(bound))] == _numbers(bound) if bound.endswith(".*") else here == there
-            return same is (sign.strip() == "==")
-        case "~=":
-            return here >= there and here[0][: len(_numbers(bound)) - 1] == _numbers(bound)[:-1]
-    return True
-
-
-def _key(text: str) -> tuple[tuple[int, ...], bool]:
-    """
-    The numbers of a version, padded, and whether it is a release.
-    """
-    found = _RELEASE.match(text)
-    numbers = _numbers(text)
-    return (*numbers, *([0] * (6 - len(numbers)))), found is not None and not re.match(r"\.?(a|b|rc|dev)", found[2])
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    found = _RELEASE.match(text)
-    return () if found is None else tuple(map(int, found[1].split(".")))
 
 
 def look(place: str, namespace: str) -> dict[str, Any]:
