@@ -21,6 +21,7 @@ OPEN: Final = "calls"
 """Under this name a scope has reserved what open calls are held to cost."""
 AMOUNTS: Final = ("n", "calls", "cost", "tokens", "held_cost", "held_tokens")
 """What a scope itself counts: numbers that add up, whoever adds to them first."""
+_FIELDS: Final = tuple(each.name for each in fields(SessionState))
 GLOBAL: Final = "global"
 """The scope that everyone is in: its id need not be said."""
 
@@ -104,9 +105,9 @@ class SharedState(SessionState):
         Returns what it is beside its amounts *names*.
         """
         bare = SessionState()
-        for each in fields(SessionState):
-            if each.name not in names:
-                setattr(bare, each.name, getattr(self, each.name))
+        for name in _FIELDS:
+            if name not in names:
+                setattr(bare, name, getattr(self, name))
         bare.behind_ms, bare.reserved = 0, {}
         bare.own = {guard: left for guard, mine in self.own.items() if (left := _rest(guard, mine, names))}
         return bare

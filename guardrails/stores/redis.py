@@ -396,7 +396,7 @@ class _Shared(Held):
     A scope: `packed` is its rest, and its `mark` its version in the server.
     """
 
-    __slots__ = ("drops", "edges", "names", "numbers", "shared")
+    __slots__ = ("bare", "drops", "edges", "names", "numbers", "shared")
 
     def __init__(self, key: str, said: Any, place: str) -> None:
         kept = isinstance(said, list)
@@ -408,6 +408,8 @@ class _Shared(Held):
                 setattr(state, each.name, getattr(plain, each.name))
         super().__init__(b"", packed if kept else b"", state)
         self.shared = state
+        self.bare: SessionState | None = None
+        """The rest that `packed` is, once this process has packed it."""
         self.numbers: dict[str, int] = {}
         self.drops = "0"
         self.edges: list[Edge] | None = None
@@ -430,7 +432,11 @@ class _Shared(Held):
         self.edges = None if edges is None else edges()
         named = {name for edge in self.edges or () for name in edge.names}
         names = self.names = {name for name in (*named, *self.numbers) if "/" in name}
-        return pack(self.shared.without({*_NUMBERS, *names}))
+        bare, before = self.shared.without({*_NUMBERS, *names}), self.bare
+        if before is not None and bare == before and bare.run == before.run:
+            return self.packed  # So it is with most steps.
+        self.bare = bare
+        return pack(bare)
 
     def moves(self, rest: bytes) -> tuple[list[bytes], bool]:
         """
