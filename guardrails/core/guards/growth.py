@@ -62,7 +62,8 @@ class Growth(Guard):
         if limit is None:
             return mine
         calls, requests, tokens = mine or (0, 0, 0)
-        return [gcra(level_of(calls, facts.now_ms, limit), facts.now_ms, limit, 1_000)[0], requests, tokens]
+        now = facts.now_ms * limit
+        return [(calls if now < calls < now + DAY_MS * limit else now) + 1_000, requests, tokens]
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         return next((self._blown(place) for place, level in enumerate(mine or ()) if level == BLOWN), None)
