@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from guardrails.core.guards.evidence import shown_to_change
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import REPAIRABLE, TRANSIENT, WITHOUT_EFFECT
 from guardrails.core.values.types import micro_dollars
@@ -78,11 +77,8 @@ class Trail:
     """Calls so far, denied ones included."""
     past: Past = field(default_factory=Past)
     done: list[Done] = field(default_factory=list)
-    kept: list[Done] = field(default_factory=list)
-    """Those that the rule `evidence` would have let run."""
     sigs: list[int | None] = field(default_factory=list)
     """Of *done*: looked through first, since most calls repeat none."""
-    kept_sigs: list[int | None] = field(default_factory=list)
     wrong: dict[str, Wrong] = field(default_factory=dict)
     """The validation error of each tool that is not corrected yet."""
     tools: set[str] = field(default_factory=set)
@@ -111,19 +107,14 @@ class Trail:
                     return place
         return None
 
-    def ran(self, done: Done, *, kept: bool) -> None:
+    def ran(self, done: Done) -> None:
         """
-        Note a call that ran; *kept*: also under the rule `evidence`.
+        Note a call that ran.
         """
         self.done.append(done)
         self.sigs.append(done.sig)
         if len(self.done) > WINDOW:
             del self.done[0], self.sigs[0]
-        if kept:
-            self.kept.append(done)
-            self.kept_sigs.append(done.sig)
-            if len(self.kept) > WINDOW:
-                del self.kept[0], self.kept_sigs[0]
 
     def went_wrong(self, tool: str, sig: int | None) -> None:
         """
@@ -141,10 +132,6 @@ class Trail:
         return wrong is not None and self.number - wrong.number <= CORRECTED_WITHIN and wrong.sig != sig
 
 
-PAIR: Final = 2
-"""Equal results that are evidence against a third call."""
-
-
 def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth) -> None:
     """
     Note for the rules that go by the latest equal call whether refusing this one was right: whether it was pointless.
@@ -159,29 +146,6 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
         tally.always.setdefault(len(since) + 1, Odds()).add(same and not any(done.worked for done in since))
     if latest.error is None and not _changed(since, latest.tool):
         tally.stable.add(same)
-
-
-def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Worth) -> bool:
-    """
-    Returns whether the rule `evidence` would refuse the call of *sig*; if so, note whether that was right.
-
-    It goes by the calls it let run before: a guard never sees results of calls that it refused.
-    """
-    if sig is None or trail.kept_sigs.count(sig) < PAIR:
-        return False
-    kept = trail.kept
-    before, last = [place for place, done in enumerate(kept) if done.sig == sig][-PAIR:]
-    latest, earlier = kept[last], kept[before]
-    if latest.result_hash is None or latest.result_hash != earlier.result_hash or latest.error in TRANSIENT:
-        return False
-    since, between = kept[last + 1 :], kept[before + 1 : last]
-    if latest.changes and shown_to_change(since, between):
-        return False
-    if any(done.worked for done in since):
-        return False
-    if worth != "unknown":
-        tally.evidence.setdefault(len(kept) - before, Odds()).add(worth in ("second", "later"))
-    return True
 
 
 def count_retry(tally: Tally, latest: Done, since: Sequence[Done], *, worked: bool) -> None:
@@ -396,11 +360,8 @@ def _count_run(
     attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
     undeclared = tool.read_only is None and tool.repeats != "evidence"
     changes = tool.changes and not (undeclared and call.read_only)
-    kept = polling or not refused_by_evidence(tally, trail, sig, worth)
     did = changes and worked and not same and not (undeclared and named_to_read(call.tool))
-    trail.ran(
-        Done(call.tool, sig, evidence, error, attempt, changes=changes, undeclared=undeclared, did=did), kept=kept
-    )
+    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes=changes, undeclared=undeclared, did=did))
 
 
 @dataclass(frozen=True, slots=True)

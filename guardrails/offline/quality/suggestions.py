@@ -2,8 +2,7 @@
 Which settings the records support: shares as evidence (the more cautious end of a 95 % Wilson interval), rules and windows
 against repeats, limits of retries and of time.
 
-`always` reaches as far as no repeat has brought anything. Under `evidence` a wrong denial weighs as much as 19 right
-ones. A window so reaches as far as at most one denial in 20 is wrong.
+`always` reaches as far as no repeat has brought anything.
 """
 
 import math
@@ -17,7 +16,6 @@ from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.retryable import Retryable
 from guardrails.core.retries.shrinkage import wilson
 from guardrails.offline.judge.evidence import WINDOW
-from guardrails.offline.quality.counting import PAIR
 from guardrails.offline.quality.names import named_to_read, waits_for_a_person
 from guardrails.offline.quality.tally import MAX_ATTEMPT, Durations, Odds, Tally
 
@@ -91,11 +89,11 @@ def summed(parts: Iterable[Odds]) -> Odds:
     return whole
 
 
-def within(odds: Mapping[int, Odds], window: int, after: int = 0) -> Odds:
+def within(odds: Mapping[int, Odds], window: int) -> Odds:
     """
-    Returns those at most *window* calls back, and more than *after*.
+    Returns those at most *window* calls back.
     """
-    return summed(part for back, part in odds.items() if after < back <= window)
+    return summed(part for back, part in odds.items() if back <= window)
 
 
 def of(odds: Odds) -> str:
@@ -134,7 +132,20 @@ def duplicates(tally: Tally, plan: Plan) -> Made:
     guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
     if guard is None or plan.tool.repeats == "allow":
         return None
-    return _of_always(tally, guard) if guard.rule == "always" else _of_evidence(tally, guard, plan)
+    present = within(tally.always, guard.window)
+    if guard.rule == "always" and wrong(present):
+        changed = others(present)
+        return {"rule": "evidence", "window": WINDOW}, (
+            f"{of(changed)} repeats within {_calls(guard.window)} brought something, or looked again after work"
+            f" ({bound('>', least(changed))}, allowed {percent(WRONG_ALLOWED)})"
+        )
+    window = _clean(tally.always)
+    near = within(tally.always, window)
+    # What a declaration refuses as well needs no rule, and a rule that refuses more already no other.
+    declared = plan.tool.repeats == "evidence" and value(tally.stable) >= value(near)
+    if not right(near) or declared or (guard.rule == "always" and guard.window >= window):
+        return None
+    return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
 
 
 def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
@@ -166,68 +177,16 @@ def value(odds: Odds) -> int:
     return odds.s - WEIGHT * (odds.n - odds.s)
 
 
-def _of_evidence(tally: Tally, guard: Duplicates, plan: Plan) -> Made:
-    window = _clean(tally.always)
-    near = within(tally.always, window)
-    if right(near) and not (plan.tool.repeats == "evidence" and value(tally.stable) >= value(near)):
-        return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
-    return _narrower(tally, guard.window)
-
-
-def _of_always(tally: Tally, guard: Duplicates) -> Made:
-    present = within(tally.always, guard.window)
-    if wrong(present):
-        window = _clean(tally.always)
-        near = within(tally.always, window)
-        if window < guard.window and right(near):
-            return {
-                "rule": "always",
-                "window": window,
-            }, f"{_refused(present, guard.window)}; {_told(near, _near(window))}"
-        narrower = _narrower(tally, WINDOW)
-        fewer = {"rule": "evidence", "window": WINDOW} if narrower is None else narrower[0]
-        return fewer, f"{_refused(present, guard.window)}: `always` would refuse them wrongly"
-    window = _clean(tally.always, guard.window)
-    further = within(tally.always, window, after=guard.window)
-    if window > guard.window and right(further):
-        return {"rule": "always", "window": window}, _told(further, f"{guard.window + 1} to {window} calls back")
-    return None
-
-
-def _narrower(tally: Tally, window: int) -> Made:
+def _clean(odds: Mapping[int, Odds]) -> int:
     """
-    A smaller window for the rule `evidence`, if equal results that are further apart prove too little.
+    Returns the smallest window that holds the most repeats none of which brought something, 0 if there is none.
     """
-    near = _widest(tally.evidence, PAIR, most=window)
-    beyond = within(tally.evidence, window, after=near)
-    if not wrong(beyond):
-        return None
-    changed = others(beyond)
-    return {"rule": "evidence", "window": near}, (
-        f"{of(changed)} calls whose last two results, more than {_calls(near)} back, were equal brought something"
-        f" ({bound('>', least(changed))}, allowed {percent(WRONG_ALLOWED)})"
-    )
-
-
-def _clean(odds: Mapping[int, Odds], after: int = 0) -> int:
-    """
-    Returns the smallest window that holds the most repeats, *after* if there is none. No repeat in it that is more than
-    *after* calls back brought something.
-    """
-    window = after
-    for back in range(after + 1, WINDOW + 1):
-        part = within(odds, back, after=back - 1)
-        if part.s < part.n:
+    window = 0
+    for back in sorted(odds):
+        if odds[back].s < odds[back].n:
             break
-        window = back if part.n else window
+        window = back
     return window
-
-
-def _widest(odds: Mapping[int, Odds], first: int, most: int = WINDOW) -> int:
-    """
-    The window from *first* to *most* that is worth the most; of equal ones the smallest.
-    """
-    return max(range(first, most + 1), key=lambda window: (value(within(odds, window)), -window))
 
 
 def _told(odds: Odds, where: str) -> str:
@@ -236,18 +195,6 @@ def _told(odds: Odds, where: str) -> str:
         f"{of(odds)} repeats {where} brought nothing new (the others: {bound('<', most(missed))}, allowed"
         f" {percent(WRONG_BOUND)})"
     )
-
-
-def _refused(odds: Odds, window: int) -> str:
-    missed = others(odds)
-    return (
-        f"{of(missed)} repeats within {_calls(window)} brought something, or looked again after work ({bound('>', least(missed))}, allowed"
-        f" {percent(WRONG_ALLOWED)})"
-    )
-
-
-def _near(window: int) -> str:
-    return f"within {_calls(window)}"
 
 
 def _calls(window: int) -> str:
@@ -386,7 +333,7 @@ def _repeats(tally: Tally, plan: Plan, steady: Made) -> dict[str, Made]:
     The one of both that refuses more; a declaration lets a smaller window of `evidence` stand beside it.
     """
     rule = duplicates(tally, plan)
-    if rule is None or steady is None or rule[0]["rule"] == "evidence":
+    if rule is None or steady is None:
         return {"repeats": steady, "duplicates": rule}
     worth = value(within(tally.always, rule[0]["window"]))
     return {"repeats": steady} if value(tally.stable) >= worth else {"duplicates": rule}

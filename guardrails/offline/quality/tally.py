@@ -154,8 +154,6 @@ class Tally:
     always: dict[int, Odds] = field(default_factory=dict)
     """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing
     changed in between."""
-    evidence: dict[int, Odds] = field(default_factory=dict)
-    """Repeats that the rule `evidence` refuses, by how many calls back the second latest is; those that were pointless."""
     stable: Odds = field(default_factory=Odds)
     """Repeats that a declaration as stable refuses; those that were pointless."""
     by_attempt: dict[int, Odds] = field(default_factory=dict)

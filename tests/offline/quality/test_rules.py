@@ -5,11 +5,7 @@ What each rule against repeats would have refused: held to what a judgement of t
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from guardrails import Duplicates, Policy, Tool
-from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.quality.counting import Quality
 from guardrails.offline.quality.tally import Odds
 from guardrails.offline.transcripts import RecordedCall
@@ -28,24 +24,6 @@ def call_of(text: str) -> RecordedCall:
     call = RecordedCall("data", "s", 0, asked, {}, result=result or None, has_result=sign != "?")
     call.is_error, call.error_type = sign == "!", result if sign == "!" else None  # type: ignore[assignment]
     return call
-
-
-@given(
-    st.lists(
-        st.sampled_from(["a=1", "a=2", "b=1", "look=1", "look=2", "a!exec_nonzero", "b!not_found", "b=2"]), max_size=60
-    )
-)
-def test_what_the_rule_evidence_refuses_is_what_a_judgement_of_it_finds(told: list[str]) -> None:
-    judge = Judge(EVIDENCE)
-    quality = Quality(lambda name: EVIDENCE.chain.plan(name).tool)
-    if told:
-        judge.judge([call_of(text) for text in told])
-    for text in told:
-        quality.count(call_of(text))
-    found = judge.judgement().total
-    counted = [odds for tally in quality.tallies.values() for odds in tally.evidence.values()]
-    assert sum(odds.n for odds in counted) == found.denied["duplicates.evidence"]
-    assert sum(odds.n - odds.s for odds in counted) == found.wrong["duplicates.evidence"]
 
 
 @table(
