@@ -294,22 +294,19 @@ class Ledger:
 
     # The clock and the store
 
-    def now(self) -> int:
+    def time(self, *, needed: bool = False) -> int:
         """
-        Returns the time of the clock, in milliseconds. Raises the clock's own error, ValueError for no time.
-        """
-        seconds = self._clock()
-        if not 0 <= seconds < LATEST_S:
-            raise ValueError(f"the clock says `{seconds!r:.40}`, which is no number of seconds since 1970")
-        return round(seconds * 1000)
-
-    def time(self) -> int:
-        """
-        The same, `NO_TIME` if the clock fails: the session's time stands still then, and nothing is lost.
+        Returns the time of the clock, in milliseconds; `NO_TIME` if the clock fails: the session's time stands still
+        then, and nothing is lost. If it is *needed*, raises the clock's own error, or ValueError for no time.
         """
         try:
-            return self.now()
-        except Exception as error:  # noqa: BLE001  whatever a clock raises
+            seconds = self._clock()
+            if not 0 <= seconds < LATEST_S:
+                raise ValueError(f"the clock says `{seconds!r:.40}`, which is no number of seconds since 1970")
+            return round(seconds * 1000)
+        except Exception as error:
+            if needed:
+                raise
             self.failed("clock", error)
             return NO_TIME
 

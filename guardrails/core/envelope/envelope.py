@@ -250,12 +250,6 @@ class Envelope:
         self.retryable, self.retry_after_ms = False, None
         self.max_retries_remaining, self.next_action = 0, "give_up"
 
-    def attempted(self, attempts: int) -> None:
-        """
-        Say how often the library has made the call.
-        """
-        self.tries = attempts if attempts > 1 else None
-
     def repeat_refused(self, refusal: "Envelope") -> None:
         """
         Say of a failure that the library did not make the call again, for what *refusal* tells.

@@ -97,7 +97,7 @@ class Calls:
             call.places = places_of(locates, call, plan.tool)
         failed, now = "clock", NO_TIME
         try:
-            now = ledger.now() if plan.deny_on_error else ledger.time()
+            now = ledger.time(needed=plan.deny_on_error)
             failed = "store"
             claims = execute is not asked
             decision = ledger.store.update(ledger.all_keys, partial(engine.decide, call, plan, now, claims, stop))

@@ -57,14 +57,11 @@ class Store(NamedTuple):
     """
 
     ledger: Ledger
-    work: Callable[[], Any]
+    now: Callable[[], Any]
     undo: Callable[[Any], object] | None = None
 
-    def now(self) -> Any:
-        return self.work()
-
     async def later(self) -> Any:
-        return await self.ledger.away(self.work, self.undo) if self.ledger.blocks else self.work()
+        return await self.ledger.away(self.now, self.undo)
 
 
 class Ask(NamedTuple):
@@ -165,68 +162,53 @@ def steps(
     Decide, run, complete; and again if the policy makes a failed call again by itself. A wait that *blocks* would hold up
     a loop that runs.
     """
-    sleep = session.calls.sleep
-    decision, envelope = yield from _once(session, tool, arguments, execute, call_id)
-    attempt = 1
-    if blocks and sleep is None and has_loop():
-        return envelope
-    while (
-        envelope.status == "error" and (wait_ms := _again_ms(session.ledger, decision, envelope, attempt)) is not None
-    ):
-        yield Sleep(sleep, wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002)  # noqa: S311
-        decision, following = yield from _once(session, tool, arguments, execute, decision.call.id)
-        attempt += 1
-        if decision.envelope is not None and following.previous_result is None:
-            envelope.attempted(attempt - 1)
-            envelope.repeat_refused(following)
-            return envelope
-        following.attempted(attempt)
-        envelope = following
-    return envelope
-
-
-def _once(
-    session: "Session", tool: str, arguments: Any, execute: Execute, call_id: str | None
-) -> Steps[tuple[Decision, Envelope]]:
     calls, ledger = session.calls, session.ledger
-    decision, plan = yield from _decided(calls, tool, arguments, execute, call_id)
-    asks = decision.envelope is not None and calls.approvals.approver is not None
-    if asks and (yield from calls.approvals.asks(decision)):
-        decision, plan = yield from _decided(calls, tool, arguments, execute, decision.call.id)
-    if decision.envelope is not None:
-        return decision, decision.envelope
-    if log.isEnabledFor(INFO):
-        log.info("executing tool", extra={"tool": tool, "session": ledger.id})
-    before = CALLER.set(session)
-    try:
-        result = yield Run(calls, decision, plan, execute, tool)
-    except Exception as error:  # a tool may raise anything; the model reads it as data
-        if calls.passes and (yield Store(ledger, partial(calls.passed, decision, error))):
-            raise
-        closed = calls.read(decision, plan, error)
-    except BaseException as error:
-        close = partial(calls.settle, decision, plan, error)
-        if is_cancelled(error):
-            yield Store(ledger, close)
-        elif not (calls.passes and calls.passed(decision, error)):
-            # The loop may be over: nobody waits for anything any more.
-            close()
-        raise
-    else:
-        closed = calls.read(decision, plan, result)
-    finally:
-        leave(before)
-    envelope = yield Store(ledger, partial(calls.close, decision, plan, *closed))
-    return decision, envelope
-
-
-def _decided(
-    calls: "Calls", tool: str, arguments: Any, execute: Execute, call_id: str | None
-) -> Steps[tuple[Decision, Plan]]:
-    decide = partial(calls.decide, tool, arguments, call_id, execute, tells=False)
-    decision, plan = yield Store(calls.ledger, decide, calls.undo)
-    calls.tell(decision)
-    return decision, plan
+    asks, attempt = calls.approvals.approver is not None, 0
+    failed: Envelope | None = None
+    while True:
+        decide = partial(calls.decide, tool, arguments, call_id, execute, tells=False)
+        decision, plan = yield Store(ledger, decide, calls.undo)
+        if calls.on_decision is not None:
+            calls.tell(decision)
+        call_id = decision.call.id
+        envelope: Envelope = decision.envelope
+        if decision.envelope is None:
+            if log.isEnabledFor(INFO):
+                log.info("executing tool", extra={"tool": tool, "session": ledger.id})
+            before = CALLER.set(session)
+            try:
+                result = yield Run(calls, decision, plan, execute, tool)
+            except Exception as error:  # a tool may raise anything; the model reads it as data
+                if calls.passes and (yield Store(ledger, partial(calls.passed, decision, error))):
+                    raise
+                closed = calls.read(decision, plan, error)
+            except BaseException as error:
+                close = partial(calls.settle, decision, plan, error)
+                if is_cancelled(error):
+                    yield Store(ledger, close)
+                elif not (calls.passes and calls.passed(decision, error)):
+                    # The loop may be over: nobody waits for anything any more.
+                    close()
+                raise
+            else:
+                closed = calls.read(decision, plan, result)
+            finally:
+                leave(before)
+            envelope = yield Store(ledger, partial(calls.close, decision, plan, *closed))
+        elif asks and (yield from calls.approvals.asks(decision)):
+            asks = False
+            continue
+        elif failed is not None and envelope.previous_result is None:
+            failed.repeat_refused(envelope)
+            return failed
+        attempt += 1
+        if attempt > 1:
+            envelope.tries = attempt
+        wait_ms = None if envelope.status != "error" else _again_ms(ledger, decision, envelope, attempt)
+        if wait_ms is None or (blocks and calls.sleep is None and has_loop()):
+            return envelope
+        failed = envelope
+        yield Sleep(calls.sleep, wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002)  # noqa: S311
 
 
 def _again_ms(ledger: Ledger, decision: Decision, envelope: Envelope, attempt: int) -> int | None:
