@@ -16,6 +16,7 @@ import time
 
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from guardrails import Budget, MemoryStore, Policy, Rate
 from guardrails.session.session import Session
@@ -28,7 +29,7 @@ BATCH = 16
 
 
 def opened(place: str, name: str, *, shared: bool) -> Session:
-    scopes = {
+    scopes: dict[str, list[Any]] = {
         "user": [Budget(max_calls=MANY, max_cost_usd=1e6)],
         "tenant": [Budget(max_calls=MANY), Rate(max_calls_per_second=10**6)],
     }

@@ -19,6 +19,7 @@ import pytest
 
 from benchmarks.conftest import Measure
 from guardrails import MemoryStore, Policy, RedisStore, SqliteStore
+from guardrails.core.chain import Chain
 from guardrails.core.packing import pack
 from guardrails.core.state import SessionState, admit, settle, touch
 from guardrails.core.values.types import Outcome, ToolCall
@@ -248,10 +249,11 @@ def live(state: SessionState) -> None:
     """
     A session's calls until its window is full, each of a signature, a sketch and with a result of its own.
     """
+    plan = Chain([]).plan("read")
     for n in range(WINDOW):
         touch(state, NOW + n * 1_000)
         call = ToolCall(TOOLS[n % len(TOOLS)], None, f"call_{n}", None, (n - 10) << 59 | n, sketch=n - 10 << 50 | 1)
-        pending = admit(state, call, timeout_ms=600_000, changes=False, window=WINDOW)
+        pending = admit(state, call, plan, WINDOW, claims=True)
         settle(state, pending, Outcome("found"))
         pending.entry.result_hash, pending.entry.steady = -(n << 58) | n, n + 1 << 24
 

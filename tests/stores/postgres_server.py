@@ -49,10 +49,10 @@ class Postgres:
             names = {one.pw_name for one in pwd.getpwall()}
             self._user = {"user": "postgres" if "postgres" in names else "nobody"}
             shutil.chown(self.folder, self._user["user"])
-        self._program: subprocess.Popen[bytes] | None = None
+        self._program: subprocess.Popen[Any] | None = None
         self._owner = os.getpid()
         atexit.register(self.remove)
-        command = [PROGRAMS / "initdb", "-D", self.folder / "data", "-U", "test", "-A", "trust", "--no-sync"]
+        command: list[Any] = [PROGRAMS / "initdb", "-D", self.folder / "data", "-U", "test", "-A", "trust", "--no-sync"]
         subprocess.run(command, check=True, capture_output=True, cwd="/", **self._user)
         self.start()
 
@@ -63,11 +63,12 @@ class Postgres:
     def start(self) -> None:
         assert PROGRAMS is not None
         settings = ("-c", f"port={self.port}", "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=")
-        command = [PROGRAMS / "postgres", "-D", self.folder / "data", *settings]
+        command: list[Any] = [PROGRAMS / "postgres", "-D", self.folder / "data", *settings]
         with (self.folder / "log").open("ab") as log:
             self._program = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **self._user)
         until = time.monotonic() + 60
         while not self._answers():
+            assert self._program is not None
             assert self._program.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < until
             time.sleep(0.05)

@@ -306,7 +306,7 @@ def test_what_processes_did_at_once_in_shared_scopes_is_replayed_from_their_reco
     records = [record for kept in by_session(read(tmp_path / "calls.jsonl")).values() for record in kept]
     for scope in ("user", "tenant"):
         assert sorted(record["scopes"][scope][2] for record in records) == list(range(1, 2 * total + 1))
-    scopes = {
+    scopes: dict[str, list[Any]] = {
         "user": [Budget(max_cost_usd=1_000)],
         "tenant": [Budget(max_calls=100_000), Rate(max_calls_per_minute=1_000_000)],
     }

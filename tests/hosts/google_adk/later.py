@@ -29,7 +29,7 @@ SHIP = Say(calls=(Call("ship", {"order": 7}, "c-ship"),))
 
 def open_calls(policy: Policy, **more: Any) -> dict[str, Any]:
     session = policy.session("t", **more)
-    return session.ledger.read(lambda state, _: dict(state.pending))
+    return session.ledger.read(lambda state, _: {str(key): one for key, one in state.pending.items()})
 
 
 def brings(driver: Driver, agent: Any, plugin: Any, *parts: Any) -> Ran:
