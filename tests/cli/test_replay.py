@@ -51,10 +51,14 @@ def test_the_table_tells_each_source_and_the_total(transcript: Path) -> None:
     assert (shown.exit_code, shown.stderr) == (0, "")
     lines = shown.stdout.splitlines()
     assert lines[0] == "default on 6 recorded calls of 2 sessions"
-    assert lines[1].split() == ["calls", "denied", "wrong", "per", "1,000", "limits", "after", "2nd", "later", "nudged"]
-    assert lines[2].split() == ["lab", "6", "2", "0", "0.00", "0", "0", "0/1", "2/2", "1"]
-    assert lines[3].strip() == "duplicates.evidence 2, nudge loops.reread 1"
-    assert lines[5].split()[0] == "total"
+    assert lines[2].split() == ["calls", "denied", "wrong", "per", "1,000", "limits", "after", "2nd", "later", "nudged"]
+    assert lines[3].split() == ["lab", "6", "2", "0", "0.00", "0", "0", "0/1", "2/2", "1"]
+    assert lines[4].split()[0] == "total"
+    assert [line.split() for line in lines[6:9]] == [
+        ["code", "denied", "nudged"],
+        ["duplicates.evidence", "2", "0"],
+        ["loops.reread", "0", "1"],
+    ]
     assert "Saved at most: 2 calls; 2 model responses" in shown.stdout
     assert "with 12 tokens and $0.02" in " ".join(shown.stdout.split())
     assert max(map(len, lines)) <= 100
@@ -69,13 +73,12 @@ def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
 def test_wrong_denials_limit_stops_and_calls_after_exhaustion_are_told(transcript: Path, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 2}\nduplicates: {window: 5}\n")
     shown = replay(tmp_path / "own.yaml", transcript).stdout
-    assert "duplicates.window 4 (1 wrong)" in shown
-    assert "  wrong because: changed 1 (1 worked)" in shown
-    assert "changed: the latest identical call had another result" in " ".join(shown.split())
+    assert ["duplicates.window", "4", "1"] in map(str.split, shown.splitlines())
+    assert "wrong because 1 changed (1 worked): the latest identical call had another" in " ".join(shown.split())
     (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 1}\n")
     shown = replay(tmp_path / "own.yaml", transcript).stdout
-    assert "budget.max_calls 2, after budget.max_calls 2" in shown
-    assert "  lost after the end 4 (4 worked, 1 of them no repeat)" in shown
+    assert ["budget.max_calls", "2", "2"] in map(str.split, shown.splitlines())
+    assert "lost after the end 4 (4 worked, 1 of them no repeat)" in shown
     said = json.loads(replay(tmp_path / "own.yaml", transcript, "--json").stdout)["sources"][0]
     assert (said["lost"], said["lost_worked"]) == ({"budget.max_calls": 4}, {"budget.max_calls": 4})
 
@@ -85,16 +88,15 @@ def test_the_cap_on_refused_turns_is_told_apart(transcript: Path, tmp_path: Path
     (tmp_path / "own.yaml").write_text(text)
     with transcript.open("a") as file:
         file.write(line("s", "Oslo", ts=1_800_000_004.0, tokens_in=5, tokens_out=1, cost_usd=0.01))
-    shown = replay(tmp_path / "own.yaml", transcript).stdout
-    assert "  duplicates.window 3 (1 wrong), denials.max_turns_in_a_row 1, after" in shown
-    assert "  with the denial cap off: duplicates.window 5, 1 wrong, later 3/3" in shown
+    lines = [line.split() for line in replay(tmp_path / "own.yaml", transcript).stdout.splitlines()]
+    assert ["code", "denied", "wrong", "after", "cap", "off"] in lines
+    assert ["duplicates.window", "3", "1", "0", "5"] in lines
 
 
 def test_a_policy_that_observes_says_what_it_would_have_denied(transcript: Path) -> None:
-    said = " ".join(replay("observe", transcript).stdout.split())
-    assert "Guards in observe mode would have denied: duplicates.evidence 2" in said
-    assert "pointless repeats" in said
-    assert "0 of 1 second, 2 of 2 later" in said
+    lines = [line.split() for line in replay("observe", transcript).stdout.splitlines()]
+    assert ["code", "observed"] in lines
+    assert ["duplicates.evidence", "2"] in lines
 
 
 def test_figures_are_data_for_another_program(transcript: Path) -> None:
@@ -112,10 +114,6 @@ def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     assert rows["duplicates.window"][-3:] == ["0", "4", "+4"]
     assert rows["nudged"][-3:] == ["1", "0", "-1"]
     assert rows["wrong"][-3:] == ["0", "1", "+1"]
-    assert any(
-        line.split() == ["lab", "6", "2", "4", "+2", "0", "1", "+1", "2", "2", "="]
-        for line in shown.stdout.splitlines()
-    )
     head = " ".join(shown.stdout.split("\ntotal ")[0].split())
     assert "Refused, and no pointless repeat: default 0 calls; strict 1 call." in head
     assert "strict would refuse lab: t, call 1: look, duplicates.window (changed, default does not)" in head
@@ -166,7 +164,7 @@ def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
     assert (said["calls"], said["denied"]) == (4, {"duplicates.evidence": 2})
     # They were denied live, so nobody knows what they would have brought.
     assert (said["unknown"], said["wrong"]) == ({"duplicates.evidence": 2}, {})
-    assert "2 without a recorded result" in replay("default", records).stdout
+    assert "no result" in replay("default", records).stdout
 
 
 @table(
@@ -227,12 +225,12 @@ def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> Non
     assert "\x1b" not in replay("default", path, "--compare", "strict").stdout
 
 
-def test_many_sources_are_one_row(tmp_path: Path) -> None:
+def test_of_many_sources_the_largest_are_shown(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     path.write_text("".join(line("s", "Oslo", source=f"source {n}") for n in range(60)))
     lines = replay("default", path).stdout.splitlines()
-    assert sum(line.startswith("source ") for line in lines) == 39
-    assert any(line.startswith("all others (21)") for line in lines)
+    assert sum(line.startswith("source ") for line in lines) == 40
+    assert any("20 more sources" in line for line in lines)
 
 
 def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import textwrap
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from typing import Any, Final, NoReturn
 
 import typer
@@ -124,55 +125,28 @@ def formats_text(read_as: Mapping[str, str], without: Mapping[str, str]) -> Iter
         yield paragraph(said, hanging="  ")
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
+def table(rows: Sequence[Sequence[str]], *, figures: bool = False, wide: bool = False) -> str:
     """
-    *rows* in columns, the first row their headings; long cells are wrapped. On a terminal that is too narrow for the
-    columns each row is a paragraph, with its cells by their headings.
+    *rows* in columns, the first row their headings; long cells are wrapped.
+
+    *figures*: all columns but the first are numbers, to the right; the first is short and stays whole. *wide*: no cell is wrapped where no person reads it.
     """
-    told = [[printable(cell) for cell in row] for row in rows]
-    for gap, wrapped in ((2, False), (1, False), (2, True), (1, True)):
-        widths = _widths(told, gap, wrapped=wrapped)
-        if widths is not None:
-            return "\n".join(_lines(told, widths, " " * gap))
-    return "\n".join(_stacked(told))
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
-
-def _widths(rows: Sequence[Sequence[str]], gap: int, *, wrapped: bool) -> list[int] | None:
-    """
-    The widths of columns, none of which breaks a word. Returns None if the terminal is too narrow, or cells would be *wrapped* and must not be.
-    """
-    natural = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    words = [
-        max((len(word) for cell in column for word in cell.split()), default=0) for column in zip(*rows, strict=True)
-    ]
-    others = len(natural) - 1
-    even = max((width() - natural[0]) // others - 2, 8) if others else 0
-    if natural[0] + others * (even + 2) <= width() and max(words[1:], default=0) <= even:
-        return [natural[0], *[even] * others]
-    # As much as each needs, and of what is missing the widest give first.
-    while sum(natural) + gap * others > width():
-        widest = max(range(len(natural)), key=lambda at: natural[at] if natural[at] > words[at] else -1)
-        if not wrapped or natural[widest] <= words[widest]:
-            return None
-        natural[widest] -= 1
-    return natural
-
-
-def _lines(rows: Sequence[Sequence[str]], widths: Sequence[int], gap: str) -> Iterator[str]:
-    for n, row in enumerate(rows):
-        cells = [textwrap.wrap(cell, max(w, 1)) or [""] for cell, w in zip(row, widths, strict=True)]
-        for i in range(max(map(len, cells))):
-            parts = [(cell[i] if i < len(cell) else "").ljust(w) for cell, w in zip(cells, widths, strict=True)]
-            line = gap.join(parts).rstrip()
-            yield heading(line) if n == 0 else line
-
-
-def _stacked(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    names, *others = rows
-    for n, row in enumerate(others):
-        if n:
-            yield ""
-        yield heading(paragraph(f"{names[0]}: {row[0]}" if names[0] else row[0], hanging="  "))
-        for name, cell in zip(names[1:], row[1:], strict=True):
-            if cell:
-                yield paragraph(f"{name}: {cell}", indent="  ", hanging="    ")
+    told = [[Text(printable(cell)) for cell in row] for row in rows]
+    natural = sum(max(cell.cell_len for cell in column) + 2 for column in zip(*told, strict=True))
+    person = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(file=StringIO(), width=natural if wide and not person else width(), color_system=None)
+    gap = 2 if natural - 2 <= console.width else 1
+    shown = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="")
+    for n, name in enumerate(told[0]):
+        right = figures and n > 0
+        shown.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=figures and n == 0)
+    for row in told[1:]:
+        shown.add_row(*row)
+    with console.capture() as captured:
+        console.print(shown)
+    first, *others = [line.rstrip() for line in captured.get().splitlines()]
+    return "\n".join([heading(first), *others])
