@@ -2,10 +2,10 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from copy import copy
 from decimal import Decimal
-from typing import Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
@@ -51,15 +51,6 @@ class Reader(Protocol[P, R_co]):
     __name__: str
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-
-class Named(TypedDict, total=False):
-    """
-    The other options of `wrap`.
-    """
-
-    name: str | None
-    hidden: Collection[str]
 
 
 class _Nothing:
@@ -127,40 +118,41 @@ class Session:
         return await awaited(steps(self, tool, arguments, execute, id, blocks=False))
 
     @overload
-    def wrap(self, function: Callable[P, _Nothing], *, returns: Returns = "json", **more: Unpack[Named]) -> Any: ...
+    def wrap(self, function: Callable[P, _Nothing], *, returns: Returns = "json", name: str | None = None) -> Any: ...
     @overload
     def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self, function: Callable[P, A], *, returns: Literal["json"] = "json", **more: Unpack[Named]
+        self, function: Callable[P, A], *, returns: Literal["json"] = "json", name: str | None = None
     ) -> Callable[P, Coroutine[Any, Any, str]]: ...
     @overload
     def wrap(
-        self, function: Callable[P, T], *, returns: Literal["json"] = "json", **more: Unpack[Named]
+        self, function: Callable[P, T], *, returns: Literal["json"] = "json", name: str | None = None
     ) -> Callable[P, str]: ...
     @overload
     def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self, function: Callable[P, A], *, returns: Literal["envelope"], **more: Unpack[Named]
+        self, function: Callable[P, A], *, returns: Literal["envelope"], name: str | None = None
     ) -> Callable[P, Coroutine[Any, Any, Envelope]]: ...
     @overload
     def wrap(
-        self, function: Callable[P, T], *, returns: Literal["envelope"], **more: Unpack[Named]
+        self, function: Callable[P, T], *, returns: Literal["envelope"], name: str | None = None
     ) -> Callable[P, Envelope]: ...
     @overload
     def wrap(
-        self, function: Callable[P, AsyncIterator[T]], *, returns: Literal["value"], **more: Unpack[Named]
+        self, function: Callable[P, AsyncIterator[T]], *, returns: Literal["value"], name: str | None = None
     ) -> Reader[P, Coroutine[Any, Any, list[T]]]: ...
     @overload
     def wrap(
-        self, function: Callable[P, Iterator[T]], *, returns: Literal["value"], **more: Unpack[Named]
+        self, function: Callable[P, Iterator[T]], *, returns: Literal["value"], name: str | None = None
     ) -> Reader[P, list[T]]: ...
     @overload
-    def wrap(self, function: Callable[P, T], *, returns: Literal["value"], **more: Unpack[Named]) -> Callable[P, T]: ...
+    def wrap(
+        self, function: Callable[P, T], *, returns: Literal["value"], name: str | None = None
+    ) -> Callable[P, T]: ...
     def wrap(
         self,
         function: Callable[..., Any],
         *,
         returns: Returns = "json",
         name: str | None = None,
-        hidden: Collection[str] = (),
     ) -> Callable[..., Any]:
         """
         Returns *function* behind the chain: same parameters, same kind (sync or async).
@@ -170,14 +162,15 @@ class Session:
         whose result says it failed raises `CallFailed`, and the tool's own exceptions are raised again. The signature
         says so, for frameworks that read it.
 
-        Its arguments are checked by its signature, or by the policy's parameters if there are any. Parameters *hidden*
-        are the caller's: passed by keyword, never checked, signed or recorded, and absent from the signature.
+        Its arguments are checked by its signature, or by the policy's parameters if there are any. What
+        `functools.partial` has bound by keyword is the caller's: never checked, signed or recorded, and absent from the
+        signature.
 
         Raises PolicyError if the signature cannot be read, SessionError if another function has the *name*.
         """
         from .calls.wrapping import wrapped
 
-        return wrapped(self, function, returns, name, tuple(hidden))
+        return wrapped(self, function, returns, name)
 
     # Calls that run elsewhere
 

@@ -111,28 +111,3 @@ def test_every_kind_of_function_answers_every_call(
     for result in served(sdk, tools, asked):
         assert not isinstance(result, Exception), result
         assert not result.is_error, result.content
-
-
-def test_the_context_of_the_sdk_comes_although_it_is_hidden(sdk: str, session: Session) -> None:
-    context: Any
-    if sdk == "fastmcp":
-        context = pytest.importorskip("fastmcp").Context
-    else:
-        from mcp.server.mcpserver import Context
-
-        context = Context
-
-    def told(query: str, ctx: Any) -> str:
-        return f"{query} {type(ctx).__name__}"
-
-    told.__annotations__["ctx"] = context
-    tools = {"told": session.wrap(told, hidden=["ctx"], returns="value")}
-
-    async def asked(client: Any) -> Any:
-        offered = await client.list_tools()
-        [tool] = getattr(offered, "tools", offered)
-        return tool.input_schema, await answer(client, "told", query="one")
-
-    schema, result = served(sdk, tools, asked)
-    assert set(schema["properties"]) == {"query"}
-    assert result.content[0].text == "one Context"

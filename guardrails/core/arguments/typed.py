@@ -142,7 +142,7 @@ class FunctionArguments(TypedArguments):
             self.signature = inspect.Signature(_parameters(function, hidden))
             adapter = _adapter(name, self.signature.parameters.values())
         except Exception as error:  # noqa: BLE001  # resolving annotations runs their code
-            reason = f"{clean(str(error).partition('. ')[0])}; a parameter that the host passes goes into `hidden`"
+            reason = f"{clean(str(error).partition('. ')[0])}; a parameter that the host passes is bound by `functools.partial`"
             raise PolicyError([f"the arguments of `{name}` cannot be read: {reason}"]) from None
         described = descriptions((function if inspect.isclass(function) else annotated(function)).__doc__)
         super().__init__(name, adapter, described)
@@ -266,12 +266,12 @@ def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[i
     Returns the visible parameters, annotations resolved.
     """
     target, parameters = annotated(function), inspect.signature(function).parameters
-    # The hidden and the result may name what is only there for type checkers.
-    wanted = parameters.keys() - {*hidden, "return"}
+    passed = {*hidden, *(function.keywords if isinstance(function, functools.partial) else ())}
+    # Those and the result may name what is only there for type checkers.
+    wanted = parameters.keys() - passed - {"return"}
     named = {name: each for name, each in getattr(target, "__annotations__", {}).items() if name in wanted}
     holder = SimpleNamespace(__annotations__=named)
     hints = typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
-    passed = {*hidden, *(function.keywords if isinstance(function, functools.partial) else ())}
     passed |= {"self", "cls"}.intersection([*parameters][:1]) - hints.keys()
     return [each.replace(annotation=hints.get(name, Any)) for name, each in parameters.items() if name not in passed]
 

@@ -6,7 +6,8 @@ import functools
 import inspect
 import typing
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import suppress
 from types import GenericAlias, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,35 +25,19 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
 
 
-_SDKS: Final = ("mcp", "fastmcp")
 _READ: Final = (AsyncGenerator, AsyncIterator, Generator, Iterator)
 """What is read whole; its value is a list."""
 
 
 def signed(
-    guarded: Callable[..., Any],
-    function: Callable[..., Any],
-    spec: FunctionArguments,
-    name: str,
-    *,
-    returns: str,
-    hidden: Collection[str],
+    guarded: Callable[..., Any], function: Callable[..., Any], spec: FunctionArguments, name: str, returns: str
 ) -> Callable[..., Any]:
     """
-    Returns *guarded*, with the signature of *function* except its return type, and without the parameters *hidden*.
-
-    One that an SDK of MCP fills, by its annotation with a `Context`, stays, or it would not come.
+    Returns *guarded*, with the signature of *function* except its return type.
     """
-    hints = _hints(function)
-    result = {"json": str, "envelope": Envelope}.get(returns) or _value(function, hints)
-    own = inspect.signature(function).parameters
-    filled = [own[one].replace(kind=own[one].KEYWORD_ONLY) for one in hidden if _is_context(hints.get(one))]
-    shown = spec.signature.parameters
-    parameters = sorted(
-        [*shown.values(), *(one.replace(annotation=hints[one.name]) for one in filled)], key=lambda one: one.kind
-    )
-    signature = inspect.Signature(parameters, return_annotation=result)
-    named = {one.name: one.annotation for one in parameters}
+    result = {"json": str, "envelope": Envelope}.get(returns) or _value(function)
+    signature = spec.signature.replace(return_annotation=result)
+    named = {one.name: one.annotation for one in signature.parameters.values()}
     guarded.__signature__ = signature  # type: ignore[attr-defined]
     guarded.__annotations__ = named if result is signature.empty else named | {"return": result}
     if guarded.__name__ != name:
@@ -61,76 +46,55 @@ def signed(
     return guarded
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _value(function: Callable[..., Any]) -> Any:
     """
-    The annotations of *function*, each resolved if it can be: some name what is only there for type checkers.
+    Returns the annotation of what *function* returns, resolved if it can be: some name what is only there for type
+    checkers.
     """
-    target = annotated(function)
-    hints: dict[str, Any] = {}
-    for name, annotation in getattr(target, "__annotations__", {}).items():
-        holder = SimpleNamespace(__annotations__={name: annotation})
-        try:
-            hints |= typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
-        except Exception:  # noqa: BLE001  resolving annotations runs their code
-            hints[name] = annotation
-    return hints
-
-
-def _value(function: Callable[..., Any], hints: dict[str, Any]) -> Any:
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.isclass(function):
         return function
     result = inspect.signature(function).return_annotation
     if isinstance(result, str):
-        result = hints.get("return", result)
+        holder = SimpleNamespace(__annotations__={"return": result})
+        # Resolving annotations runs their code.
+        with suppress(Exception):
+            names = getattr(annotated(function), "__globals__", {})
+            result = typing.get_type_hints(holder, names, include_extras=True)["return"]
     if (typing.get_origin(result) or result) in _READ:
         return GenericAlias(list, typing.get_args(result)[:1] or (Any,))
     return result
 
 
-def _is_context(annotation: Any) -> bool:
-    kinds = (annotation, *typing.get_args(annotation))
-    return any(
-        inspect.isclass(one) and one.__name__ == "Context" and one.__module__.split(".")[0] in _SDKS for one in kinds
-    )
-
-
-def wrapped(
-    session: "Session", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
-) -> Callable[..., Any]:
+def wrapped(session: "Session", function: Callable[..., Any], returns: str, name: str | None) -> Callable[..., Any]:
     """
-    Returns *function* as a tool *name* of *session*: same parameters, same kind. The *hidden* parameters pass by the
-    chain, by keyword.
+    Returns *function* as a tool *name* of *session*: same parameters, same kind.
     """
     if returns not in ("json", "envelope", "value"):
         raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")
-    spec = FunctionArguments(function, hidden)
+    spec = FunctionArguments(function)
     name = name_of(function) if name is None else name
     tools = session.calls.tools
     ruled = tools.defines(name)
     _take(tools, name, function, None if ruled else spec)
     scope = session if ruled else scoped(session, {name: spec})
 
-    def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, "_Run"]:
-        own = {key: kwargs.pop(key) for key in hidden if key in kwargs}
-        return spec.named(args, kwargs), _Run(function, spec if ruled else None, spec.bind, own)
-
     if is_async(function):
 
         @functools.wraps(function)
         async def guarded_async(*args: Any, **kwargs: Any) -> Any:
-            arguments, run = asked(args, kwargs)
-            return run.given(await scope.acall(name, arguments, run.awaited), returns)
+            run = _Run(function, spec, ruled)
+            return run.given(await scope.acall(name, spec.named(args, kwargs), run.awaited), returns)
 
-        return signed(guarded_async, function, spec, name, returns=returns, hidden=hidden)
+        return signed(guarded_async, function, spec, name, returns)
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        arguments, run = asked(args, kwargs)
-        return run.given(scope.call(name, arguments, run.plain), returns)
+        run = _Run(function, spec, ruled)
+        return run.given(scope.call(name, spec.named(args, kwargs), run.plain), returns)
 
-    return signed(guarded, function, spec, name, returns=returns, hidden=hidden)
+    return signed(guarded, function, spec, name, returns)
 
 
 class _Run:
@@ -138,20 +102,13 @@ class _Run:
     One call of a function, and what became of it that its envelope does not say.
     """
 
-    __slots__ = ("_bind", "_function", "_hidden", "_spec", "ended", "error", "started")
+    __slots__ = ("_function", "_ruled", "_spec", "ended", "error", "started")
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        spec: FunctionArguments | None,
-        bind: Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]],
-        hidden: dict[str, Any],
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], spec: FunctionArguments, ruled: bool) -> None:
         self._function = function
         self._spec = spec
-        """Where the policy's check came first, the function's own still has to turn text into what it annotates."""
-        self._bind = bind
-        self._hidden = hidden
+        self._ruled = ruled
+        """The policy's check came first; the function's own still has to turn text into what it annotates."""
         self.started = self.ended = False
         self.error: Exception | None = None
 
@@ -187,10 +144,10 @@ class _Run:
         raise CallFailed(envelope)
 
     def _call(self, arguments: Any) -> Any:
-        if self._spec is not None:
+        if self._ruled:
             arguments = self._spec.check(arguments)[0]
-        positional, keywords = self._bind(arguments)
-        return self._function(*positional, **keywords, **self._hidden)
+        positional, keywords = self._spec.bind(arguments)
+        return self._function(*positional, **keywords)
 
     def _returned(self, result: Any) -> Any:
         # What is still to be read may yet run out of time.

@@ -199,8 +199,14 @@ def foreign(context: Foreign) -> None: ...
 @table(
     ("function", "message"),
     [
-        (with_context, "the arguments of `with_context` cannot be read: name 'Context' is not defined; .* `hidden`"),
-        (foreign, "the arguments of `foreign` cannot be read: .*Foreign.*; a parameter that the host passes goes into"),
+        (
+            with_context,
+            "the arguments of `with_context` cannot be read: name 'Context' is not defined; .* `functools.partial`",
+        ),
+        (
+            foreign,
+            "the arguments of `foreign` cannot be read: .*Foreign.*; a parameter that the host passes is bound by",
+        ),
         (int, "the arguments of `int` cannot be read: no signature found"),
     ],
 )

@@ -113,14 +113,14 @@ def test_what_a_wrapped_function_returns_is_what_its_annotation_says(session: Se
     assert isinstance(session.wrap(search, returns="envelope")("x", 2), Envelope)
 
 
-def test_a_hidden_parameter_is_in_neither_signature_nor_schema_nor_is_its_annotation_needed(session: Session) -> None:
-    wrapped = session.wrap(kept, hidden=["database"])
+def test_what_is_bound_is_in_neither_signature_nor_schema_nor_is_its_annotation_needed(session: Session) -> None:
+    wrapped = session.wrap(functools.partial(kept, database=None))
     assert str(inspect.signature(wrapped)) == "(query: str) -> str"
     assert typing.get_type_hints(wrapped) == {"query": str, "return": str}
     spec = Tool.of(wrapped).arguments()
     assert spec is not None
     assert set(spec.schema()["properties"]) == {"query"}
-    assert '"x"' in wrapped("x", database=None)
+    assert '"x"' in wrapped("x")
 
 
 @pytest.mark.parametrize(
