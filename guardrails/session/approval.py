@@ -122,8 +122,9 @@ class Approvals:
         Ask about a refused call, if it waits. Its value is whether there is an answer, by which the call is to be
         decided again.
         """
-        one = yield Store(self.ledger, partial(self._question, decision), self._unasked)
-        if one is None:
+        one = yield Store(self.ledger, partial(self._question, decision))
+        # In one step: of two threads one asks.
+        if one is None or self._asked.setdefault((one.session, one.n), decision) is not decision:
             return False
         try:
             answer = yield Ask(self.approver, one)
@@ -132,22 +133,15 @@ class Approvals:
             warn_once("approver", "the approver failed: %r; the call waits on", error)
             return False
         finally:
-            self._unasked(one)
+            self._asked.pop((one.session, one.n), None)
 
     def _question(self, decision: Decision) -> ParkedCall | None:
         """
-        Returns the question to somebody about a refused call. Returns None if it does not wait, or they are asked
-        already.
+        Returns the question to somebody about a refused call. Returns None if it does not wait.
         """
         if not decision.denials[0].running:
             return None
-        one = next((one for one in self.pending() if one.sig == decision.call.sig), None)
-        # In one step: of two threads one asks.
-        return one if one is not None and self._asked.setdefault((one.session, one.n), decision) is decision else None
-
-    def _unasked(self, one: ParkedCall | None) -> None:
-        if one is not None:
-            self._asked.pop((one.session, one.n), None)
+        return next((one for one in self.pending() if one.sig == decision.call.sig), None)
 
     def _take(self, one: ParkedCall, answer: object) -> bool:
         if answer is None:

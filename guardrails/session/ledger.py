@@ -442,18 +442,11 @@ class Ledger:
         loop. It runs in a thread if the store may wait for a file, else right here. It is done to its end even if the
         task is cancelled meanwhile. A call that it has claimed is then let go.
         """
-        return await self.away(partial(function, *args, **kwargs), self.let_go)
-
-    async def away(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
-        """
-        Returns the result of *work*, a step of the store, without holding up the event loop. If nobody gets the result,
-        *undo* takes it back.
-        """
         if not self.blocks:
-            return work()
+            return function(*args, **kwargs)
         from .off_loop import away
 
-        return await away(self.store, work, undo)
+        return await away(self.store, partial(function, *args, **kwargs), self.let_go)
 
 
 def named(one: Any) -> dict[str, Any]:

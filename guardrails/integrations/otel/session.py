@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, Unpack
 
-from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.amounts import Amounts
@@ -104,18 +103,17 @@ class TracedCalls(Calls):
 
     def decide(
         self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
-    ) -> tuple[Decision, Plan]:
-        made = super().decide(tool, arguments, call_id, execute, tells=tells)
-        decision, plan = made
+    ) -> Decision:
+        decision = super().decide(tool, arguments, call_id, execute, tells=tells)
         one = current_call()
         if one is not None:
             if decision.claim_n:
                 # Another question has held it open; this one runs it.
                 self.ledger.told(key_of(decision), "claimed")
-            _quietly(one.decided, decision, known=plan.known is not False)
+            _quietly(one.decided, decision, known=self.ledger.plan(decision.call.tool).known is not False)
         for _, given_up in decision.expired:
             self.ledger.told((self.ledger.id, decision.run, given_up.n), "expired")
-        return made
+        return decision
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
         super().settled(decision, prepared, completion, envelope)

@@ -75,10 +75,10 @@ class Calls:
 
     def decide(
         self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
-    ) -> tuple[Decision, Plan]:
+    ) -> Decision:
         """
-        Returns the decision on a call, and the plan of its tool. The caller is *execute*, which claims the call unless it
-        is `asked`. With *tells* the host's hook hears of it.
+        Returns the decision on a call. The caller is *execute*, which claims the call unless it is `asked`. With *tells*
+        the host's hook hears of it.
         """
         if (
             type(tool) is not str
@@ -90,8 +90,8 @@ class Calls:
         ledger = self.ledger
         ledger.fresh()
         engine, stop = ledger.engine, ledger.policy.stop
-        plan = ledger.plan(tool)
-        call = self._made(tool, arguments, new_id() if call_id is None else call_id, plan)
+        plan = engine.chain.plans.get(tool) or ledger.plan(tool)
+        call = self._made(tool, arguments, call_id or new_id(), plan)
         locates = plan.unfit_locates if call.problems else plan.locates
         if locates:
             call.places = places_of(locates, call, plan.tool)
@@ -113,7 +113,7 @@ class Calls:
             return self.decide(tool, arguments, call.id, execute, tells=tells)
         if tells:
             self.tell(decision)
-        return decision, plan
+        return decision
 
     def _made(self, tool: str, arguments: Any, call_id: str, plan: Plan) -> ToolCall:
         spec = plan.arguments or self.tools.specs.get(tool)
@@ -131,12 +131,6 @@ class Calls:
         if (envelope.error_type or envelope.errors is not None) and log.isEnabledFor(INFO):
             log_refused(ledger.id, envelope, call.tool)
         return ledger.share is not None and not first.scope and grow(ledger, decision.code)
-
-    def undo(self, made: tuple[Decision, Plan]) -> None:
-        """
-        Take back a decision that nobody got.
-        """
-        self.ledger.let_go(made[0])
 
     def tell(self, decision: Decision) -> None:
         """

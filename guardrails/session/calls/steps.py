@@ -53,15 +53,14 @@ MOST_ATTEMPTS: Final = 16
 
 class Store(NamedTuple):
     """
-    A step that is taken with the session's store. The function *undo* takes its result back if nobody gets it.
+    A step that is taken with the session's store.
     """
 
     ledger: Ledger
     now: Callable[[], Any]
-    undo: Callable[[Any], object] | None = None
 
     async def later(self) -> Any:
-        return await self.ledger.away(self.now, self.undo)
+        return await self.ledger.off_loop(self.now)
 
 
 class Ask(NamedTuple):
@@ -166,8 +165,7 @@ def steps(
     asks, attempt = calls.approvals.approver is not None, 0
     failed: Envelope | None = None
     while True:
-        decide = partial(calls.decide, tool, arguments, call_id, execute, tells=False)
-        decision, plan = yield Store(ledger, decide, calls.undo)
+        decision = yield Store(ledger, partial(calls.decide, tool, arguments, call_id, execute, tells=False))
         if calls.on_decision is not None:
             calls.tell(decision)
         call_id = decision.call.id
@@ -175,7 +173,7 @@ def steps(
         if decision.envelope is None:
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": ledger.id})
-            before = CALLER.set(session)
+            plan, before = ledger.plan(decision.call.tool), CALLER.set(session)
             try:
                 result = yield Run(calls, decision, plan, execute, tool)
             except Exception as error:  # a tool may raise anything; the model reads it as data

@@ -18,8 +18,6 @@ from guardrails.core.values.types import MICRO
 from guardrails.core.values.usage import Price, Usage, cost_of, own_price
 
 
-CACHED: Final = 1_024
-"""Models, each by its provider, whose price is remembered; then they are looked up afresh."""
 _DATELESS_MS: Final = 253_402_300_800_000
 """The year 10,000."""
 INSTALL: Final = f"install the extra: {install('prices')}"
@@ -63,47 +61,21 @@ class _Listed(NamedTuple):
     version: str
 
 
-class Prices:
+def listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
     """
-    The list of `genai-prices`, each model looked up once; safe in any number of threads.
+    Returns the cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
     """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None], _Listed | str] = {}
-        self._snapshot: Any = None
-
-    def price(self, usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
-        """
-        Returns the cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
-        """
-        try:
-            listed = self._listed(model, provider)
-            if isinstance(listed, str):
-                return Priced(None, unknown=listed)
-            return _cost(usage, listed, _day(at_ms))
-        except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
-            return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}")
-
-    def _listed(self, model: str, provider: str | None) -> _Listed | str:
-        try:
-            from genai_prices import data_snapshot
-        except ImportError as error:
-            return INSTALL if error.name == "genai_prices" else f"genai-prices cannot be imported: {error}"
-        snapshot = data_snapshot.get_snapshot()
-        if snapshot is not self._snapshot:
-            # Whoever runs its `UpdatePrices` has another list from now on.
-            self._known, self._snapshot = {}, snapshot
-        known = self._known
-        key = (model, provider)
-        found = known.get(key)
-        if found is None:
-            if len(known) >= CACHED:
-                known.clear()
-            found = known[key] = _look_up(snapshot, model, provider)
-        return found
-
-
-_PRICES: Final = Prices()
+    try:
+        from genai_prices import data_snapshot
+    except ImportError as error:
+        lacks = error.name == "genai_prices"
+        return Priced(None, unknown=INSTALL if lacks else f"genai-prices cannot be imported: {error}")
+    try:
+        # Whoever runs its `UpdatePrices` has another list from then on. It remembers what it has looked up.
+        listed = _look_up(data_snapshot.get_snapshot(), model, provider)
+        return Priced(None, unknown=listed) if isinstance(listed, str) else _cost(usage, listed, _day(at_ms))
+    except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
+        return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}")
 
 
 def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider: str | None, at_ms: int) -> Priced:
@@ -128,7 +100,7 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
     cost = cost_of(usage, model, own)
     if cost is not None:
         return Priced(cost, "policy")
-    priced = _PRICES.price(usage, model, provider, at_ms)
+    priced = listed_price(usage, model, provider, at_ms)
     if priced.cost is None and usage.cost is not None:
         return Priced(usage.cost, "response")
     if priced.cost is None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, Price, SessionError
 from guardrails.core.values.usage import Usage
-from guardrails.session.turns.prices import Priced, Prices, _cost, _Listed, price_of
+from guardrails.session.turns.prices import Priced, _cost, _Listed, listed_price, price_of
 
 
 NOW = 1_790_000_000_000
@@ -101,8 +101,7 @@ def test_a_price_is_that_of_its_day() -> None:
     changed = 0
     for provider, model, day in dated:
         noon = int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp() * 1000)
-        prices = Prices()
-        costs = [prices.price(TEXT, model.id, provider.id, at).cost for at in (noon - 2 * 86_400_000, noon)]
+        costs = [listed_price(TEXT, model.id, provider.id, at).cost for at in (noon - 2 * 86_400_000, noon)]
         changed += costs[0] != costs[1]
     assert changed > 10
 
@@ -148,20 +147,13 @@ def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | 
     assert why in priced.unknown
 
 
-def test_many_models_take_no_more_than_a_bounded_place() -> None:
-    prices = Prices()
-    for n in range(3_000):
-        prices.price(TEXT, f"provider-{n}/model", "no-such-provider", NOW)
-    assert len(prices._known) <= 1_024
-
-
 def test_a_list_that_was_replaced_is_looked_up_afresh_and_named() -> None:
-    prices, bundled = Prices(), data_snapshot.get_snapshot()
-    assert prices.price(TEXT, "gpt-5-mini", None, NOW).by == LISTED
+    bundled = data_snapshot.get_snapshot()
+    assert listed_price(TEXT, "gpt-5-mini", None, NOW).by == LISTED
     newer = data_snapshot.DataSnapshot(bundled.providers, from_auto_update=True)
     data_snapshot.set_custom_snapshot(newer)
     try:
-        assert prices.price(TEXT, "gpt-5-mini", None, NOW).by == f"{LISTED} updated {newer.timestamp:%Y-%m-%dT%H:%M}"
+        assert listed_price(TEXT, "gpt-5-mini", None, NOW).by == f"{LISTED} updated {newer.timestamp:%Y-%m-%dT%H:%M}"
     finally:
         data_snapshot.set_custom_snapshot(None)
 
@@ -175,7 +167,7 @@ def test_a_list_that_cannot_be_read_leaves_the_price_unknown() -> None:
 
     data_snapshot.set_custom_snapshot(Broken())  # type: ignore[arg-type]
     try:
-        assert Prices().price(TEXT, "gpt-5-mini", None, NOW).unknown == "genai-prices failed: RuntimeError: torn"
+        assert listed_price(TEXT, "gpt-5-mini", None, NOW).unknown == "genai-prices failed: RuntimeError: torn"
     finally:
         data_snapshot.set_custom_snapshot(None)
 
