@@ -8,15 +8,16 @@ import re
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from importlib.metadata import Distribution, PackageNotFoundError, distributions, requires, version
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import typer
 
 from guardrails.cli.group import examples
 from guardrails.cli.text.printing import FOUND, paragraph, print_json
-from guardrails.core.values.errors import EXTRAS, install
+from guardrails.core.values.errors import EXTRAS
 
 
 NEXT: Final = (
@@ -25,20 +26,17 @@ NEXT: Final = (
 )
 
 
-class Package(NamedTuple):
-    """
-    A package that is wanted, and what is there of it.
-    """
-
-    name: str
-    wanted: str
-    installed: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """
-        The same for another program.
-        """
-        return self._asdict()
+OURS: Final = "toolcall-guardrails"
+THEIRS: Final = "guardrails-ai"
+FILES_OF_THEIRS: Final = ("guard.py", "async_guard.py", "validator_base.py", "hub")
+"""What that one has in a folder of the same name, and this one has not."""
+UNINSTALL: Final = (
+    f"pip uninstall {THEIRS} {OURS}, delete what is left of the folder, and install the one that you want: "
+    "both use the name `guardrails`"
+)
+_REQUIREMENT: Final = re.compile(
+    r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*extra\s*==\s*['\"]([^'\"]+)['\"])?$"
+)
 
 
 @examples("guardrails doctor", "guardrails doctor state.db redis://localhost:6379", "guardrails doctor --json")
@@ -57,166 +55,87 @@ def doctor(
     The sandbox runs a command. Exit code 1: something is broken, and the next step is said. A missing sandbox counts as
     broken, a missing extra does not.
     """
-    blocked = _blocked()
-    said, packages = versions(), wanted_packages()
-    kept = [look(place, namespace) for place in stores or ()]
-    in_the_way = clash(Path(said["folder"]))
-    problems = [wrong_version(said), *wrong_packages(packages)]
-    problems += [(in_the_way, UNINSTALL)] if in_the_way else []
-    problems += [(one["problem"], one["next"]) for one in kept if one["problem"]]
-    broken = [one for one in problems if one is not None]
+    from guardrails.core.values.errors import SandboxUnavailable
+    from guardrails.processes.sandbox import CANNOT, choose
+
+    try:
+        blocked = None if choose("auto") else ""
+    except SandboxUnavailable as error:
+        blocked = str(error)
+    works, said, packages = blocked is None, versions(), wanted_packages()
+    lacking = [each["name"] for each in packages.get("", ()) if each["installed"] is None]
+    kept, in_the_way = [look(place, namespace) for place in stores or ()], clash(Path(said["folder"]))
+    broken = [(one["problem"], one["next"]) for one in kept if one["problem"]]
+    broken += [(in_the_way, UNINSTALL)] if in_the_way else []
+    broken += [(f"`{name}` is not installed", f"pip install {OURS}") for name in lacking]
+    if wrong_version(said):
+        there = f"the installation is {said['installed']}, and `{said['folder']}` is {said['library']}"
+        broken.append((there, f"pip install --force-reinstall {OURS}"))
+    found = {
+        "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
+        "root": hasattr(os, "geteuid") and os.geteuid() == 0,
+        "auto": "bwrap" if works else None,
+        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": list(CANNOT) if works else []}],
+        "versions": said,
+        "packages": packages.get("", []),
+        "extras": [
+            {"name": extra, "installed": all(each["installed"] is not None for each in needed), "packages": needed}
+            for extra, needed in packages.items()
+            if extra
+        ],
+        "clash": in_the_way,
+        "stores": kept,
+        "problems": [{"problem": problem, "next": step} for problem, step in broken],
+    }
     if as_json:
-        print_json(
-            {
-                **_data(blocked),
-                "versions": said,
-                "packages": [one.to_dict() for one in packages.get("", ())],
-                "extras": [
-                    {
-                        "name": extra,
-                        "installed": all(one.installed is not None for one in ones),
-                        "packages": [one.to_dict() for one in ones],
-                    }
-                    for extra, ones in packages.items()
-                    if extra
-                ],
-                "clash": in_the_way,
-                "stores": kept,
-                "problems": [{"problem": problem, "next": step} for problem, step in broken],
-            }
-        )
+        print_json(found)
     else:
-        typer.echo("\n".join(installation_lines(said, packages, kept)) + "\n")
-        typer.echo(_text(blocked))
-        for problem, step in broken:
-            typer.echo(
-                "\n" + paragraph(f"broken: {problem}", hanging="  ") + "\n" + paragraph(f"next: {step}", hanging="  ")
-            )
-    if blocked is not None or broken:
+        typer.echo("\n".join(paragraph(line, hanging="  ") for line in _lines(found)))
+    if broken or not works:
         raise typer.Exit(FOUND)
 
 
-def _blocked() -> str | None:
-    """
-    Returns why the sandbox does not work here; None: it does.
-    """
-    from guardrails.core.values.errors import SandboxUnavailable
-    from guardrails.processes.sandbox import choose
-
-    try:
-        choose("auto")
-    except SandboxUnavailable as error:
-        return str(error)
-    return None
-
-
-def _data(blocked: str | None) -> dict[str, Any]:
-    from guardrails.processes.sandbox import CANNOT
-
-    works = blocked is None
-    return {
-        "system": _system(),
-        "root": _is_root(),
-        "auto": "bwrap" if works else None,
-        "sandboxes": [{"name": "bwrap", "works": works, "blocked": blocked, "cannot": list(CANNOT) if works else []}],
-    }
-
-
-def _text(blocked: str | None) -> str:
-    from guardrails.processes.sandbox import CANNOT
-
-    said = [f"{_system()}, as {'root' if _is_root() else 'a user'}", ""]
-    if blocked is not None:
-        return "\n".join([*said, paragraph(f"does not work: {blocked}", hanging="  "), "", paragraph(NEXT)])
-    said += ["bwrap: works; what it cannot do:"]
-    return "\n".join([*said, *(paragraph(f"- {cannot}", indent="  ", hanging="    ") for cannot in CANNOT)])
-
-
-def _system() -> str:
-    return f"{platform.system()} {platform.release()} ({platform.machine()})"
-
-
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
-def installation_lines(
-    versions: dict[str, Any], packages: dict[str, list[Package]], stores: list[dict[str, Any]]
-) -> Iterator[str]:
-    """
-    Versions, extras and *stores*, a paragraph for each.
-    """
-    yield paragraph(
-        f"guardrails {versions['library']} on Python {versions['python']}, in `{versions['folder']}`", hanging="  "
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    said, extras = found["versions"], found["extras"]
+    yield f"guardrails {said['library']} on Python {said['python']}, in `{said['folder']}`"
+    yield (
+        f"It reads and writes states of version {said['state']}, store files {said['store_file']}, records "
+        f"{said['records']}, retry models {said['retry_model']}."
     )
-    yield paragraph(
-        f"It reads and writes states of version {versions['state']}, store files {versions['store_file']}, "
-        f"records {versions['records']}, retry models {versions['retry_model']}.",
-        hanging="  ",
-    )
-    extras = {extra: ones for extra, ones in packages.items() if extra}
-    yield ""
-    if not extras:
-        yield paragraph("extras: not known, since this is a checkout that was not installed", hanging="  ")
+    for title, there in (("installed", True), ("not installed", False)):
+        yield f"extras {title}: {', '.join(each['name'] for each in extras if each['installed'] is there) or 'none'}"
+    yield f'An extra is installed by pip install "{OURS}[NAME]".'
+    for one in found["stores"]:
+        by_version = ", ".join(f"{count:,} of version {version}" for version, count in one["versions"].items())
+        yield f"store {one['store']}: {'opens' if one['opens'] else 'does not open'}, states: {by_version or 'none'}"
+    yield f"{found['system']}, as {'root' if found['root'] else 'a user'}"
+    (sandbox,) = found["sandboxes"]
+    if sandbox["works"]:
+        yield "bwrap: works; what it cannot do:"
+        yield from (f"- {cannot}" for cannot in sandbox["cannot"])
     else:
-        there = [extra for extra, ones in extras.items() if all(one.installed is not None for one in ones)]
-        lacking = [extra for extra in extras if extra not in there]
-        yield paragraph(f"extras that are installed: {', '.join(there) or 'none'}", hanging="  ")
-        if lacking:
-            say = f"extras that are not: {', '.join(lacking)}; for example {install(lacking[0])}"
-            yield paragraph(say, hanging="  ")
-    for one in stores:
-        yield ""
-        yield paragraph(f"store {one['store']}: {_kept(one)}", hanging="  ")
+        yield f"does not work: {sandbox['blocked']}"
+        yield NEXT
+    for one in found["problems"]:
+        yield f"broken: {one['problem']}"
+        yield f"next: {one['next']}"
 
 
-def _kept(one: dict[str, Any]) -> str:
-    if not one["opens"]:
-        return "does not open"
-    many = "1 state" if one["states"] == 1 else f"{one['states']:,} states"
-    by_version = ", ".join(f"{count:,} of version {version}" for version, count in one["versions"].items())
-    return f"opens, and keeps {many}" + (f": {by_version}" if by_version else "")
-
-
-OURS: Final = "toolcall-guardrails"
-THEIRS: Final = "guardrails-ai"
-FILES_OF_THEIRS: Final = ("guard.py", "async_guard.py", "validator_base.py", "hub")
-"""What that one has in a folder of the same name, and this one has not."""
-UNINSTALL: Final = (
-    f"pip uninstall {THEIRS} {OURS}, delete what is left of the folder, and install the one that you want: "
-    "both use the name `guardrails`"
-)
-_REQUIREMENT: Final = re.compile(
-    r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)(?:;\s*extra\s*==\s*['\"]([^'\"]+)['\"])?$"
-)
-
-
-def wanted_packages(lines: Iterable[str] | None = None) -> dict[str, list[Package]]:
+def wanted_packages(lines: Iterable[str] | None = None) -> dict[str, list[dict[str, Any]]]:
     """
     The packages that are needed, under the name "", and those of each extra. *lines* are requirements in place of those of the
     installation; a checkout that is not installed has none.
     """
     if lines is None:
-        try:
-            lines = requires(OURS) or ()
-        except PackageNotFoundError:
-            lines = ()
-    found: dict[str, list[Package]] = {}
+        lines = (requires(OURS) if _installed(OURS) else None) or ()
+    found: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
         read = _REQUIREMENT.match(line.strip())
         if read is None or read[1] == OURS or (read[3] is not None and read[3] not in EXTRAS):
             continue
-        found.setdefault(read[3] or "", []).append(Package(read[1], read[2].strip(), _installed(read[1])))
+        one = {"name": read[1], "wanted": read[2].strip(), "installed": _installed(read[1])}
+        found.setdefault(read[3] or "", []).append(one)
     return dict(sorted(found.items()))
-
-
-def wrong_packages(found: dict[str, list[Package]]) -> list[tuple[str, str]]:
-    """
-    Returns the packages that are needed and lack, each with the next step.
-    """
-    return [
-        (f"`{one.name}` is not installed", f"pip install {OURS}") for one in found.get("", ()) if one.installed is None
-    ]
 
 
 def clash(folder: Path, installed: Iterable[Distribution] | None = None) -> str | None:
@@ -244,51 +163,38 @@ def look(place: str, namespace: str) -> dict[str, Any]:
     """
     Returns the contents of the store at *place*, a file or a URL. Nothing is changed. `problem` and `next` say why it is broken.
     """
+    from guardrails.cli.store import line_of
     from guardrails.core.values.errors import GuardrailsError
+    from guardrails.offline.figures import plural
     from guardrails.stores.opened import store_at
     from guardrails.stores.places import is_url, shown_place
 
     found: dict[str, Any] = {"store": shown_place(place), "opens": False, "states": 0, "versions": {}, "unreadable": 0}
-    found |= {"problem": None, "next": None}
+    found |= {"problem": None, "next": f"guardrails store ls {shown_place(place)} tells more"}
     if not is_url(place) and not Path(place).is_file():
-        why = "is a folder" if Path(place).is_dir() else "is not there"
-        return found | {
-            "problem": f"`{place}` {why}",
-            "next": "name the file of a SqliteStore, or the URL of a server",
-        }
+        step = "name the file of a SqliteStore, or the URL of a server"
+        return found | {"problem": f"`{place}` is no file", "next": step}
+    kinds, states, unreadable = Counter[str](), Counter[str](), 0
     try:
-        store = store_at(place, namespace=namespace)
-        try:
-            found |= {"opens": True, **_counted(store)}
-        finally:
-            store.close()
+        with closing(store_at(place, namespace=namespace)) as store:
+            for one in store.entries():
+                line = line_of(one, one.changed_ms, {})
+                kinds[line["kind"]] += 1
+                states[str(line["version"])] += 1
+                unreadable += bool(line["unreadable"])
     except (GuardrailsError, OSError) as error:
-        return found | {"problem": str(error), "next": f"guardrails store ls {shown_place(place)} tries it again"}
-    if found["unreadable"]:
-        many = "1 state" if found["unreadable"] == 1 else f"{found['unreadable']:,} states"
-        return found | {
-            "problem": f"{many} of `{found['store']}` cannot be read by this version",
-            "next": f"guardrails store ls {found['store']} lists why",
-        }
-    return found
-
-
-def _counted(store: Any) -> dict[str, Any]:
-    from guardrails.cli.store.shown import line_of
-
-    versions: Counter[int | None] = Counter()
-    kinds: Counter[str] = Counter()
-    unreadable = 0
-    for one in store.entries():
-        line = line_of(one, one.changed_ms, {})
-        versions[line["version"]] += 1
-        kinds[line["kind"]] += 1
-        unreadable += bool(line["unreadable"])
-    return {
-        "states": versions.total(),
-        "kinds": dict(kinds),
-        "versions": {str(version): count for version, count in sorted(versions.items(), key=str)},
+        return found | {"problem": str(error)}
+    problem = (
+        f"{plural(unreadable, 'state')} of `{found['store']}` cannot be read by this version" if unreadable else None
+    )
+    return found | {
+        "opens": True,
+        "states": states.total(),
+        "kinds": kinds,
+        "versions": states,
         "unreadable": unreadable,
+        "problem": problem,
+        "next": found["next"] if problem else None,
     }
 
 
@@ -302,14 +208,10 @@ def versions() -> dict[str, Any]:
     from guardrails.core.values.version import __version__
     from guardrails.stores.sqlite_file import VERSION as FILE
 
-    try:
-        installed = version(OURS)
-    except PackageNotFoundError:
-        installed = None
     return {
         "python": platform.python_version(),
         "library": __version__,
-        "installed": installed,
+        "installed": _installed(OURS),
         "folder": str(Path(__file__).parents[2]),
         "state": VERSION,
         "store_file": FILE,
@@ -318,11 +220,8 @@ def versions() -> dict[str, Any]:
     }
 
 
-def wrong_version(found: dict[str, Any]) -> tuple[str, str] | None:
+def wrong_version(found: dict[str, Any]) -> bool:
     """
-    Returns the broken ones, each with the next step. Returns None if nothing is.
+    Whether the installation is of another version than the files that run.
     """
-    if found["installed"] in (None, found["library"]):
-        return None
-    said = f"the installation is {found['installed']}, and `{found['folder']}` is {found['library']}"
-    return said, f"pip install --force-reinstall {OURS}"
+    return found["installed"] not in (None, found["library"])

@@ -2,13 +2,16 @@
 The command `explain`.
 """
 
+import json
+import re
+
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from guardrails.cli.group import examples
-from guardrails.cli.text.printing import fail, heading, paragraph, print_json, printable
+from guardrails.cli.text.printing import fail, heading, paragraph, print_json, printable, table
 
 
 if TYPE_CHECKING:
@@ -102,24 +105,11 @@ def _meant(code: str) -> str:
 def _listed() -> Iterator[str]:
     from guardrails.cli.codes import EXPLAINED
 
-    titles = {
-        "denial": "Codes of refusals and hints",
-        "end": "Codes of loops that end",
-        "failure": "Kinds of failures (`error_type`)",
-        "status": "Statuses of envelopes",
-    }
-    groups: dict[str, list[Explained]] = {title: [] for title in titles}
-    for one in EXPLAINED.values():
-        groups["denial" if "." in one.code and one.kind != "end" else one.kind].append(one)
-    room = max(map(len, EXPLAINED)) + 2
-    for kind, title in titles.items():
-        yield heading(title)
-        for one in groups[kind]:
-            said = one.when if kind == "denial" else one.means
-            yield paragraph(f"{one.code.ljust(room)}{_plain(said)}", indent="  ", hanging=" " * (room + 2))
-        yield ""
-    yield "guardrails explain CODE tells more of each."
-    yield "A code of a scope begins with its name: user.budget.max_calls."
+    long = {"end", "failure", "status"}
+    yield table(
+        [("code", ""), *((c, _plain(one.means if one.kind in long else one.when)) for c, one in EXPLAINED.items())]
+    )
+    yield "guardrails explain CODE tells more of each.\nA code of a scope begins with its name: user.budget.max_calls."
 
 
 def _told(one: "Explained", scope: str | None) -> Iterator[str]:
@@ -128,9 +118,8 @@ def _told(one: "Explained", scope: str | None) -> Iterator[str]:
     yield heading(f"{said['code']}: {_KINDS[one.kind]}{status}")
     yield paragraph(said["means"])
     yield ""
-    settings = said["settings"]
     rows = [
-        *(("Decided by" if n == 0 else "", f"{each['name']}: {_set(each)}") for n, each in enumerate(settings)),
+        *(("Decided by", f"{each['name']}: {_set(each)}") for each in said["settings"]),
         ("Model reads", said["told"]),
         ("Retry", said["retry"]),
         ("Loosen", said["loosen"]),
@@ -139,13 +128,10 @@ def _told(one: "Explained", scope: str | None) -> Iterator[str]:
         ("In records", said["records"]),
         ("Docs", said["docs"]),
     ]
-    for title, text in rows:
-        if text:
-            yield paragraph(f"{title.ljust(13)}{text}", hanging=" " * 13)
+    yield from (paragraph(f"{title.ljust(13)}{text}", hanging=" " * 13) for title, text in rows if text)
     lines = said["loosen"], said["off"]
     if any(lines):
-        yield ""
-        yield paragraph(_LINES)
+        yield f"\n{paragraph(_LINES)}"
     if any(text.startswith("tools:") for text in lines):
         yield paragraph(_RULES)
 
@@ -153,20 +139,16 @@ def _told(one: "Explained", scope: str | None) -> Iterator[str]:
 def _set(setting: dict[str, Any]) -> str:
     if setting["rule"]:
         return "of a `tools:` rule"
-    shown = {
-        name: "none" if (value := setting[name]) is None else _plain_value(value) for name in ("default", "shipped")
-    }
-    if setting["shipped"] == setting["default"]:
-        return f"{shown['default']} unless the policy says otherwise"
-    return f"{shown['shipped']} in the policy `default`, {shown['default']} in one that says nothing of it"
+    default, shipped = (_value(setting[name]) for name in ("default", "shipped"))
+    if shipped == default:
+        return f"{default} unless the policy says otherwise"
+    return f"{shipped} in the policy `default`, {default} in one that says nothing of it"
 
 
-def _plain_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (tuple, list)):
-        return f"[{', '.join(map(str, value))}]"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _value(value: Any) -> str:
+    return (
+        f"{value:g}" if isinstance(value, float) else json.dumps(value, default=str).strip('"').replace("null", "none")
+    )
 
 
 def _to_dict(one: "Explained", scope: str | None) -> dict[str, Any]:
@@ -239,6 +221,4 @@ def _plain(text: str) -> str:
     """
     *text* of a page without its links.
     """
-    import re
-
     return printable(re.sub(r"\[([^\[\]]*)\]\([^()]*\)", r"\1", text))

@@ -2,15 +2,16 @@
 The command `train`.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from guardrails.cli.group import examples
-from guardrails.cli.text.printing import fail, failures_told, print_json, printable
-from guardrails.cli.text.progress import Ticker
+from guardrails.cli.text.printing import fail, failures_told, paragraph, print_json, printable, table
+from guardrails.cli.text.progress import telling
+from guardrails.offline.figures import plural
 
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def train(
         fail(f"`{printable(str(output))}` is a folder: name the model file")
     if not output.absolute().parent.is_dir():
         fail(f"there is no folder `{printable(str(output.parent))}` for the model file: make it first")
-    with failures_told():
+    with failures_told(), telling(quiet=quiet or as_json) as tell:
         made = run(
             records,
             output,
@@ -54,25 +55,48 @@ def train(
             master=(master or "local[*]") if engine == "spark" else None,
             dry_run=dry_run,
             force=force,
-            progress=_progress(quiet=quiet or as_json),
+            progress=lambda done, what: tell and tell(f"{done:,} {what} read"),
         )
     if as_json:
         print_json(made.to_dict())
     else:
-        _show(made, dry_run=dry_run)
+        typer.echo("\n\n".join(_text(made, dry_run=dry_run)))
 
 
-def _progress(*, quiet: bool) -> Callable[[int, str], None]:
-    ticker = Ticker(quiet=quiet)
+def _text(made: "Trained", *, dry_run: bool) -> Iterator[str]:
+    """
+    What was learned, how it compares, the fate of the model file, and points to look at.
+    """
+    learned = made.learned
+    retries = learned.model.body["training"]["retries"]
+    yield paragraph(
+        f"{plural(round(learned.facts.failures), 'failure')} on {plural(learned.facts.days, 'day')}, {retries:,.0f} of them "
+        f"retried; {plural(made.files, 'file')}."
+    )
+    judged = {"retries": learned.retries, "calls with other arguments": learned.corrections}
+    verdicts = {what: verdict for what, verdict in judged.items() if verdict is not None}
+    if verdicts:
+        rows = [["log loss, held out", "of", "worked", "new", "present", "one rate"]]
+        for what, one in verdicts.items():
+            losses = (f"{loss:.4f}" for loss in (one.new, one.present, one.base))
+            rows.append([what, f"{one.events:,.0f}", f"{100 * one.worked:.0f} %", *losses])
+        yield table(rows, figures=True)
+        yield "\n".join(paragraph(f"Gate, {what}: {verdict.reason}.") for what, verdict in verdicts.items())
+    else:
+        yield "Nothing is held out, so nothing says how good the model is."
+    yield paragraph(_outcome(made, dry_run=dry_run))
+    if made.notes:
+        yield "\n".join(paragraph(f"Note: {note}", hanging="  ") for note in made.notes)
 
-    def tell(done: int, what: str) -> None:
-        if ticker.due():
-            ticker.tell(f"{done:,} {what} read")
 
-    return tell
-
-
-def _show(made: "Trained", *, dry_run: bool) -> None:
-    from guardrails.cli.text.train import trained_text
-
-    typer.echo(trained_text(made, dry_run=dry_run))
+def _outcome(made: "Trained", *, dry_run: bool) -> str:
+    learned, path = made.learned, printable(str(made.output))
+    if made.written:
+        return f"`{path}` is now the model {learned.model.name} ({len(learned.text) / 1024:,.0f} KiB)."
+    if dry_run:
+        return f"`{path}` is left as it is (--dry-run); the new model {'would' if learned.better else 'would not'} replace it."
+    if learned.unchanged:
+        return f"`{path}` is left as it is: the new model says the same."
+    if learned.present is None:
+        return "No model is written: the shipped one stays in use. Train again with more records, or use --force."
+    return f"`{path}` is left as it is."

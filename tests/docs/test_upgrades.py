@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from guardrails import Budget, Conversations, Policy, PolicyError, SqliteStore
 from guardrails.agent.conversations import file as conversations
 from guardrails.cli import app
-from guardrails.cli.store.commands import SHOWN
+from guardrails.cli.store import SHOWN
 from guardrails.core.packing import VERSION
 
 

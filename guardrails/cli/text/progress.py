@@ -16,35 +16,6 @@ from .printing import is_plain, printable
 
 EVERY_S: Final = 5.0
 """Seconds between two plain lines."""
-CHANGES_S: Final = 0.2
-"""The same of a line that changes."""
-
-
-class Ticker:
-    """
-    Prints the line of progress when it is time for it.
-    """
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._told = time.monotonic()
-
-    def due(self) -> bool:
-        """
-        Whether it is time for a line; then the next one is due later.
-        """
-        now = time.monotonic()
-        if self._quiet or now - self._told < (CHANGES_S if sys.stderr.isatty() and not is_plain() else EVERY_S):
-            return False
-        self._told = now
-        return True
-
-    def tell(self, line: str) -> None:
-        """
-        Print *line*, on a terminal in place of the latest.
-        """
-        terminal = sys.stderr.isatty() and not is_plain()
-        typer.echo(f"\r\x1b[K{line}" if terminal else line, err=True, nl=not terminal)
 
 
 @contextmanager
@@ -61,10 +32,12 @@ def telling(*, quiet: bool) -> Iterator[Callable[[str], object] | None]:
         with Console(stderr=True).status("reading", spinner="line") as status:
             yield lambda line: status.update(escape(printable(line)))
     else:
-        ticker = Ticker(quiet=False)
+        told = time.monotonic()
 
         def tell(line: str) -> None:
-            if ticker.due():
-                ticker.tell(printable(line))
+            nonlocal told
+            if time.monotonic() - told >= EVERY_S:
+                told = time.monotonic()
+                typer.echo(printable(line), err=True)
 
         yield tell

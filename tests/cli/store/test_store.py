@@ -16,7 +16,6 @@ from typer.testing import CliRunner, Result
 
 from guardrails import Budget, Conversations, Policy, SqliteStore
 from guardrails.cli import app
-from guardrails.cli.store import commands
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import VERSION
 from tests.stores.redis_server import in_redis, needed, shared
@@ -37,7 +36,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(commands, "_now", lambda: round(made.now * 1000))
+    monkeypatch.setattr("guardrails.cli.store._now", lambda: round(made.now * 1000))
     return made
 
 
@@ -188,7 +187,7 @@ def test_nothing_is_dropped_unless_it_is_asked_for_twice(path: Path, monkeypatch
         said = run(*command)
         assert said.exit_code == 2
         assert "Nothing was done: add --yes to do it" in said.stderr
-    monkeypatch.setattr(commands, "_at_terminal", lambda: True)
+    monkeypatch.setattr("guardrails.cli.store._at_terminal", lambda: True)
     no = run("forget", str(path), "trip-1", stdin="n\n")
     assert (no.exit_code, "nothing was done" in no.stderr) == (1, True)
     assert len(listed(path)) == 4
@@ -243,7 +242,7 @@ def age(path: Path, days: float) -> None:
 def test_what_was_idle_for_long_is_dropped_by_prefix_and_scopes_only_if_that_is_said(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "_now", lambda: round(time.time() * 1000))
+    monkeypatch.setattr("guardrails.cli.store._now", lambda: round(time.time() * 1000))
     age(path, 10)
     with SqliteStore(path) as store:
         Policy([Budget(max_calls=2)]).session("young", store=store).call("t", {}, lambda *_: 1)
