@@ -27,7 +27,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.names import scope_key
 from guardrails.core.values.types import NO_TIME, Denial, ToolCall
 
-from .recorder import Recorder, life
+from .recorder import Recorder, new_id
 from .terms import Lay, Terms, laid_on
 
 
@@ -92,7 +92,7 @@ class Ledger:
         """Held while the chain changes; the copies of a session share it."""
         self._clock = clock
         self._laid = laid
-        self.engine = Engine(laid_on(policy.chain, laid), id, scopes=scopes, life=None if sink is None else life)
+        self.engine = Engine(laid_on(policy.chain, laid), id, scopes=scopes, life=None if sink is None else new_id)
         self._base: Chain | None = None if policy.changed else policy.chain
         """The chain of the policy, on which this session has *laid* its own; None: it has to say which."""
         self._digest = None if policy.changed else policy.digest

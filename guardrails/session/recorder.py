@@ -2,7 +2,6 @@
 Hands records from a session to its sink: each event as a small object that becomes a line off the hot path.
 """
 
-import itertools
 import os
 
 from collections.abc import Callable, Mapping
@@ -34,17 +33,13 @@ if TYPE_CHECKING:
 CALL_BYTES: Final = 1_700
 """What a decision that waits takes beside its texts, as tracemalloc counts it."""
 SETTLE_BYTES: Final = 900
-HEAVY_ARGUMENTS: Final = 1_000
-"""Longer ones wait as JSON only: as Python objects they may take many times as much."""
-HEAVY_RESULT: Final = 250
-"""Bytes of JSON; the same for results that are no text."""
-_SPREAD: Final = 8
-"""Bytes of Python objects for each byte of the JSON of shorter ones."""
 
 
 class Recorder:
     """
     The records of the session *session_id*, handed to *sink*. Exceptions of a sink are counted and logged once.
+
+    Arguments and results wait as JSON: as Python objects they may take many times as much, and change.
     """
 
     __slots__ = ("_put", "_session_id", "lost", "sink")
@@ -79,10 +74,9 @@ class Recorder:
         if decision.repeated or not decision.n:
             return
         arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
-        heavy = call.canonical is None or len(arguments) > HEAVY_ARGUMENTS
-        made = _light(decision) if heavy else decision
-        size = CALL_BYTES + len(arguments) * (1 if heavy else _SPREAD)
-        self._hand(partial(call_record, session_id, made, plan, arguments), size, decision.marks)
+        made = _light(decision)
+        recorded = partial(call_record, session_id, made, plan, arguments)
+        self._hand(recorded, CALL_BYTES + len(arguments), decision.marks)
         if decision.pending:
             self._hand(park_record(session_id, made), 600)
 
@@ -92,18 +86,12 @@ class Recorder:
         """
         if not completion.n:
             return
-        rendered, canonical, size = prepared.rendered, decision.call.canonical, SETTLE_BYTES
-        heavy, held = canonical is None or len(canonical) > HEAVY_ARGUMENTS, False
-        if rendered is not None:
-            # Nobody else holds it; and what was cut may be any number of times as large.
-            held = not rendered.complete or (rendered.size > HEAVY_RESULT and rendered.text is None)
-            size += rendered.size * (1 if held else _SPREAD if rendered.text is None else 2)
-        if heavy:
-            decision = _light(decision)
-        if heavy or held:
-            # A reading has the arguments too.
-            prepared = prepared.of(_light_outcome(prepared.outcome))
-        self._hand(partial(settle_record, self._session_id, decision, prepared, completion), size, completion.marks)
+        one = prepared.outcome
+        size = SETTLE_BYTES + (0 if prepared.rendered is None else 2 * prepared.rendered.size)
+        kind, wait = one.error_type, one.retry_after_ms
+        outcome = Outcome(None, kind, one.error_message, one.http_status, wait, cost=one.cost, tokens=one.tokens)
+        made = partial(settle_record, self._session_id, _light(decision), prepared.of(outcome), completion)
+        self._hand(made, size, completion.marks)
 
     def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """
@@ -131,29 +119,10 @@ class Recorder:
             warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
 
 
-_numbers = itertools.count(1)
-_prefix = os.urandom(4).hex()
-
-
 def new_id() -> str:
     """
-    Returns an id for a call that comes without one, which no other call of any process has.
-    """
-    return f"{_prefix}-{next(_numbers)}"
-
-
-def _renew_prefix() -> None:
-    global _prefix  # noqa: PLW0603  a forked child must not draw its parent's ids
-    _prefix = os.urandom(4).hex()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_prefix)
-
-
-def life() -> str:
-    """
-    Returns the id of a life of a session: its name may live again, and counts from 1 then.
+    Returns an id that no other process draws: of a call that comes without one, or of a life of a session, whose name may
+    live again and counts from 1 then.
     """
     return os.urandom(8).hex()
 
@@ -164,11 +133,6 @@ def _marked(record: Any, marks: dict[str, Any]) -> dict[str, Any]:
 
 def _light(decision: Decision) -> Decision:
     return decision.of(replace(decision.call, arguments=None, signature=None, asked=None))
-
-
-def _light_outcome(one: Outcome) -> Outcome:
-    kind, wait = one.error_type, one.retry_after_ms
-    return Outcome(None, kind, one.error_message, one.http_status, wait, cost=one.cost, tokens=one.tokens)
 
 
 def log_refused(session: str, envelope: Envelope, tool: str) -> None:

@@ -7,19 +7,10 @@ from dataclasses import dataclass, field
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.types import Denial
-from guardrails.session.session import Session
-from guardrails.session.turns.final_answer import refusal as session_refusal
-from guardrails.session.turns.loop import Loop, RequestedCall
+from guardrails.session.turns.loop import RequestedCall
 
 from .context import BROKEN_OFF
 from .wire import Message, Wire
-
-
-def refusal(session: Session, loop: Loop, call: RequestedCall) -> Envelope:
-    """
-    Returns the refusal of a *call* that came after the final answer was asked for.
-    """
-    return session_refusal(session, loop.over(loop.code), call.tool, call.arguments, call.id)
 
 
 def limited(envelope: Envelope, limit: Denial | None) -> Envelope:

@@ -14,10 +14,11 @@ from guardrails.core.values.usage import Usage, read_usage, tells
 from guardrails.policy.tools import Registry
 from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session
+from guardrails.session.turns.final_answer import refusal
 from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit
 from guardrails.session.turns.turns import Requested
 
-from .answers import Answers, refusal
+from .answers import Answers
 from .chat_completions import ChatCompletions
 from .context import Compact, Context, cleaned
 from .heard import Heard, raw
@@ -229,7 +230,7 @@ class Conversation:
             log.info("executing tool calls", extra=self._told(iteration=self._loop.iterations, count=len(run)))
         try:
             for position, call in enumerate(() if run else turn.calls):
-                answers.give(position, refusal(self._session, self._loop, call))
+                answers.give(position, refusal(self._session, self._loop, call.tool, call.arguments, call.id))
             yield answers
         finally:
             answers.break_off()

@@ -23,7 +23,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
-from guardrails.core.values.names import MAX_CHARS, bounded_name
+from guardrails.core.values.names import bounded_name
 from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
 from guardrails.session.approval import Approvals
 from guardrails.session.children import grow
@@ -80,13 +80,7 @@ class Calls:
         Returns the decision on a call. The caller is *execute*, which claims the call unless it is `asked`. With *tells*
         the host's hook hears of it.
         """
-        if (
-            type(tool) is not str
-            or len(tool) > MAX_CHARS
-            or not (call_id is None or (type(call_id) is str and call_id))
-            or not callable(execute)
-        ):
-            tool, call_id = checked(tool, call_id, execute)
+        tool, call_id = checked(tool, call_id, execute)
         ledger = self.ledger
         ledger.fresh()
         engine, stop = ledger.engine, ledger.policy.stop

@@ -150,8 +150,7 @@ def stops(error: BaseException) -> bool:
     Returns whether *error* ends the program or task, as Ctrl-C, a cancellation and a time limit do. It is no control
     flow of a host.
     """
-    asyncio = sys.modules.get("asyncio")
-    return isinstance(error, _STOPS) or (asyncio is not None and isinstance(error, asyncio.CancelledError))
+    return isinstance(error, _STOPS) or is_cancelled(error)
 
 
 def is_cancelled(error: BaseException) -> bool:

@@ -51,6 +51,12 @@ class Ending:
             self.code = code
         return self.code is not None
 
+    def over(self) -> Denial:
+        """
+        Returns the refusal of a call that came although the final answer was asked for.
+        """
+        return Denial(code=self.code or SILENT_CODE, status="limit_reached", message=_NOT_MADE, hint=FINISH)
+
     def take(self, text: str | None, calls: int | Sized = 0) -> Meaning:
         """
         Returns the meaning of a response with *text* and *calls*, which are the calls or their number.
@@ -116,20 +122,13 @@ class FinalAnswer(Ending):
         """
         Returns the envelope that answers a call which came although the final answer was asked for.
         """
-        return refusal(self.session, not_made(self.code or SILENT_CODE), tool, arguments, id)
+        return refusal(self.session, self, tool, arguments, id)
 
 
-def not_made(code: str) -> Denial:
-    """
-    Returns the refusal of a call that came although the final answer was asked for, because of *code*.
-    """
-    return Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH)
-
-
-def refusal(session: "Session", denial: Denial, tool: str, arguments: Any, id: str | None) -> Envelope:
+def refusal(session: "Session", ending: Ending, tool: str, arguments: Any, id: str | None) -> Envelope:
     """
     Returns the answer to a call that came too late. It is the word of the exhausted *session* itself, which records it,
-    else the *denial*.
+    else that of the *ending* of its loop.
     """
     if session.exhausted is not None:
         # Asked for the record's sake; an exhausted session denies everything.
@@ -138,7 +137,7 @@ def refusal(session: "Session", denial: Denial, tool: str, arguments: Any, id: s
             return decision.envelope
         # It was extended meanwhile.
         session.ledger.release(decision)
-    return Envelope.refusal(denial)
+    return Envelope.refusal(ending.over())
 
 
 def digest_of(session: "Session") -> str:

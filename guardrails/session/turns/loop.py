@@ -18,7 +18,7 @@ from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.types import Denial
 from guardrails.core.words import ended
 
-from .final_answer import SILENT_CODE, Ended, Ending, Meaning, not_made
+from .final_answer import Ended, Ending, Meaning
 
 
 if TYPE_CHECKING:
@@ -132,15 +132,15 @@ class Loop(Ending):
         Returns the denial that the last results tell, if no more calls will be run after them. Returns None if more may
         be run.
         """
-        return self.over(LIMIT_CODE) if self.iterations >= self.limit else None
+        if self.iterations < self.limit:
+            return None
+        return ended(LIMIT_CODE, "Tool call limit", str(self.limit), self.iterations)
 
-    def over(self, code: str | None) -> Denial:
+    def over(self) -> Denial:
         """
-        Returns the refusal of a call that came although the final answer was asked for, because of *code*.
+        Returns the refusal of a call that came although the final answer was asked for.
         """
-        if code == LIMIT_CODE:
-            return ended(code, "Tool call limit", str(self.limit), self.iterations)
-        return not_made(code or SILENT_CODE)
+        return (self.last() if self.code == LIMIT_CODE else None) or Ending.over(self)
 
     def ask(self, exhausted: str | None) -> bool:
         """

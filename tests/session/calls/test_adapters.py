@@ -29,6 +29,7 @@ from guardrails import (
 )
 from guardrails.core.guards.budget import held
 from guardrails.core.packing import pack, unpack
+from guardrails.core.scopes import OPEN
 from guardrails.core.state import SessionState
 from guardrails.core.values.names import scope_key
 from guardrails.offline.judge.replay import replay, replay_together
@@ -352,7 +353,7 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
                 done += 1
         own, scope = state_of(store), state_of(store, SCOPE)
         assert own.calls == scope.calls == len(open_) + done
-        assert (own.cost, own.held_cost) == (scope.cost, scope.held_cost)
+        assert (own.cost, own.held_cost) == (scope.cost, scope.reserved.get(OPEN, {}).get("max_cost", 0))
         assert own.held_cost == sum(one.cost for one in open_)
     order.shuffle(open_)
     for decision in open_:
@@ -360,7 +361,7 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
     own, scope = state_of(store), state_of(store, SCOPE)
     assert not own.pending
     assert not scope.pending
-    assert (own.held_cost, own.held_tokens, scope.held_cost, scope.held_tokens) == (0, 0, 0, 0)
+    assert (own.held_cost, own.held_tokens, scope.reserved) == (0, 0, {})
     assert own.calls == scope.calls == done
     if not done:
         assert (own.turns, own.cost, own.tokens, own.present.admitted) == (0, 0, 0, 0)

@@ -74,7 +74,7 @@ def test_d1_text_blocks_are_joined() -> None:
 def test_calls_made_against_none_are_refused_with_the_code() -> None:
     loop = Loop()
     said = play(loop, [CALLS, CALLS], exhausted_after=1)
-    assert loop.over(loop.code).code == "budget.max_calls"
+    assert loop.over().code == "budget.max_calls"
     assert said[1] == (True, "again")
 
 
