@@ -33,7 +33,7 @@ BY_TOOL: Final = frozenset(
 )
 """By the name of a tool, which is bounded where it comes in."""
 BOUNDED: Final = {
-    "hooks.install.scanner.parse": "of a user's own settings",
+    "stores.redis.sha_of": "of the library's own scripts",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox._tried": "of one path",
     "core.text.linear_pattern.finder": "of a policy's own patterns",

@@ -527,10 +527,11 @@ def _client(given: Any, timeout_s: float) -> tuple[Any, str]:
     """
     Returns a client of the server that *given* names, and its name without secrets.
     """
-    import redis
+    with needs("redis", "a store in Redis"):
+        import redis
 
-    from redis.backoff import NoBackoff
-    from redis.retry import Retry
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
 
     if not isinstance(given, str):
         if not isinstance(given, (redis.Redis, redis.RedisCluster)):

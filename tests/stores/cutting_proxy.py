@@ -2,6 +2,7 @@
 A connection to a server that breaks where a test says: each of its commits goes through here.
 """
 
+import select
 import socket
 import threading
 import time
@@ -85,7 +86,7 @@ class CuttingProxy:
             threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
 
     def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # of a socket that was closed meanwhile
             while asked := client.recv(1 << 20):
                 fault = self.fault
                 if fault == "silent":
@@ -98,6 +99,9 @@ class CuttingProxy:
                     self._break(fault, asked, client, server)
                     return
                 server.sendall(asked)
+                # A question may come in several parts.
+                while server not in select.select([client, server], [], [])[0]:
+                    server.sendall(client.recv(1 << 20))
                 self._back(server.recv(1 << 20), client)
         _close(client)
         _close(server)
