@@ -13,7 +13,7 @@ from typing import Any, Final
 from guardrails.core.decision import Decision
 from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result.redaction import sanitise
-from guardrails.core.state import Pending, SessionState, Uncertain
+from guardrails.core.state import Pending, Question, SessionState, Uncertain
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import warn_once
 
@@ -68,14 +68,6 @@ class Approvals:
         self._asked: dict[tuple[str, int], Decision] = {}
         """The calls that somebody is asked about at this moment, by session and number."""
 
-    def of(self, ledger: Ledger) -> "Approvals":
-        """
-        Returns the same of another *ledger* of the family.
-        """
-        own = Approvals(ledger, self.approver)
-        own._asked = self._asked
-        return own
-
     def pending(self, *, refused: bool = False) -> list[ParkedCall]:
         """
         Returns the calls that wait for an answer, oldest first; with *refused* also those that a person has refused
@@ -84,7 +76,11 @@ class Approvals:
         session = self.ledger.id
 
         def look(state: SessionState, now: int) -> list[ParkedCall]:
-            waiting = [_shown(one, session) for one in state.pending.values() if one.waits and one.expires_ms > now]
+            waiting = [
+                _shown(one, one.question, session)
+                for one in state.pending.values()
+                if one.waits and one.question is not None and one.expires_ms > now
+            ]
             open_sigs = {one.sig for one in state.pending.values()}
             for sig, one in state.uncertain.items():
                 if refused if one.reason else sig not in open_sigs:
@@ -158,10 +154,7 @@ def _names(one: Pending | Uncertain) -> dict[str, Any]:
     return {"id": one.id, "tool": one.tool, "n": one.n, "seq": one.seq}
 
 
-def _shown(one: Pending, session: str) -> ParkedCall:
-    waits = one.question
-    if waits is None:
-        raise ValueError("the call does not wait")
+def _shown(one: Pending, waits: Question, session: str) -> ParkedCall:
     try:
         arguments = json.loads(waits.shown)  # whole numbers to the last digit
     except ValueError:

@@ -64,11 +64,9 @@ def grow(child: Ledger, code: str | None) -> bool:
     def left() -> int:
         return parent.look(lambda state, now, _: budget.left(state, limit, now)) or 0
 
-    available = left()
-    if available <= 1 and grow(parent, code):
-        available = left()
-    if available <= 1:
-        return False
+    while (available := left()) <= 1:
+        if not grow(parent, code):
+            return False
     amounts = {limit: min(ceil(available * share), available - 1)}
     try:
         take(child, amounts)

@@ -397,7 +397,7 @@ class Session:
         """
         child = copy(self)
         child.ledger = self.ledger.child(checked_id(name))
-        child.calls = self.calls.of(self.calls.tools.of(child.ledger))
+        child.calls = self.calls.of(child.ledger)
         reserve(child.ledger, units.internal(amounts), share, again=again)
         return child
 

@@ -18,17 +18,6 @@ Lay = Callable[[Chain], Chain]
 """What a session, or a host, puts on a policy's chain: tools, limits, a rule."""
 
 
-class Models(Protocol):
-    """
-    Model files that may change while a session runs.
-    """
-
-    def refresh(self, now_ms: int) -> None:
-        """
-        Load again the files that have changed on disk.
-        """
-
-
 class Terms(Protocol):
     """
     A policy, as its sessions know it.
@@ -43,12 +32,8 @@ class Terms(Protocol):
     scopes: dict[str, Chain]
     prices: dict[str, Price]
     results: Results
-
-    @property
-    def model_files(self) -> Models | None:
-        """
-        The model files of its guards. Returns None if no guard has one.
-        """
+    model_files: Any
+    """The model files of its guards, which may change while a session runs. None if no guard has one."""
 
     @property
     def changed(self) -> bool:

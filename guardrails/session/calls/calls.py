@@ -4,12 +4,12 @@ The calls of a session: decided by the chain, and settled by how they ended, who
 
 import os
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
 from logging import INFO
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision
@@ -34,6 +34,9 @@ from .running import Limit, Reading, limit_of, stops
 from .steps import Execute, awaited
 from .tools import Tools
 
+
+if TYPE_CHECKING:
+    from guardrails.core.arguments import Arguments
 
 UNKNOWN_ENDS: Final = frozenset({"timeout", "cancelled"})
 """Failures that, if they are raised, do not say whether the work goes on."""
@@ -62,13 +65,16 @@ class Calls:
         self.passes: tuple[type[BaseException], ...] = ()
         """Types of the control flow of a host: interrupts, deferrals, hand-offs."""
 
-    def of(self, tools: Tools, passes: Iterable[type[BaseException]] = ()) -> "Calls":
+    def of(
+        self, ledger: Ledger, specs: "Mapping[str, Arguments] | None" = None, passes: Iterable[type[BaseException]] = ()
+    ) -> "Calls":
         """
-        Returns the same of the ledger of other *tools*, with more exceptions that it *passes*.
+        Returns the same of another *ledger*: a child's, or with *specs*, its own for one loop, with more exceptions that
+        it *passes*.
         """
         own = copy(self)
-        own.ledger, own.tools, own.approvals = tools.ledger, tools, self.approvals.of(tools.ledger)
-        own.passes = (*self.passes, *passes)
+        own.ledger, own.tools, own.approvals = ledger, self.tools.of(ledger, specs), copy(self.approvals)
+        own.approvals.ledger, own.passes = ledger, (*self.passes, *passes)
         return own
 
     # Before it runs

@@ -39,7 +39,7 @@ def scoped(
     session.ledger.fresh()
     scope = copy(session)
     scope.ledger = copy(session.ledger)
-    scope.calls = session.calls.of(session.calls.tools.of(scope.ledger, specs), passing)
+    scope.calls = session.calls.of(scope.ledger, specs, passing)
     if tools is not None:
         scope.calls.tools.offer(tools)
     return scope

@@ -68,11 +68,11 @@ class Ask(NamedTuple):
     The question to a person, *one* that is parked.
     """
 
-    approver: Callable[[Any], Any] | None
+    approver: Any
     one: Any
 
     def now(self) -> Any:
-        answer = None if self.approver is None else self.approver(self.one)
+        answer = self.approver(self.one)
         if inspect.isawaitable(answer):
             raise not_awaited(answer, "approver")
         return answer
@@ -81,8 +81,6 @@ class Ask(NamedTuple):
         import asyncio
 
         asks = self.approver
-        if asks is None:
-            return None
         answer = asks(self.one) if is_async(asks) else await asyncio.to_thread(asks, self.one)
         return await answer if inspect.isawaitable(answer) else answer
 

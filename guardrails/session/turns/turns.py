@@ -5,7 +5,6 @@ The requests of a model and its responses, as a session's account hears of them.
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from guardrails.core.guards.budget import holds_request
@@ -44,16 +43,10 @@ class Requested:
             self.ledger.event("release", {"request": self.n})
 
     def __enter__(self) -> Self:
-        try:
-            _within.set((*_within.get(), self))
-        except BaseException:  # a signal's: the block does not begin
-            self.__exit__(None, None, None)
-            raise
+        _within.set((*_within.get(), self))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         _within.set(tuple(one for one in _within.get() if one is not self))
         self.release()
 
