@@ -1,23 +1,55 @@
 """
-The commands about policy files: check, schema, show; `test` has a module of its own.
+The commands about policy files: check, schema, show, test.
 """
 
-from collections.abc import Iterable
+import importlib.util
+import json
+import re
+import sys
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from guardrails.cli.group import Commands, examples
-from guardrails.cli.policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
-from guardrails.cli.text.needs import HOSTS
-from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
+from guardrails.cli.policies import load_policy
+from guardrails.cli.text.printing import FOUND, USAGE, fail, paragraph, print_json, printable
+from guardrails.core.values.errors import install
+from guardrails.offline.figures import plural
 
 
 if TYPE_CHECKING:
     from guardrails.core.guards.base import Guard
     from guardrails.offline.policy_cases import CaseFile
     from guardrails.offline.policy_cases.report import Suite
+    from guardrails.policy.file import Node, Position
+    from guardrails.policy.policy import Policy
+
+_PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
+Place = tuple[str | int, ...]
+"""Keys, and places in lists, that lead to a setting."""
+
+NO_PRICES: Final = (
+    f"no model has a price here, so that what its responses cost is not known: {install('prices')}, or write `prices:`"
+)
+WITHOUT_MODEL: Final = ("mcp", "fastmcp", "proxy")
+HOSTS: Final = (
+    *("agent-framework", "claude-agent-sdk", "crewai", "google-adk", "langchain", "openai-agents"),
+    *("pydantic-ai", "strands", *WITHOUT_MODEL),
+)
+"""Hosts that an adapter is for, and the MCP proxy."""
+OF_MODELS: Final = (
+    ("budget", "max_turns", ""),
+    ("budget", "max_tokens", "tokens"),
+    ("budget", "max_cost_usd", "cost_usd"),
+    ("growth", "max_requests_per_second", ""),
+    ("growth", "max_tokens_per_minute", "tokens"),
+)
+"""Limits of what a model does; with the declaration of a tool by which they count too."""
 
 policy = Commands(no_args_is_help=True)
 
@@ -34,6 +66,9 @@ def _about() -> None:
     """
 
 
+Own = Annotated[
+    list[str] | None, typer.Option("--guards", metavar="FILE", help="A Python file with guards of your own; it is run.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -57,12 +92,12 @@ def check(
     guards = own_guards(own or ())
     checked = [check_file(file, guards, host) for file in files]
     if as_json:
-        print_json({"ok": all(c.ok for c in checked), "files": [c.to_dict() for c in checked]})
+        print_json({"ok": not any(c.mistakes for c in checked), "files": [c.to_dict() for c in checked]})
     for found in () if as_json else checked:
         typer.echo(printable(str(found)), err=found.missing)
     if any(c.missing for c in checked):
         raise typer.Exit(USAGE)
-    if not all(c.ok for c in checked):
+    if any(c.mistakes for c in checked):
         raise typer.Exit(FOUND)
 
 
@@ -75,7 +110,9 @@ def schema(
     """
     Print the JSON Schema of policy files, for editors.
     """
-    text = schema_text(own_guards(own or ()))
+    from guardrails.policy.policy import Policy
+
+    text = json.dumps(Policy.schema(own_guards(own or ())), indent=2, ensure_ascii=False) + "\n"
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -198,3 +235,246 @@ def _suite(name: str, guards: "tuple[type[Guard], ...]", file: "CaseFile", only:
         typer.echo(printable(f"{file.name}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
     chosen = [case for case in file.cases if only.casefold() in case.name.casefold()]
     return Suite(name, file.name, [run_case(policy.chain, case, policy.scopes) for case in chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """
+    The findings in one policy file.
+    """
+
+    file: str
+    guards: int | None = None
+    """In its chain; None where there is none."""
+    mistakes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """What is read, and written otherwise now."""
+    missing: bool = False
+    """There is no such file."""
+
+    def __str__(self) -> str:
+        said = self.mistakes or (f"{self.file}: ok, {plural(self.guards or 0, 'guard')}",)
+        return "\n".join((*said, *self.hints))
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Returns the findings for another program, each mistake with its place if it has one.
+        """
+        return {
+            "file": self.file,
+            "ok": not self.mistakes,
+            "guards": self.guards,
+            "mistakes": [_placed(mistake) for mistake in self.mistakes],
+            "hints": [_placed(hint.replace(": hint: ", ": ", 1)) for hint in self.hints],
+        }
+
+
+def _placed(mistake: str) -> dict[str, Any]:
+    found = _PLACED.match(mistake)
+    if found is None:
+        return {"file": None, "line": None, "column": None, "message": mistake.partition("\n")[0]}
+    return {**found.groupdict(), "line": int(found["line"]), "column": int(found["column"])}
+
+
+def own_guards(files: Iterable[str]) -> "tuple[type[Guard], ...]":
+    """
+    Returns the guards that Python *files* define; ends the command if one cannot be used.
+    """
+    return tuple(guard for file in files for guard in _guards_in(file))
+
+
+def _guards_in(file: str) -> "Iterable[type[Guard]]":
+    """
+    The guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
+    """
+    from guardrails.core.guards.base import Guard
+
+    name = f"guardrails_own_{Path(file).stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if not Path(file).is_file():
+        fail(f"no file `{file}` with guards")
+    if spec is None or spec.loader is None:
+        fail(f"`{file}` is no Python file")
+    # The types of its settings are looked up there.
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # noqa: BLE001  whatever a person's own file raises
+        fail(f"`{file}` cannot be run: {type(error).__name__}: {error}")
+    found = [each for each in vars(module).values() if isinstance(each, type) and each.__module__ == name]
+    guards = [each for each in found if issubclass(each, Guard)]
+    if not guards:
+        fail(f"`{file}` defines no guard: write `@guard` above a `class Mine(Guard)`")
+    return guards
+
+
+def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None = None) -> Checked:
+    """
+    All that is wrong with the policy *file*, or with the shipped policy of that name, in *host*; *own* are a person's own guards.
+    """
+    from guardrails.core.guards import kinds_of
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.policy.document import renamed
+    from guardrails.policy.file import find, read
+    from guardrails.policy.policy import Policy
+
+    try:
+        find(file)
+    except PolicyError as error:
+        return Checked(file, mistakes=tuple(error.mistakes), missing=True)
+    try:
+        document = read(file, kinds_of(own))
+        policy = Policy.load(file, guards=own)
+        mistakes, hints = tuple(_lacking(policy, document.root, host)), tuple(renamed(document))
+        return Checked(file, guards=len(policy.chain), mistakes=mistakes, hints=hints)
+    except PolicyError as error:
+        # What is found after the file was read has no place in it.
+        told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)
+        return Checked(file, mistakes=tuple(told))
+
+
+def chain_of(policy: "Policy") -> dict[str, Any]:
+    """
+    A policy for another program: its guards in order, with the settings that are not the default.
+    """
+    chain = policy.chain
+    return {
+        "name": policy.name,
+        "mode": chain.mode,
+        **({} if policy.stop is None else {"stop": policy.stop.values["reason"]}),
+        "on_error": chain.on_error,
+        "envelope": chain.form or "nested",
+        "guards": [{"guard": guard.name, **guard.settings()} for guard in chain],
+        "tools": [
+            {
+                "match": list(rule.match),
+                **rule.declared,
+                **({"mode": rule.mode} if rule.mode else {}),
+                **({"on_error": rule.on_error} if rule.on_error else {}),
+                **rule.guards,
+            }
+            for rule in chain.rules
+        ],
+        "scopes": {
+            scope: [{"guard": guard.name, **guard.settings()} for guard in own] for scope, own in policy.scopes.items()
+        },
+        "prices": {
+            model: {"input_mtok": price.input_mtok, "output_mtok": price.output_mtok}
+            for model, price in policy.prices.items()
+        },
+    }
+
+
+def shown(policy: "Policy") -> str:
+    """
+    A policy as a person reads it: its guards in order, then what it says of single tools.
+    """
+    said = chain_of(policy)
+    head = f"{policy.name}: {said['mode']}, {policy.chain.on_error} on a guard's error, {said['envelope']} envelopes"
+    lines = [f"stopped, so that every call is refused: {said['stop']}"] if "stop" in said else []
+    lines += str(policy.chain).splitlines()
+    for rule in said["tools"]:
+        match = ", ".join(rule.pop("match"))
+        settings = ", ".join(f"{key}={value!r}" for key, value in rule.items())
+        lines.append(f"tools with {settings}: {match}")
+    for scope, own in policy.scopes.items():
+        lines += [f"scope {scope}: {guard}" for guard in own]
+    lines += [f"price of {m}: ${p['input_mtok']:g} / ${p['output_mtok']:g} per Mtok" for m, p in said["prices"].items()]
+    return "\n".join(
+        [paragraph(head, hanging="  "), *(paragraph(line, indent="  ", hanging="      ") for line in lines)]
+    )
+
+
+def _lacking(policy: "Policy", root: "Node | None", host: str | None = None) -> list[str]:
+    """
+    Returns the things that *policy*, whose file is *root*, needs and does not find, and the limits that *host* cannot
+    hold, as mistakes of the file.
+    """
+    from guardrails.policy.file import Mistake, numbered, rules, shipped
+
+    said = []
+    numbers = [] if root is None else [number for number, _ in numbered(rules(root))]
+    for place, message in (*_packages(policy), *_models(policy), *_not_held(policy, host)):
+        position = None if root is None else _position(root, place)
+        if position is not None and Path(position.source.name).parent == shipped() and "no model response" in message:
+            # A shipped policy is for all hosts; the limits that a person wrote are wanted.
+            continue
+        shown = [numbers[key] if isinstance(key, int) and numbers else key for key in place]
+        told = f"{'.'.join(map(str, shown))}: {message}"
+        said.append(told if position is None else str(Mistake(position, told)))
+    return said
+
+
+def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
+    from guardrails.core.guards.budget import Budget
+
+    if policy.prices or find_spec("genai_prices") is not None:
+        return
+    for place, guard in _guards_of(policy):
+        if isinstance(guard, Budget) and guard.max_cost_usd is not None and guard.on_unpriced == "deny":
+            yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
+
+
+def _guards_of(policy: "Policy") -> "Iterator[tuple[Place, Guard]]":
+    for guard in policy.chain.guards:
+        yield (), guard
+    for name, guards in policy.scopes.items():
+        yield from ((("scopes", name), guard) for guard in guards)
+
+
+def _not_held(policy: "Policy", host: str | None) -> Iterator[tuple[Place, str]]:
+    """
+    Limits of model responses, where *host* has none: what no tool declares is never counted there.
+    """
+    if host not in WITHOUT_MODEL:
+        return
+    declared = {key for rule in policy.chain.rules for key in rule.declared}
+    for place, guard in _guards_of(policy):
+        for name, limit, by in OF_MODELS:
+            if guard.name == name and getattr(guard, limit) is not None and by not in declared:
+                hint = f", and no tool declares `{by}`" if by else ""
+                yield (
+                    (*place, name, limit),
+                    f"`{host}` tells of no model response, so that this limits nothing there{hint}",
+                )
+
+
+def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
+    """
+    Model files of `retryable` that are no good. One that is not there yet is none; those of `loops` are read with the policy.
+    """
+    from guardrails.core.guards.retryable import Retryable
+    from guardrails.core.values.errors import ModelError
+    from guardrails.policy.models import read_model
+
+    named: list[tuple[Place, str | None]] = [
+        ((Retryable.name, "model"), guard.model) for guard in policy.chain.guards if isinstance(guard, Retryable)
+    ]
+    for at, rule in enumerate(policy.chain.rules):
+        named.append((("tools", at, Retryable.name, "model"), rule.guards.get(Retryable.name, {}).get("model")))
+    for place, path in named:
+        if path is None:
+            continue
+        try:
+            read_model(path)
+        except FileNotFoundError:
+            pass
+        except ModelError as error:
+            yield place, f"the model `{path}` cannot be used: {error}"
+        except OSError as error:
+            yield place, f"the model `{path}` cannot be read: {error.strerror or error}"
+
+
+def _position(root: "Node", place: Place) -> "Position | None":
+    found, node = None, root
+    for key in place:
+        value = node.value
+        if isinstance(key, int):
+            if not isinstance(value, list) or key >= len(value):
+                break
+            node = value[key]
+        elif isinstance(value, dict) and key in value:
+            found, node = value[key].key, value[key].node
+        else:
+            break
+    return found

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from guardrails import Policy, PolicyError
-from guardrails.cli.policies import check_file
+from guardrails.cli.policy import check_file
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.settings import Map

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from guardrails import Budget, Growth, Policy, PolicyError, Rate
-from guardrails.cli.policies import chain_of, shown
+from guardrails.cli.policy import chain_of, shown
 from tests.tables import table
 
 

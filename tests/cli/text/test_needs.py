@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from guardrails.cli.text import needs
 from guardrails.policy.models import COLD
 from tests.tables import table
 
@@ -26,7 +25,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def hide(package: str) -> None:
         real = importlib.util.find_spec
-        monkeypatch.setattr(needs, "find_spec", lambda name: None if name == package else real(name))
+        monkeypatch.setattr("guardrails.cli.policy.find_spec", lambda name: None if name == package else real(name))
 
     return hide
 
