@@ -2,7 +2,6 @@
 `guardrails store`: list what a store keeps, show one state, drop some. Arguments that wait for a person are not shown.
 """
 
-import sqlite3
 import sys
 import time
 
@@ -209,6 +208,8 @@ def _messages_of(place: str) -> dict[str, int]:
     """
     Returns how many messages each conversation has in the file *place*, by id; empty if it keeps none.
     """
+    import sqlite3
+
     from guardrails.stores.places import is_url
     from guardrails.stores.sqlite_file import explained
 
