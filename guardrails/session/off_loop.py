@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def away(store: object, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+async def away(store: object, work: Callable[[], T], undo: Callable[[T], object]) -> T:
     """
     Returns the result of *work*, done in the thread of *store*. Each store has one thread, as it takes one step at a
     time. No step then waits for threads that tools keep.
@@ -35,13 +35,12 @@ async def away(store: object, work: Callable[[], T], undo: Callable[[T], object]
                 cancelled = error
     except BaseException:
         # Ctrl-C has ended the loop: nobody awaits this coroutine any more.
-        if undo is not None:
-            begun.add_done_callback(lambda done: None if done.exception() else undo(done.result()))
+        begun.add_done_callback(lambda done: None if done.exception() else undo(done.result()))
         raise
     if cancelled is None:
         return made.result()
-    if made.exception() is None and undo is not None:
-        await away(store, partial(undo, made.result()))
+    if made.exception() is None:
+        await away(store, partial(undo, made.result()), lambda _: None)
     raise cancelled
 
 

@@ -190,9 +190,6 @@ class Calls:
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
             unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
             return now, prepare(unshown, plan.max_bytes)
-        except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
-            self.settle(decision, plan, error)
-            raise
 
     def close(self, decision: Decision, plan: Plan, now: int, prepared: Prepared) -> Envelope:
         """

@@ -116,11 +116,10 @@ class Reading(NamedTuple):
 
     async def gathered(self, result: object) -> object:
         """
-        Returns *result*, or its outcome if it is an asynchronous iterator, or the outcome of any iterator if exceptions
-        may be raised on.
+        Returns *result*, or its outcome if it is an iterator, which may be asynchronous.
         """
         if not _has(result, "__anext__"):
-            return self.drained(result) if self.passes else result
+            return self.drained(result)
         items: Any = result.value if isinstance(result, Success) else result
         try:
             taken, whole = await collect_async(items, self.plan.max_bytes)

@@ -4,9 +4,12 @@ A session as one function or one loop of a host calls it.
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from guardrails.core.tools.tool import Tool
+
+from .tools import offering
 
 
 if TYPE_CHECKING:
@@ -41,5 +44,5 @@ def scoped(
     scope.ledger = copy(session.ledger)
     scope.calls = session.calls.of(scope.ledger, specs, passing)
     if tools is not None:
-        scope.calls.tools.offer(tools)
+        scope.ledger.lay(partial(offering, offered={tool.name: tool for tool in tools}))
     return scope

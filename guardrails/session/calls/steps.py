@@ -107,10 +107,7 @@ class Run(NamedTuple):
             run = partial(calls.reading(decision, plan).run, execute, tool, call.arguments)
             result = with_timeout(run, limit, partial(calls.settle, decision, plan))
         if type(result) not in PLAIN:
-            if inspect.isawaitable(result):
-                result = not_awaited(result)
-            elif calls.passes:
-                result = calls.reading(decision, plan).drained(result)
+            return not_awaited(result) if inspect.isawaitable(result) else calls.reading(decision, plan).drained(result)
         return result
 
     async def later(self) -> Any:
@@ -173,7 +170,7 @@ def steps(
                 log.info("executing tool", extra={"tool": tool, "session": ledger.id})
             plan, before = ledger.plan(decision.call.tool), CALLER.set(session)
             try:
-                result = yield Run(calls, decision, plan, execute, tool)
+                closed = calls.read(decision, plan, (yield Run(calls, decision, plan, execute, tool)))
             except Exception as error:  # a tool may raise anything; the model reads it as data
                 if calls.passes and (yield Store(ledger, partial(calls.passed, decision, error))):
                     raise
@@ -186,8 +183,6 @@ def steps(
                     # The loop may be over: nobody waits for anything any more.
                     close()
                 raise
-            else:
-                closed = calls.read(decision, plan, result)
             finally:
                 leave(before)
             envelope = yield Store(ledger, partial(calls.close, decision, plan, *closed))

@@ -75,12 +75,6 @@ class Tools:
         """
         return (tool in self.specs and tool not in self.wrapped) or self.ledger.plan(tool).arguments is not None
 
-    def offer(self, tools: Iterable[Tool]) -> None:
-        """
-        Know *tools* as all there are.
-        """
-        self.ledger.lay(partial(_offering, offered={tool.name: tool for tool in tools}))
-
 
 def _knowing(chain: Chain, tools: Iterable[Tool], names: frozenset[str]) -> Chain:
     """
@@ -89,9 +83,9 @@ def _knowing(chain: Chain, tools: Iterable[Tool], names: frozenset[str]) -> Chai
     return chain.with_tools(tools).knowing(None if chain.known is None else chain.known | names)
 
 
-def _offering(chain: Chain, offered: Mapping[str, Tool]) -> Chain:
+def offering(chain: Chain, offered: Mapping[str, Tool]) -> Chain:
     """
-    *chain* with those *offered* as all tools there are.
+    Returns *chain* with those *offered* as all tools there are.
     """
     more = [tool for name, tool in offered.items() if name not in chain.tools]
     return chain.with_tools(more).knowing(frozenset(offered))
