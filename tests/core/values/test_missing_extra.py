@@ -142,9 +142,9 @@ def test_each_import_says_what_installs_a_package_that_is_missing(package: str) 
         (
             "genai_prices",
             (
-                "from guardrails.session.turns.prices import _PRICES as prices\n"
+                "from guardrails.session.turns.prices import listed_price\n"
                 "from guardrails.core.values.usage import Usage\n"
-                "print(prices.price(Usage(1, 1), 'gpt-5-mini', None, 0).unknown)"
+                "print(listed_price(Usage(1, 1), 'gpt-5-mini', None, 0).unknown)"
             ),
             install("prices"),
         ),
