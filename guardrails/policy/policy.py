@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from guardrails.core.tools.tool import Tool
     from guardrails.core.values.types import Mode
     from guardrails.core.values.usage import Price
+    from guardrails.integrations.otel import Telemetry
     from guardrails.session.approval import Approver
     from guardrails.session.session import Session
-    from guardrails.session.terms import Telemetry
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
 

@@ -18,9 +18,9 @@ from guardrails.core.values.names import session_name
 if TYPE_CHECKING:
     from guardrails.core.decision import Decision
     from guardrails.core.tools.tool import Tool
+    from guardrails.integrations.otel import Telemetry
     from guardrails.session.approval import Approver
     from guardrails.session.session import Session
-    from guardrails.session.terms import Telemetry
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
 

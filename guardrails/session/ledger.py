@@ -4,7 +4,7 @@ The state of one session behind its store: read by the clock, changed by events 
 
 import threading
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
@@ -28,16 +28,18 @@ from guardrails.core.values.names import scope_key
 from guardrails.core.values.types import NO_TIME, Denial, ToolCall
 
 from .recorder import Recorder, new_id
-from .terms import Lay, Terms, laid_on
 
 
 if TYPE_CHECKING:
+    from guardrails.policy.policy import Policy
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Lay = Callable[[Chain], Chain]
+"""What a session, or a host, puts on a policy's chain: tools, limits, a rule."""
 Look = Callable[[SessionState, int, Sequence[Scope]], T]
 """A question about a session's state and those of its scopes, at a time of its clock in milliseconds."""
 LATEST_S: Final = 9e12
@@ -65,7 +67,7 @@ class Ledger:
     def __init__(
         self,
         id: str,
-        policy: Terms,
+        policy: "Policy",
         *,
         laid: tuple[Lay, ...] = (),
         store: "Store",
@@ -465,3 +467,12 @@ def _frees(state: SessionState) -> bool:
     """
     came = state.seq > changed_seq(state) or bool(state.reserved) or bool(state.own.get("denials"))
     return not state.closed and (came or state.exhausted is not None)
+
+
+def laid_on(chain: Chain, laid: Iterable[Lay]) -> Chain:
+    """
+    Returns *chain* with all that is *laid* on it, in order.
+    """
+    for lay in laid:
+        chain = lay(chain)
+    return chain

@@ -5,7 +5,7 @@ The front door: one budget for the calls of an agent, its model turns and its su
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from copy import copy
 from decimal import Decimal
-from typing import Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
@@ -26,10 +26,12 @@ from .calls.steps import Execute, at_once, awaited, steps
 from .calls.tools import Tools
 from .children import grow, reserve, take
 from .ledger import Ledger
-from .terms import Terms
 from .turns.prices import Priced, price_of, public
 from .turns.turns import Requested, entered, holds, key_of
 
+
+if TYPE_CHECKING:
+    from guardrails.policy.policy import Policy
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,7 +78,7 @@ class Session:
 
     def __init__(
         self,
-        policy: Terms,
+        policy: "Policy",
         name: str,
         *,
         on_decision: Callable[[Decision], object] | None = None,

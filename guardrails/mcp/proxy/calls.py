@@ -26,7 +26,6 @@ from guardrails.policy.policy import Policy
 from guardrails.session.calls.running import Limit
 from guardrails.session.calls.scoped import scoped
 from guardrails.session.session import Session
-from guardrails.session.terms import Telemetry
 
 from .listed import Tools, with_room
 
@@ -79,7 +78,7 @@ class Calls:
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._asked_at: float | None = None
         """When the session *named* was last asked for here, in seconds."""
-        self._telemetry: Telemetry | None = options.get("telemetry")
+        self._telemetry = options.get("telemetry")
         self._drop = drop
         self._tools = Tools()
         self._pins = pins

@@ -15,7 +15,7 @@ from guardrails.hooks.tools import CODEX
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
 from .fields import arguments_of, count, is_one_of, mapping, text, text_of, time_ms
-from .json_text import parse
+from .json_text import parsed
 from .results import says_failure, settle
 
 
@@ -120,7 +120,7 @@ def _settle(call: RecordedCall, output: Any) -> None:
     if type(output) is dict:
         settle(call, output.get("content", output.get("output")), failed=_flag(output))
     elif type(output) is str and output.startswith('{"output":'):
-        older = _parsed(output)
+        older = mapping(parsed(output))
         settle(call, older.get("output") if older else output, failed=_flag(older))
         call.duration_ms = _milliseconds(mapping(older.get("metadata")).get("duration_seconds"))
         if call.error_type == "other":
@@ -155,13 +155,6 @@ def _flag(output: Mapping[str, Any]) -> bool | None:
         return not success
     code = mapping(output.get("metadata")).get("exit_code")
     return code != 0 if type(code) is int else None
-
-
-def _parsed(output: str) -> Mapping[str, Any]:
-    try:
-        return mapping(parse(output.encode("utf-8", "surrogatepass")))
-    except ValueError:
-        return mapping(None)
 
 
 def _milliseconds(seconds: Any) -> int | None:

@@ -40,6 +40,15 @@ def parse(text: bytes) -> Any:
         raise ValueError("nested too deeply") from None
 
 
+def parsed(text: str) -> Any:
+    """
+    Returns the value of a JSON text, None if it is none.
+    """
+    with suppress(ValueError):
+        return parse(text.encode("utf-8", "surrogatepass"))
+    return None
+
+
 def beyond_64_bits(text: bytes) -> bool:
     """
     Returns whether *text* may hold an integer that orjson would make a float.

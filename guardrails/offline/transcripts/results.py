@@ -6,10 +6,7 @@ import json
 import re
 
 from ast import literal_eval
-from contextlib import suppress
 from typing import Any, Final
-
-import orjson
 
 from guardrails.core.result import reading_of
 from guardrails.core.result.kinds import kind_of_text, status_in
@@ -17,6 +14,7 @@ from guardrails.core.values.types import ERROR_TYPES, ErrorType
 
 from .calls import RecordedCall
 from .fields import has_text, is_one_of, text_of
+from .json_text import parsed
 
 
 HEAD_CHARS: Final = 600
@@ -132,7 +130,7 @@ def _unwrapped(text: str) -> tuple[str, bool]:
     # A server that calls another wraps its result once more, and a host writes the block once more.
     for _ in range(3):
         bare = text.strip()
-        value = _parsed(bare) if bare[:1] in ("{", "[") and '"text"' in bare and len(bare) <= _MAX_WRAPPED else None
+        value = parsed(bare) if bare[:1] in ("{", "[") and '"text"' in bare and len(bare) <= _MAX_WRAPPED else None
         blocks = value.get("content", [value]) if type(value) is dict else value
         if "[TextContent(" in bare[:_HEAD] and (found := _PRINTED.fullmatch(bare[:_MAX_WRAPPED])):
             text = "\n".join(str(literal_eval(one)) for one in _TEXT.findall(found["blocks"]))
@@ -156,7 +154,7 @@ def _spoken(told: str) -> str:
 
 def _says_failure(told: str) -> bool:
     told = _spoken(told)
-    if told[:1] == "{" and len(told) <= _MAX_PARSED and type(value := _parsed(told)) is dict:
+    if told[:1] == "{" and len(told) <= _MAX_PARSED and type(value := parsed(told)) is dict:
         return is_one_of(value.get("status"), _ENVELOPE_FAILURES) or reading_of(value).failed
     head = told[:HEAD_CHARS]
     return _FAILURE.match(head) is not None or _TRACEBACK in head
@@ -166,11 +164,5 @@ def _own_error_type(told: str) -> ErrorType | None:
     """
     Returns the error type that an envelope of this library names.
     """
-    value = _parsed(told) if told[:1] == "{" and '"error_type"' in told and len(told) <= _MAX_PARSED else None
+    value = parsed(told) if told[:1] == "{" and '"error_type"' in told and len(told) <= _MAX_PARSED else None
     return next((each for each in ERROR_TYPES if type(value) is dict and each == value.get("error_type")), None)
-
-
-def _parsed(text: str) -> Any:
-    with suppress(ValueError):
-        return orjson.loads(text)
-    return None

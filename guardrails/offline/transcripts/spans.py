@@ -18,7 +18,7 @@ from guardrails.core.values.types import ERROR_TYPES, ErrorType
 from .calls import RecordedCall, Report
 from .events import Event, Made, Values
 from .fields import amount, arguments_of, count, is_one_of, listed, mapping, objects, text, text_of, time_ms
-from .json_text import parse
+from .json_text import parsed
 from .results import settle
 
 
@@ -308,10 +308,7 @@ def _message(written: Any) -> Mapping[str, Any]:
     """
     if type(written) is not str or not written.startswith('{"type": "tool"') or len(written) > _MAX_PARSED:
         return {}
-    try:
-        found = mapping(parse(written.encode("utf-8", "surrogatepass")))
-    except ValueError:
-        return {}
+    found = mapping(parsed(written))
     message = mapping(found.get("data")) or found
     return message if "content" in message and "tool_call_id" in message else {}
 
