@@ -3,8 +3,8 @@
 Lines of code by room, each held to its figure in pyproject.toml: python3 dev.py weight
 
 A line of code is a line with a token of Python in it: no blank line, no comment, no docstring. A data file that a call reads
-counts with each line. A room is a folder or a file of `[tool.weight]`; its figure may only fall. Exit code 1: a room is too
-heavy, or a figure rose.
+counts with each line. A room is a folder or a file of `[tool.weight]`; the figure of a whole (`guardrails`, `tests`) may only
+fall. Exit code 1: a room is too heavy, or the figure of a whole rose.
 """
 
 import ast
@@ -66,7 +66,8 @@ def main() -> int:
         faults += [room] * (lines > most)
     for revision in ("HEAD", "HEAD^"):
         for room, most in figures(revision).items():
-            if now.get(room, 0) > most:
+            # What moves from one room into another makes neither of them a fault.
+            if "/" not in room and now.get(room, 0) > most:
                 faults.append(room)
                 print(f"the figure of {room} rose from {most:,}")
     for folder in sorted(path for path in (ROOT / "guardrails").iterdir() if (path / "__init__.py").is_file()):
