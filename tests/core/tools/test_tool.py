@@ -68,7 +68,7 @@ def test_a_tool_of_a_function_leaves_out_what_the_host_passes(clock: Any) -> Non
     def rent(city: str, database: Finder) -> str:
         return city
 
-    with pytest.raises(PolicyError, match="is bound by `functools.partial`"):
+    with pytest.raises(PolicyError, match=r"is bound by `functools\.partial`"):
         Tool.of(rent).openai()
     tool = Tool.of(rent, hidden=["database"])
     assert set(tool.openai()["function"]["parameters"]["properties"]) == {"city"}
