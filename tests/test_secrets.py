@@ -18,7 +18,7 @@ from guardrails.hooks.respond import respond
 from guardrails.integrations.otel.sink import TracedSink
 from guardrails.integrations.otel.text import content
 from guardrails.sinks import JsonLines, MemorySink, OnRecord, Record
-from tests.core.result.test_redaction import KEY, SECRETS
+from tests.core.text.test_redaction import KEY, SECRETS
 
 
 WORD = "Tr0ub4dor&3x"

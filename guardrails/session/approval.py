@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.refusals import UNKNOWN
-from guardrails.core.result.redaction import sanitise
 from guardrails.core.state import Pending, Question, SessionState, Uncertain
+from guardrails.core.text.redaction import sanitise
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import warn_once
 

@@ -139,7 +139,7 @@ def log_refused(session: str, envelope: Envelope, tool: str) -> None:
     """
     Log a call that failed before it ran: its arguments do not fit, there is no such tool, or it may not be used.
     """
-    from guardrails.core.result.redaction import redact
+    from guardrails.core.text.redaction import redact
 
     faults = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
     error = redact(" ".join([envelope.message or envelope.status, *faults]))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
-from guardrails.core.result.redaction import sanitise
 from guardrails.core.text.control import cleaned
+from guardrails.core.text.redaction import sanitise
 from guardrails.core.text.truncation import render
 
 from .merged import begins_object, imitates, is_strict, members, splice, with_fields

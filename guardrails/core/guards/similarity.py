@@ -16,7 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.result import Reading, evidence_of
 from guardrails.core.result.content import STATES, is_aside, rows_of
-from guardrails.core.result.redaction import untraced
+from guardrails.core.text.redaction import untraced
 from guardrails.core.text.signature import canonical
 from guardrails.core.values.late_pattern import pattern
 

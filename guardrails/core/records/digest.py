@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guardrails.core.result.redaction import sanitise
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.text.plain_json import dumps, exact
+from guardrails.core.text.redaction import sanitise
 from guardrails.core.values.types import Outcome
 
 

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from guardrails.core.result.redaction import may_hold_secrets, secrets_out
 from guardrails.core.text.plain_json import plain, to_json
+from guardrails.core.text.redaction import may_hold_secrets, secrets_out
 
 
 Record = dict[str, Any]

@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from guardrails.core.text.collect import LIMIT_BYTES, taken
+from guardrails.core.text.redaction import SCAN_CHARS, redact
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success, claimed
@@ -27,7 +28,6 @@ from .content import content_of, given_by, news_in
 from .failures import Source as Source
 from .failures import failure_in, may_fail
 from .kinds import passing
-from .redaction import SCAN_CHARS, redact
 
 
 NOBODY: Final = Source()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
-from guardrails.core.result.redaction import REDACTED, sanitise, without_secrets
+from guardrails.core.text.redaction import REDACTED, sanitise, without_secrets
 from guardrails.core.values.errors import ResponseFailed
 from guardrails.session.turns.prices import public
 

@@ -4,7 +4,7 @@ Text that is fit for an exporter: bounded, valid Unicode, and without secrets if
 
 from typing import Final
 
-from guardrails.core.result.redaction import CUT, EDGE_CHARS, redact, sanitise
+from guardrails.core.text.redaction import CUT, EDGE_CHARS, redact, sanitise
 
 
 MAX_NAME: Final = 256

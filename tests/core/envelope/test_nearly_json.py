@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from guardrails import Envelope
 from guardrails.core.envelope.merged import CLAIMS
-from guardrails.core.result.redaction import sanitise
+from guardrails.core.text.redaction import sanitise
 from guardrails.core.values.types import STATUSES
 from tests.tables import table
 

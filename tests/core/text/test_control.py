@@ -11,8 +11,8 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.result.redaction import sanitise
 from guardrails.core.text.control import cleaned
+from guardrails.core.text.redaction import sanitise
 from tests.tables import table
 
 

@@ -10,7 +10,7 @@ import traceback
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.result.redaction import REDACTED, SCAN_CHARS, redact, sanitise, untraced, without_secrets
+from guardrails.core.text.redaction import REDACTED, SCAN_CHARS, redact, sanitise, untraced, without_secrets
 from tests.tables import table
 
 
