@@ -28,7 +28,7 @@ TIMES: Final = 40
 BY_TOOL: Final = frozenset(
     {
         *("core.guards.duplicates._repeat", "core.values.names.look_by_name", "core.tools.tool.speaker"),
-        "offline.quality.names.named_to_read",
+        "offline.report.names.named_to_read",
     }
 )
 """By the name of a tool, which is bounded where it comes in."""

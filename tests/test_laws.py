@@ -33,7 +33,7 @@ from guardrails import (
     scoped,
 )
 from guardrails.core.guards.base import Guard
-from guardrails.offline.judge.replay import replay, replay_together
+from guardrails.offline.replay.exact import replay, replay_together
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from guardrails import Policy
-from guardrails.offline.judge.counting import WHY
-from guardrails.offline.judge.result import Judgement, Tally, add
-from guardrails.offline.judge.run import judge_files
+from guardrails.offline.replay.counting import WHY
+from guardrails.offline.replay.result import Judgement, Tally, add
+from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts.inputs import inputs
 
 

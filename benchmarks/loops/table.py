@@ -14,8 +14,8 @@ from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
 from guardrails import Duplicates, Loops, Policy
-from guardrails.offline.judge.result import Judgement
-from guardrails.offline.judge.run import judge_files
+from guardrails.offline.replay.result import Judgement
+from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts.inputs import inputs
 
 

@@ -18,8 +18,8 @@ from guardrails.cli.text.printing import fail, failures_told, print_json, printa
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from guardrails.offline.judge.result import Judgement
-    from guardrails.offline.quality.counting import Quality
+    from guardrails.offline.replay.result import Judgement
+    from guardrails.offline.report.counting import Quality
     from guardrails.offline.transcripts.inputs import Input
 
 BASE: Final = "default"
@@ -96,7 +96,7 @@ def _figures(found: "Quality | None") -> dict[str, Any]:
 
 def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.quality.run import count_files
+    from guardrails.offline.report.run import count_files
     from guardrails.offline.transcripts.inputs import nothing_found
     from guardrails.policy.policy import Policy
 
@@ -116,8 +116,8 @@ def _policy(
     As little as possible is only observed: the tools that would have been refused wrongly. It is all tools if a limit
     of the whole session would have been met.
     """
-    from guardrails.offline.quality.result import suggestions
-    from guardrails.offline.quality.starter import starter
+    from guardrails.offline.report.result import suggestions
+    from guardrails.offline.report.starter import starter
     from guardrails.policy.policy import Policy
 
     policy = Policy.load(BASE)
@@ -137,7 +137,7 @@ def _policy(
 
 
 def _judged(text: str, files: "list[Input]") -> "Judgement":
-    from guardrails.offline.judge.run import judge_files
+    from guardrails.offline.replay.run import judge_files
     from guardrails.policy.policy import Policy
 
     with tempfile.TemporaryDirectory() as folder, failures_told():

@@ -29,8 +29,8 @@ from .policies import load_policy
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.exact import Exactness
-    from guardrails.offline.judge.result import Judgement, Stop, Tally
+    from guardrails.offline.replay.exactness import Exactness
+    from guardrails.offline.replay.result import Judgement, Stop, Tally
     from guardrails.offline.transcripts.inputs import Input
     from guardrails.policy.policy import Policy
 
@@ -135,7 +135,7 @@ def replay(
         _exact(policies, found, as_json=as_json)
         return
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.judge.run import judge_files
+    from guardrails.offline.replay.run import judge_files
     from guardrails.offline.transcripts.inputs import nothing_found
 
     with failures_told(), telling(quiet=quiet or as_json) as tell:
@@ -159,7 +159,7 @@ def replay(
 
 
 def _exact(policies: "list[Policy]", files: "list[Input]", *, as_json: bool) -> None:
-    from guardrails.offline.judge.exact import NoRecordsError, replayed
+    from guardrails.offline.replay.exactness import NoRecordsError, replayed
 
     with failures_told():
         try:
@@ -175,7 +175,7 @@ def _judged(one: "Judgement") -> Iterator[str]:
     """
     One policy: the figures of each source, then of all what was decided by which code, and why that was wrong.
     """
-    from guardrails.offline.judge.counting import WHY
+    from guardrails.offline.replay.counting import WHY
 
     meanings: dict[Any, str] = {**WHY}
     total, sources = one.total, sorted(one.tallies, key=lambda tally: -tally.calls)

@@ -30,8 +30,8 @@ from .policies import load_policy
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.quality.run import Found
-    from guardrails.offline.quality.tally import Tally
+    from guardrails.offline.report.run import Found
+    from guardrails.offline.report.tally import Tally
 
 SHOWN: Final = 20
 """Tools in the table; the page and the JSON have them all."""
@@ -114,9 +114,9 @@ def report(
         fail(str(error))
     files = without_outputs(files, {"--html": html, "--output": output})
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.quality.overrides import overrides
-    from guardrails.offline.quality.result import suggestions, to_dict
-    from guardrails.offline.quality.run import count_files
+    from guardrails.offline.report.overrides import overrides
+    from guardrails.offline.report.result import suggestions, to_dict
+    from guardrails.offline.report.run import count_files
     from guardrails.offline.transcripts.inputs import nothing_found
 
     with failures_told(), telling(quiet=quiet or as_json) as tell:
@@ -169,7 +169,7 @@ def _text(found: "Found") -> str:
     """
     The table of tools, those to redesign first and why.
     """
-    from guardrails.offline.quality.reasons import FORMULA, ranked, reasons
+    from guardrails.offline.report.reasons import FORMULA, ranked, reasons
 
     tools = ranked(found.quality.tallies.values())
     priced = any(tally.cost for tally in tools)

@@ -27,7 +27,7 @@ from guardrails import (
 )
 from guardrails.hooks.events import EVENTS, answer
 from guardrails.hooks.results import cut
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from tests.conftest import FakeClock
 from tests.tables import table
 

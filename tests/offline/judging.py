@@ -4,8 +4,8 @@ What the tests that judge share.
 
 from collections.abc import Iterable
 
-from guardrails.offline.judge.counting import Said
-from guardrails.offline.judge.judgement import Judge, sessions_of
+from guardrails.offline.replay.counting import Said
+from guardrails.offline.replay.judgement import Judge, sessions_of
 from guardrails.offline.transcripts import RecordedCall
 
 

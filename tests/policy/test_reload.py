@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from guardrails import Guard, MemorySink, MemoryStore, Policy, SessionError, Tool, guard, scoped
-from guardrails.offline.judge.replay import Replayed, Rules, replay
+from guardrails.offline.replay.exact import Replayed, Rules, replay
 from guardrails.policy.document import load_document
 from guardrails.policy.reload import PolicyFiles
 

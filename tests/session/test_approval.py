@@ -29,7 +29,7 @@ from guardrails import (
 )
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import pack, unpack
-from guardrails.offline.judge.replay import replay, replay_together
+from guardrails.offline.replay.exact import replay, replay_together
 
 
 HOUR = 3_600

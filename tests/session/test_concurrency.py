@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Success
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Growth, Policy, Rate, Rule, SessionError
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
 
 

@@ -20,7 +20,7 @@ from guardrails import (
     Tool,
 )
 from guardrails.agent.builtin import Spawn
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from guardrails.session.session import Session
 from tests.tables import table
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Session, SqliteStore, Tool
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 
 
 TICKS = 300

@@ -17,7 +17,7 @@ import pytest
 
 from guardrails import Budget, Policy, Rate, RedisStore, SessionState, StoreError, Tool, by_session, read
 from guardrails.core.values.errors import MissingExtra, StateUnreadable
-from guardrails.offline.judge.replay import kin, replay_together
+from guardrails.offline.replay.exact import kin, replay_together
 from tests.stores.redis_server import Server, in_redis, needed, shared
 from tests.stores.test_redis_faults import wait_for
 

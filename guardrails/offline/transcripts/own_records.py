@@ -1,7 +1,7 @@
 """
 The library's own records: a `call` line joined with its `settle` line, the tokens of a `charge` with the call after it.
 
-These are the calls as any transcript would tell them, for judging another policy; `guardrails.offline.judge.replay` decides the same
+These are the calls as any transcript would tell them, for judging another policy; `guardrails.offline.replay.exact` decides the same
 records again exactly. Each life of a session's name (`run`) is a session of its own, in both.
 """
 

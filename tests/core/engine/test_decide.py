@@ -26,7 +26,7 @@ from guardrails.core.chain import Chain
 from guardrails.core.engine import Engine
 from guardrails.core.question import digest_of
 from guardrails.core.state import suspend
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from tests.tables import table
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from guardrails import Approve, Envelope, Failed, MemorySink, Policy, SessionError, SessionState, SqliteStore, Tool
 from guardrails.core.state import LIFE
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from tests.tables import table
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from guardrails import Approve, Budget, MemorySink, Policy
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from tests.conftest import FakeClock
 from tests.hosts.driver import Asked, Call, Say
 

@@ -20,7 +20,7 @@ from guardrails import (
     StoreError,
     Validation,
 )
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from tests.conftest import FakeClock
 from tests.hosts.driver import HELPER, MODEL, Asked, Call, Helper, Say
 

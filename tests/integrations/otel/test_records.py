@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from guardrails import Budget, Duplicates, JsonLines, Policy, Success
 from guardrails.cli import app
 from guardrails.integrations.otel.sink import ids_of
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in
 from tests.integrations.otel.seen import Seen

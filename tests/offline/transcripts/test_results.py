@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Tool
-from guardrails.offline.judge.evidence import outcome_of_call
+from guardrails.offline.replay.evidence import outcome_of_call
 from guardrails.offline.transcripts.calls import RecordedCall
 from guardrails.offline.transcripts.fields import text_of
 from guardrails.offline.transcripts.results import says_failure, settle

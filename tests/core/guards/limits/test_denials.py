@@ -14,7 +14,7 @@ from guardrails.core.guards.base import Event, Facts
 from guardrails.core.guards.denials import REMEMBERED
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
-from guardrails.offline.judge.replay import replay
+from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
 from tests.tables import table
 

@@ -1,0 +1,259 @@
+"""
+Decide the library's own records again, exactly: every decision must be the recorded one.
+
+The events of a session may be spread over files, in any order.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from guardrails.core.records.record import newer_told, newer_version
+from guardrails.core.values.errors import GuardrailsError, SessionError
+from guardrails.offline.replay.exact import Record, Replayed, Rules, kin, replay, replay_together, shares
+from guardrails.offline.transcripts import Report, open_calls, open_lines
+from guardrails.offline.transcripts.calls import MAX_NAMED
+from guardrails.offline.transcripts.files import STDIN
+from guardrails.offline.transcripts.inputs import Input
+from guardrails.offline.transcripts.json_text import parse
+from guardrails.policy.policy import Policy
+
+from .lacking import no_arguments
+
+
+SHOWN: Final = 20
+"""Differences that are told."""
+MAX_NUMBER: Final = 2**63
+_OWN: Final = frozenset({"schema_version", "event", "session_id", "run", "n", "ts_ms"})
+Life = tuple[str, str]
+"""(session id, run)"""
+
+
+class NoRecordsError(SessionError):
+    """
+    There are no calls in the files in any form that can be read.
+    """
+
+
+@dataclass(slots=True)
+class Difference:
+    """
+    A call that is not decided as recorded, or a session that cannot be replayed.
+    """
+
+    session_id: str
+    n: int | None
+    """Number of its event; None: of the session as a whole."""
+    tool: str | None
+    recorded: str
+    replayed: str
+
+
+@dataclass(slots=True)
+class Exactness:
+    """
+    The outcome of deciding records again.
+    """
+
+    policy: str
+    sessions: int = 0
+    calls: int = 0
+    differing: int = 0
+    """Calls that are decided otherwise, and sessions that cannot be replayed."""
+    broken_lines: int = 0
+    notices: list[str] = field(default_factory=list)
+    """What was met on the way: files that are cut off, lines that are too long."""
+    not_judged: dict[str, str] = field(default_factory=dict)
+    """Guard to reason: what the records lack for it."""
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that holds no records of this library."""
+    events: int = 0
+    """Lines that are records."""
+    first: list[Difference] = field(default_factory=list)
+
+    @property
+    def same(self) -> bool:
+        """
+        Every decision is the recorded one.
+        """
+        return not self.differing
+
+    def differs(self, difference: Difference) -> None:
+        """
+        Count a difference, and keep it while there is room.
+        """
+        self.differing += 1
+        if len(self.first) < SHOWN:
+            self.first.append(difference)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        Returns the same for another program.
+        """
+        return {**asdict(self), "exact": self.same}
+
+
+def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = ()) -> Exactness:
+    """
+    Returns all sessions of *files*, decided again by *policy*, or by one of *others* once they went over to it.
+
+    Files without records are told of. Raises SessionError if no file holds records of this library, or they cannot be
+    put in order; NoRecordsError if none holds a call.
+    """
+    found = Exactness(policy.name)
+    known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
+    blind = 0
+    sharing: list[list[Record]] = []
+    lives = _lives(files, found)
+    if not found.events:
+        _raise_without(found)
+    for (session_id, _), lines in sorted(lives.items(), key=lambda life: _as_bytes(life[0])):
+        records = [parse(line) for _, line in sorted(lines)]
+        found.sessions += 1
+        blind += sum(map(_is_blind, records))
+        if any(map(shares, records)):
+            sharing.append(records)
+        else:
+            _replay(session_id, replay(policy.chain, records, others=known), found)
+    _replay_sharing(policy, sharing, known, found)
+    if not found.calls and found.same:
+        raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
+    found.not_judged = no_arguments(policy.chain, blind)
+    return found
+
+
+def _replay_sharing(policy: Policy, lives: list[list[Record]], known: Mapping[str, Rules], found: Exactness) -> None:
+    """
+    Decide sessions that share something again, those together that do; they are all in memory.
+    """
+    try:
+        groups = list(kin(lives))
+    except SessionError as error:
+        first = lives[0][0]["session_id"]
+        found.differs(Difference(first, None, None, str(error), "cannot be replayed"))
+        return
+    for group in groups:
+        again = replay_together(policy.chain, group, scopes=policy.scopes, others=known)
+        _replay(group[0]["session_id"], again, found)
+
+
+def _replay(session_id: str, again: Iterator[Replayed], found: Exactness) -> None:
+    try:
+        for one in again:
+            found.calls += 1
+            if not one.same:
+                found.differs(_difference(one.record["session_id"], one))
+    except GuardrailsError as error:
+        found.differs(Difference(session_id, None, None, str(error), "cannot be replayed"))
+
+
+def _difference(session_id: str, one: Replayed) -> Difference:
+    record, decision = one.record, one.decision
+    again = [denial.code for denial in decision.denials]
+    return Difference(
+        session_id,
+        record["n"],
+        record["tool"],
+        _said(record["decision"], [code for code, *_ in record["denials"]], record["observed"], record["nudges"]),
+        _said(
+            "pending" if decision.pending else "deny" if again else "nudge" if decision.nudges else "allow",
+            again,
+            [denial.code for denial in decision.observed],
+            [code for code, _ in decision.nudges],
+        ),
+    )
+
+
+def _said(decision: str, denials: list[str], observed: list[str], nudges: list[str]) -> str:
+    codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
+    return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
+
+
+def _lives(files: Iterable[Input], found: Exactness) -> dict[Life, list[tuple[int, bytes]]]:
+    """
+    Returns the lines of each session with their numbers. An event that is written twice counts once.
+    """
+    lives: dict[Life, list[tuple[int, bytes]]] = {}
+    origins: dict[tuple[str, str, int, bytes], int] = {}
+    copies = 0
+    for at, file in enumerate(files):
+        before = found.events
+        for session_id, run, number, line in _events(file, found):
+            found.events += 1
+            event = session_id, run, number, line
+            if event in origins:
+                copies += origins[event] != at
+                continue
+            origins[event] = at
+            lives.setdefault((session_id, run), []).append((number, line))
+        if found.events == before:
+            found.without[file.path] = _looks(file)
+            if len(found.notices) < MAX_NAMED:
+                found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
+    if copies:
+        found.notices.append(f"left out, as each counts once: events that stand in more than one file ({copies:,})")
+    return lives
+
+
+def _looks(file: Input) -> str:
+    """
+    Returns the kind of a file without records; empty if it holds calls of another form.
+    """
+    report = Report()
+    if file.path == STDIN or not Path(file.path).is_file():
+        return "no records"
+    calls = open_calls(file.path, report)
+    return "" if calls else report.without.get(file.path, "no records")
+
+
+def _raise_without(found: Exactness) -> NoReturn:
+    path, looks = next(iter(found.without.items()), ("", ""))
+    if not path:
+        raise NoRecordsError("there are no files: `--exact` has nothing to decide again")
+    more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
+    what = f"`{path}` holds no records of this library{more}: `--exact` has nothing to decide again"
+    if not all(found.without.values()):
+        raise SessionError(what)
+    raise NoRecordsError(f"{what} ({looks})")
+
+
+def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, bytes]]:
+    """
+    (session id, life of its name, number, line) of each event in *file*.
+    """
+    report = Report()
+    newer = latest = 0
+    try:
+        for line in open_lines(file.path, report, rotated=file.rotated):
+            try:
+                record = parse(line)
+            except ValueError:
+                found.broken_lines += bool(line.strip())
+                continue
+            if type(record) is dict and (version := newer_version(record)) is not None:
+                newer, latest = newer + 1, max(latest, version)
+            elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
+                yield record["session_id"], record["run"], record["n"], line
+    except OSError as error:
+        said = f"`{file.path}` cannot be read: {error.strerror or error}"
+        if not file.found:
+            raise SessionError(said) from None
+        report.notices.append(said)
+    if newer:
+        report.note(file.path, f"lines left out: {newer:,}; records of {newer_told(latest)}")
+    found.notices += report.notices
+
+
+def _is_blind(record: Record) -> bool:
+    erased = record.get("erased") if record["event"] == "call" else None
+    return type(erased) is list and any(str(path).startswith("arguments") for path in erased)
+
+
+def _is_placed(record: Record) -> bool:
+    session_id, run, number = record["session_id"], record["run"], record["n"]
+    return type(session_id) is type(run) is str and type(number) is int and 0 < number < MAX_NUMBER
+
+
+def _as_bytes(life: Life) -> list[bytes]:
+    return [text.encode("utf-8", "surrogatepass") for text in life]

@@ -1,0 +1,235 @@
+"""
+Deciding again what was recorded.
+"""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState, Tool, ToolFilter
+from guardrails.offline.replay.exact import Replayed, kin, replay, replay_together
+from guardrails.session.session import Session
+from guardrails.sinks import MemorySink, by_session, read
+from guardrails.stores.memory import MemoryStore
+from tests.tables import table
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+def again(policy: Policy, sink: MemorySink, session: Session) -> list[Replayed]:
+    state = SessionState()
+    mine = [record for record in sink.records if record["session_id"] == session.id]
+    replayed = list(replay(policy.chain, mine, state))
+    assert state == session.ledger.read(lambda live, _: live)
+    return replayed
+
+
+def test_a_blown_growth_cap_is_blown_again(clock: Any) -> None:
+    policy, sink = Policy([Growth(max_requests_per_second=2)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    for _ in range(3):
+        session.request()
+    session.call("a", {}, ok)
+    (replayed,) = again(policy, sink, session)
+    assert replayed.same
+    assert replayed.decision.code == "growth.max_requests_per_second"
+
+
+def test_a_claim_is_claimed_again(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=5)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    session.decide("pay", {"n": 1}, id="call_0")
+
+    def execute(*_: Any) -> str:
+        return session.call("pay", {"n": 1}, ok, id="call_0").code or ""
+
+    assert session.call("pay", {"n": 1}, execute, id="call_0").value == "call.in_flight"
+    assert [record["event"] for record in sink.records] == ["call", "claim", "call", "settle"]
+    assert [r.same for r in again(policy, sink, session)] == [True, True]
+
+
+def test_an_expired_admission_expires_again(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=5), Duplicates()]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    late = session.decide("slow", {}, id="a")
+    clock.advance(601)
+    session.call("slow", {}, ok, id="b")
+    session.complete(late, "late")
+    assert [record["event"] for record in sink.records] == ["call", "expire", "call", "settle", "settle"]
+    assert all(r.same for r in again(policy, sink, session))
+
+
+def test_turns_charges_extensions_and_waits_are_lived_through_again(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_turns=1, max_cost_usd=0.05), Retryable()]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+
+    def fail(*_: Any) -> None:
+        raise TimeoutError
+
+    session.charge(model="m", usage={"prompt_tokens": 5}, cost_usd=0.02, calls=1)
+    session.call("a", {}, fail)
+    session.charge(model="m", usage={"prompt_tokens": 5}, cost_usd=0.02)
+    session.call("b", {}, ok)
+    session.extend(max_turns=2)
+    session.call("a", {}, ok)
+    clock.advance(2)
+    session.call("a", {}, ok)
+    replayed = again(policy, sink, session)
+    assert [r.decision.code for r in replayed] == [None, "budget.max_turns", "retryable.wait", None]
+    assert all(r.same for r in replayed)
+
+
+def test_a_parent_and_its_child_are_replayed_each_from_its_own_records(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=5)]), MemorySink()
+    parent = policy.session("s", records=sink, clock=clock)
+    with parent.child("helper", max_calls=2) as child:
+        for n in range(3):
+            child.call("a", {"n": n}, ok)
+    parent.call("b", {}, ok)
+    assert [r.decision.code for r in again(policy, sink, child)] == [None, None, "budget.max_calls"]
+    assert all(r.same for r in again(policy, sink, parent))
+
+
+def test_a_missing_record_is_an_error_and_not_a_guess(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=5)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    for n in range(3):
+        session.call("a", {"n": n}, ok)
+    with pytest.raises(SessionError, match="gap before event 4"):
+        list(replay(policy.chain, [r for r in sink.records if r["n"] != 3]))
+    with pytest.raises(SessionError, match="gap before event 2"):
+        list(replay(policy.chain, [r for r in sink.records if r["n"] != 1]))
+
+
+def test_two_lives_of_one_name_in_one_file_are_replayed_one_after_the_other(clock: Any, tmp_path: Any) -> None:
+    def live() -> Policy:
+        policy = Policy([Budget(max_calls=3), Duplicates()])
+        with policy.session("trip-42", records=tmp_path / "calls.jsonl", clock=clock) as session:
+            for n in range(4):
+                session.call("a", {"n": n}, ok)
+        return policy
+
+    live()
+    chain = live().chain
+    records = by_session(read(tmp_path / "calls.jsonl"))["trip-42"]
+    assert len({record["run"] for record in records}) == 2
+    state = SessionState()
+    replayed = list(replay(chain, records, state))
+    assert [r.decision.code for r in replayed] == [None, None, None, "budget.max_calls"] * 2
+    assert all(r.same for r in replayed)
+    assert (state.calls, state.n) == (3, 7)
+
+
+def test_a_forgotten_session_begins_another_life(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=3)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    open_call = session.decide("a", {"n": 1}, id="1")
+    other = policy.session("s", records=sink, clock=clock)
+    other.ledger.forget()
+    session.call("b", {}, ok)
+    session.complete(open_call, "late")
+    session.complete(open_call, "later still")
+    assert len({record["run"] for record in sink.records}) == 2
+    assert [r.same for r in replay(policy.chain, sink.records)] == [True, True]
+
+
+def test_a_life_goes_on_in_the_next_session_object_and_after_packing(clock: Any) -> None:
+    policy, sink, store = Policy([Budget(max_calls=3)]), MemorySink(), MemoryStore(live=1)
+    for name in ("s", "other", "s", "other"):
+        policy.session(name, records=sink, clock=clock, store=store).call("a", {}, ok)
+    assert len({record["run"] for record in sink.records}) == 2
+    assert [record["n"] for record in sink.records if record["session_id"] == "s"] == [1, 2, 3, 4]
+
+
+def test_a_session_with_tools_of_its_own_is_replayed_with_them(clock: Any) -> None:
+    def find(x: int) -> int:
+        """Find."""
+        return x
+
+    tools = [Tool.of(find, cost_usd=0.5, timeout=3), Tool(name="look", polling=True)]
+    policy, sink = Policy([ToolFilter(), Budget(max_cost_usd=1.0), Duplicates()]), MemorySink()
+    session = policy.session("s", tools=tools, records=sink, clock=clock)
+    for tool in ("find", "other", "look", "look", "find", "find"):
+        session.call(tool, {"x": 1}, ok)
+    assert [r.same for r in replay(policy.chain, sink.records)] == [True] * 6
+
+
+def everything(clock: Any) -> tuple[Policy, list[dict[str, Any]]]:
+    """
+    A policy and the records of a session in which most things happen.
+    """
+    policy, sink = Policy([Budget(max_calls=9), Duplicates(), Growth(max_requests_per_second=50)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    session.begin_turn()
+    session.request()
+    session.call("a", {"n": 1}, ok)
+    session.call("a", {"n": 1}, ok)
+    session.call("b", {}, lambda *_: 1 / 0)
+    session.charge(model="m", cost_usd=0.1)
+    session.extend(max_calls=3)
+    late = session.decide("slow", {}, id="x")
+    clock.advance(601)
+    session.call("c", {}, ok)
+    session.complete(late, "late")
+    session.close()
+    return policy, [dict(record) for record in sink.records]
+
+
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    1.5,
+    10**30,
+    "",
+    "text",
+    [],
+    [1],
+    ["a", "b", "c"],
+    {},
+    {"a": 1},
+    float("nan"),
+    object(),
+]
+
+
+@table("odd", ODD)
+def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(clock: Any, odd: Any) -> None:
+    policy, records = everything(clock)
+    for at, record in enumerate(records):
+        for field in record:
+            wrong = [*records[:at], {**record, field: odd}, *records[at + 1 :]]
+            lacking = [*records[:at], {key: record[key] for key in record if key != field}, *records[at + 1 :]]
+            for given in (wrong, lacking):
+                for again in (replay(policy.chain, given), replay_together(policy.chain, given)):
+                    with suppress(SessionError):
+                        assert all(one.same in (True, False) for one in again)
+
+
+@table("odd", [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}])
+def test_what_is_no_record_is_said_to_be_none(odd: Any) -> None:
+    chain = Policy([Budget(max_calls=1)]).chain
+    for again in (replay(chain, [odd]), replay_together(chain, [odd]), kin([[odd]])):
+        with pytest.raises(SessionError, match="record"):
+            list(again)
+
+
+def test_an_error_names_the_record_and_what_is_wrong_with_it(clock: Any) -> None:
+    policy, records = everything(clock)
+    call = next(record for record in records if record["event"] == "call")
+    del call["problems"]
+    with pytest.raises(SessionError, match=rf"event {call['n']} of `s` lacks or misstates 'problems'"):
+        list(replay(policy.chain, records))
+
+
+def test_a_session_that_is_forgotten_while_a_call_runs_begins_a_new_life_with_its_end(clock: Any) -> None:
+    records, policy = MemorySink(), Policy([Budget(max_calls=5)])
+    session = policy.session("s", clock=clock, records=records)
+    session.call("t", {}, lambda *_: session.ledger.forget())
+    session.call("t", {"n": 2}, lambda *_: 1)
+    lives = [record["run"] for record in records.records]
+    assert (all(lives), [life == lives[0] for life in lives]) == (True, [True, False, False, False])
+    assert all(one.same for one in replay(policy.chain, records.records))

@@ -1,0 +1,283 @@
+"""
+Judging a policy call by call.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guardrails import (
+    Budget,
+    Denials,
+    Duplicates,
+    Growth,
+    Loops,
+    Policy,
+    Rate,
+    Retryable,
+    Streak,
+    Tool,
+    ToolFilter,
+    Validation,
+)
+from guardrails.core.guards.base import Guard
+from guardrails.core.values.types import Nudge
+from guardrails.core.values.usage import Price
+from guardrails.offline.replay.counting import Said
+from guardrails.offline.replay.judgement import Judge
+from guardrails.offline.replay.result import Tally
+from guardrails.offline.transcripts import RecordedCall
+from tests.offline.judging import judged as told
+
+
+Calls = Callable[..., list[RecordedCall]]
+
+EVIDENCE = Duplicates(rule="evidence", window=20)
+ALWAYS = Duplicates(window=5)
+
+
+def codes(policy: Policy | Guard, made: list[RecordedCall]) -> list[str | None]:
+    return [said.code for said in judged(policy, made)[0]]
+
+
+def judged(policy: Policy | Guard, made: list[RecordedCall]) -> tuple[list[Said], Tally]:
+    judge = Judge(policy if isinstance(policy, Policy) else Policy([policy]))
+    said = told(judge, made)
+    return said, judge.judgement().total
+
+
+def test_a_denial_of_a_pointless_repeat_is_right_and_of_another_wrong(calls: Calls) -> None:
+    said, total = judged(ALWAYS, calls("a=1", "a=1", "b=1", "b=2"))
+    assert [each.code for each in said] == [None, "duplicates.window", None, "duplicates.window"]
+    assert (total.denied, total.wrong) == ({"duplicates.window": 2}, {"duplicates.window": 1})
+    assert (total.stopped_second, total.pointless_second) == (1, 1)
+    assert total.wrong_per_1000 == 250
+
+
+def test_pointless_repeats_are_told_apart_by_which_of_their_kind_they_are(calls: Calls) -> None:
+    _, total = judged(EVIDENCE, calls("a=1", "a=1", "a=1", "a=1"))
+    assert (total.pointless_second, total.stopped_second) == (1, 0)
+    assert (total.pointless_later, total.stopped_later) == (2, 2)
+
+
+def test_what_a_denied_call_gave_back_is_not_shown_to_the_guards(calls: Calls) -> None:
+    # Were the third result shown, the fourth call would be let through.
+    assert codes(EVIDENCE, calls("a=1", "a=1", "a=2", "a=2")) == [
+        None,
+        None,
+        "duplicates.evidence",
+        "duplicates.evidence",
+    ]
+
+
+def test_a_denial_of_a_call_without_a_recorded_result_is_neither_right_nor_wrong(calls: Calls) -> None:
+    _, total = judged(ALWAYS, calls("a=1", "a?"))
+    assert (total.denied, total.unknown, total.wrong) == ({"duplicates.window": 1}, {"duplicates.window": 1}, {})
+    assert total.pointless_second == 0
+
+
+def test_a_call_without_a_recorded_result_is_no_evidence_and_does_not_run_for_ever(calls: Calls) -> None:
+    assert codes(EVIDENCE, calls("a=1", "a?", "a=1", "a=1")) == [None, None, None, None]
+
+
+def test_a_failure_is_the_same_whatever_its_digits_and_never_a_success(calls: Calls) -> None:
+    _, total = judged(EVIDENCE, calls("a!line 1", "a!line 22", "a=line ", "b=line 1", "b=line 2"))
+    assert total.pointless_second == 1
+
+
+def test_calls_go_by_their_recorded_times(calls: Calls) -> None:
+    made = calls("a!timeout", {"call": "a=1", "ts_ms": 1_800_000_000_200}, {"call": "a=1", "ts_ms": 1_800_000_001_200})
+    assert codes(Retryable(backoff=1.0), made) == [None, "retryable.wait", None]
+
+
+def test_without_times_every_wait_is_over(calls: Calls) -> None:
+    made = calls("a!timeout", {"call": "a=1"}, timed=False)
+    made[0].retry_after_ms = 3_600_000
+    assert codes(Retryable(max_wait=86_400.0), made) == [None, None]
+
+
+def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls) -> None:
+    policy = Policy([Budget(max_elapsed=1.0), Growth(max_calls_per_second=1), Rate(max_calls_per_minute=1)])
+    judge = Judge(policy)
+    assert [each.code for each in told(judge, calls("a=1", "b=1", "c=1", timed=False))] == [None] * 3
+    judgement = judge.judgement()
+    assert set(judgement.not_judged) == {"budget.max_elapsed", "growth", "rate"}
+    assert judgement.not_judged["rate"] == "no times in data"
+
+
+def test_without_times_every_repeat_of_a_failure_counts_as_soon_and_that_is_said(calls: Calls) -> None:
+    made = calls(*[{"call": "a!no such file", "error_type": "not_found"}] * 2, timed=False)
+    judge = Judge(Policy([Loops()]))
+    assert [each.code for each in told(judge, made)] == [None, "loops.unrepaired"]
+    assert judge.judgement().not_judged == {"loops.settled_for": "no times in data: every repeat counts as soon"}
+
+
+def test_with_times_they_are(calls: Calls) -> None:
+    made = calls("a=1", "b=1", "c=1")
+    assert codes(Budget(max_elapsed=1.0), made) == [None, "budget.max_elapsed", "budget.max_elapsed"]
+    assert codes(Rate(max_calls_per_minute=1), made) == [None, "rate.max_calls_per_minute", "rate.max_calls_per_minute"]
+    together = [{"call": f"{tool}=1", "ts_ms": 1_800_000_000_000} for tool in "abc"]
+    assert codes(Growth(max_calls_per_second=2), calls(*together))[2] == "growth.max_calls_per_second"
+
+
+def test_a_call_without_a_time_among_others_comes_when_what_ran_before_is_over(calls: Calls) -> None:
+    made = calls({"call": "a=1", "duration_ms": 5_000}, {"call": "a=1", "ts_ms": None}, {"call": "b=1", "ts_ms": None})
+    assert codes(Policy([EVIDENCE, Budget(max_elapsed=5.0)]), made) == [
+        None,
+        "budget.max_elapsed",
+        "budget.max_elapsed",
+    ]
+
+
+def test_a_repeat_of_a_call_that_still_runs_is_in_flight(calls: Calls) -> None:
+    made = calls({"call": "a=1", "duration_ms": 1_500}, "a=1", "a=1")
+    assert codes(EVIDENCE, made) == [None, "call.in_flight", None]
+
+
+def test_results_come_in_the_order_of_their_ends_and_not_of_their_calls(calls: Calls) -> None:
+    made = calls(
+        {"call": "a!x", "duration_ms": 1_900}, {"call": "a!x", "duration_ms": 100, "arguments": {"n": 1}}, "a=1"
+    )
+    assert codes(Streak(max_failures=2), made) == [None, None, "streak.max_failures"]
+    made[0].duration_ms = 5_000
+    assert codes(Streak(max_failures=2), made) == [None, None, None]
+
+
+def test_the_first_call_that_an_exhausted_session_refuses_is_a_limit_stop_and_the_others_come_after(
+    calls: Calls,
+) -> None:
+    _, total = judged(Budget(max_calls=1), calls("a=1", "b=1", "c=1", "d=1"))
+    assert total.denied == total.limit_stops == {"budget.max_calls": 1}
+    assert total.after_exhaustion == {"budget.max_calls": 2}
+    assert (total.saved_calls, total.wrong) == (3, {})
+
+
+def test_turns_are_those_of_the_model_responses(calls: Calls) -> None:
+    made = calls(*({"call": f"t{n}=1", "turn": n // 2 + 1} for n in range(6)))
+    assert codes(Budget(max_turns=2), made) == [None] * 4 + ["budget.max_turns"] * 2
+
+
+def test_without_turns_the_cap_on_turns_and_on_refusals_is_not_judged(calls: Calls) -> None:
+    judge = Judge(Policy([Budget(max_turns=1), Denials(), ALWAYS]))
+    told(judge, calls("a=1", "b=1", "b=1"))
+    judgement = judge.judgement()
+    assert set(judgement.not_judged) == {"budget.max_turns", "denials"}
+    assert judgement.total.denied == {"duplicates.window": 1}
+
+
+def repeats(calls: Calls, *told: str) -> list[RecordedCall]:
+    return calls(*({"call": one, "turn": n, "tokens_in": 10, "cost_usd": 0.5} for n, one in enumerate(told, 1)))
+
+
+def test_with_the_cap_on_refused_turns_off_the_session_goes_on_beside(calls: Calls) -> None:
+    made = repeats(calls, "a=1", "a=1", "a=1", "a=1", "b=1", "b=1", "c=1")
+    said, total = judged(Policy([Denials(max_turns_in_a_row=2), ALWAYS]), made)
+    cap = "denials.max_turns_in_a_row"
+    assert [each.code for each in said] == [None, *["duplicates.window"] * 3, cap, cap, cap]
+    assert (total.denied, total.after_exhaustion) == ({"duplicates.window": 3, cap: 1}, {cap: 2})
+    assert (total.denied_without_cap, total.after_exhaustion_without_cap) == ({"duplicates.window": 4}, {})
+    assert (total.stopped_second, total.stopped_second_without_cap) == (2, 2)
+
+
+def test_only_responses_all_of_whose_calls_are_stopped_are_saved(calls: Calls) -> None:
+    made = calls(
+        {"call": "a=1", "turn": 1, "tokens_in": 10, "tokens_out": 1, "cost_usd": 0.25},
+        {"call": "a=1", "turn": 2, "tokens_in": 20, "tokens_out": 2, "cost_usd": 0.5},
+        {"call": "a=1", "turn": 2},
+        {"call": "a=1", "turn": 3, "tokens_in": 40, "tokens_out": 4, "cost_usd": 1.0},
+        {"call": "b=1", "turn": 3},
+    )
+    _, total = judged(ALWAYS, made)
+    assert (total.saved_calls, total.saved_responses) == (3, 1)
+    assert (total.saved_tokens, total.saved_micro_usd) == (22, 500_000)
+    assert (total.tokens, total.micro_usd) == (77, 1_750_000)
+
+
+def test_usage_that_is_told_later_in_a_saved_response_is_saved_with_it(calls: Calls) -> None:
+    made = calls("a=1", {"call": "a=1", "turn": 1}, {"call": "a=1", "turn": 1, "tokens_out": 7}, turn=0)
+    _, total = judged(ALWAYS, made)
+    assert (total.saved_responses, total.saved_tokens) == (1, 7)
+
+
+def test_responses_are_charged_what_they_cost_or_what_the_policy_says(calls: Calls) -> None:
+    made = calls(*({"call": f"t{n}=1", "turn": n, "model": "small", "tokens_in": 1_000_000} for n in (1, 2, 3)))
+    priced = Policy([Budget(max_cost_usd=1.5)], prices={"small": Price(input_mtok=1.0)})
+    assert codes(priced, made) == [None, "budget.max_cost_usd", "budget.max_cost_usd"]
+    judge = Judge(Policy([Budget(max_cost_usd=1.5)]))
+    assert [each.code for each in told(judge, made)] == [None] * 3
+    assert judge.judgement().not_judged == {"budget.max_cost_usd": "no costs, nor prices in the policy, in data"}
+
+
+def test_sessions_are_told_apart_by_source_and_id_and_may_be_interleaved(calls: Calls) -> None:
+    one, two = calls("a=1", "a=1"), calls("a=1", "a=1", session_id="../../etc/passwd\x00\ud800")
+    other = calls("a=1", source="elsewhere")
+    said, total = judged(ALWAYS, [one[0], two[0], other[0], one[1], two[1]])
+    assert [each.decision for each in said] == ["allow", "deny", "allow", "deny", "allow"]
+    assert total.sessions == 3
+
+
+def test_a_call_whose_arguments_were_not_kept_goes_by_its_signature(calls: Calls) -> None:
+    made = calls(*({"call": "a=1", "sig": sig, "arguments": None} for sig in (5, 6, 5)))
+    assert codes(ALWAYS, made) == [None, None, "duplicates.window"]
+
+
+def test_a_tool_that_was_declared_polling_where_it_ran_may_poll(calls: Calls) -> None:
+    assert codes(ALWAYS, calls("a=1", "a=1", "a=1", polling=True)) == [None] * 3
+
+
+def test_arguments_are_checked_against_what_the_policy_declares(calls: Calls) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    policy = Policy([Validation()], tools=[Tool(name="a", parameters=schema)])
+    assert codes(policy, calls({"call": "a=1", "arguments": {"n": 1}}, "a=1")) == [None, "validation.arguments"]
+
+
+def test_what_guards_in_observe_mode_would_have_denied_is_counted_and_changes_nothing(calls: Calls) -> None:
+    watching = Policy([Duplicates(window=5), Budget(max_calls=2)], mode="observe")
+    said, total = judged(watching, calls("a=1", "a=1", "a=2"))
+    assert [each.decision for each in said] == ["allow"] * 3
+    assert said[2].observed == ("budget.max_calls", "duplicates.window")
+    assert total.observed == {"duplicates.window": 2, "budget.max_calls": 1}
+    assert total.wrong_observed == {"duplicates.window": 1}
+    assert total.observed_second == 1
+    assert total.wrong_observed_per_1000 == pytest.approx(333.33, abs=0.01)
+
+
+def test_nudges_are_counted_and_wrong_where_the_call_brought_something(calls: Calls, nudging: Guard) -> None:
+    said, total = judged(nudging, calls("a=1", "a=1", "a=2"))
+    assert [each.decision for each in said] == ["nudge"] * 3
+    assert (total.nudged, total.wrong_nudges) == ({"loops.test": 3}, {"loops.test": 2})
+
+
+def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
+    judge = Judge(Policy([ALWAYS]))
+    told(judge, [*calls("a=1", "a=1", "b=1"), *calls("a=1", source="more")])
+    judgement = judge.judgement()
+    assert [(tally.source, tally.calls, tally.denials) for tally in judgement.tallies] == [
+        ("data", 3, 1),
+        ("more", 1, 0),
+    ]
+    assert {name: tally.calls for name, tally in judgement.tools.items()} == {"a": 3, "b": 1}
+
+
+@pytest.fixture
+def nudging() -> Guard:
+    from guardrails.core.guards.base import guard
+
+    @guard
+    class Nudging(Guard):
+        def check(self, call: Any, state: Any, mine: Any, facts: Any) -> Nudge:
+            return Nudge(code="loops.test", hint="look back")
+
+    return Nudging()
+
+
+def test_tools_that_nobody_lists_are_not_judged(calls: Calls) -> None:
+    judge = Judge(Policy([ToolFilter(), EVIDENCE, Validation(), Retryable(), Growth(max_requests_per_second=1)]))
+    told(judge, calls("a=1"))
+    assert set(judge.judgement().not_judged) == {
+        "tool_filter.unknown",
+        "validation",
+        "duplicates.stable",
+        "growth.max_requests_per_second",
+    }

@@ -1,0 +1,87 @@
+"""
+What transcripts lack, and what is not judged for it.
+"""
+
+from collections.abc import Callable
+
+from guardrails import Budget, Denials, Duplicates, Loops, Policy, Rate
+from guardrails.core.chain import Rule
+from guardrails.core.guards.base import Guard
+from guardrails.offline.replay.judgement import Judge
+from guardrails.offline.transcripts import RecordedCall
+from tests.offline.judging import judged
+from tests.tables import table
+
+
+Calls = Callable[..., list[RecordedCall]]
+
+RULES = [
+    Rule(
+        match=("a",),
+        declared={},
+        guards={
+            "budget": {"max_elapsed": 5.0, "max_turns": 2},
+            "rate": {"max_calls_per_second": 1},
+        },
+    )
+]
+
+
+def test_reasons_name_the_sources(calls: Calls) -> None:
+    policy = Policy([Rate(max_calls_per_second=1), Denials()], rules=RULES)
+    judge = Judge(policy)
+    told = [
+        *calls("a=1", source="one", timed=False),
+        *calls("a=1", source="two", turn=1, tokens_in=1),
+        *calls("a=1", source="two", session_id="other"),
+    ]
+    judged(judge, told)
+    said = judge.judgement().not_judged
+    assert said["rate"] == said["tools.rate"] == said["tools.budget.max_elapsed"] == "no times in one"
+    assert (
+        said["denials"]
+        == said["tools.budget.max_turns"]
+        == "no word on which response made a call in 2 of 3 sessions (one, two)"
+    )
+
+
+def test_what_no_source_holds_is_said_so_and_many_are_counted(calls: Calls) -> None:
+    judge = Judge(Policy([Rate(max_calls_per_second=1), Budget(max_tokens=5, max_cost_usd=1.0)]))
+    for n in range(8):
+        judge.judge(calls("a=1", source=f"s{n}", timed=n > 6))
+    said = judge.judgement().not_judged
+    assert said["rate"] == "no times in s0, s1, s2, s3, s4, s5 and 1 more sources"
+    assert said["budget.max_tokens"] == "no token usage in any source"
+    assert said["budget.max_cost_usd"] == "no costs, nor prices in the policy, in any source"
+
+
+def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
+    judge = Judge(Policy([Budget(max_calls=1)], scopes={"user": [Budget(max_calls=1)]}))
+    judge.judge(calls("a=1 a=2"))
+    assert judge.judgement().not_judged == {"scopes.user": "no transcript says whose a session is"}
+
+
+@table(
+    "guards, does",
+    [
+        ([Loops(), Denials()], "`loops` sees calls one by one, and `denials` is left out"),
+        ([Loops()], "`loops` sees calls one by one"),
+        ([Denials(), Duplicates()], None),
+        ([Loops(mode="off"), Denials()], None),
+    ],
+)
+def test_sessions_that_do_not_tell_responses_apart_are_said_once(
+    calls: Calls, guards: list[Guard], does: str | None
+) -> None:
+    judge = Judge(Policy(guards))
+    told = [
+        *calls("a=1", "a=1", source="bare", timed=False),
+        *calls("a=1", source="bare", session_id="turned", timed=False, turn=1),
+        *calls("a=1", source="timed"),
+        *calls("a=1", source="turned", turn=1),
+    ]
+    judged(judge, told)
+    found = judge.judgement()
+    lacking = "no times and no word on which response made a call in 1 of 4 sessions (bare)"
+    assert found.notices == ([] if does is None else [f"{lacking}: {does}"])
+    assert {tally.source: tally.one_by_one for tally in found.tallies} == {"bare": 1, "timed": 0, "turned": 0}

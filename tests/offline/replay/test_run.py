@@ -1,0 +1,118 @@
+"""
+Judging files, from the first to the last.
+"""
+
+import json
+import sys
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Denials, Duplicates, Policy
+from guardrails.offline.replay.result import Judgement
+from guardrails.offline.replay.run import judge_files
+from guardrails.offline.transcripts import ReaderError
+from guardrails.offline.transcripts.inputs import inputs
+
+
+EVIDENCE = Policy([Duplicates(rule="evidence", window=20), Denials(max_turns_in_a_row=2)], name="evidence")
+ALWAYS = Policy([Duplicates(window=5), Budget(max_calls=40)], name="always")
+
+
+def line(session: str, tool: str, result: str, **more: Any) -> str:
+    record = {"session_id": session, "tool": tool, "arguments": {}, "result": result, "is_error": False, **more}
+    return json.dumps(record) + "\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    """
+    Three files of 700 interleaved calls.
+    """
+    made = []
+    for number in range(3):
+        path = tmp_path / f"{number}.jsonl"
+        path.write_text(
+            "".join(
+                line(f"s{n % 7}", "ab"[n % 3 == 0], str(n // 90), ts=1_800_000_000.0 + n, tokens_in=n % 5)
+                for n in range(700)
+            )
+        )
+        made.append(str(path))
+    return made
+
+
+def judged(*files: str | Path, policies: tuple[Policy, ...] = (EVIDENCE,), **settings: Any) -> list[Judgement]:
+    made = judge_files(policies, inputs(map(str, files)), **settings)
+    return [replace(judgement, seconds=0.0) for judgement in made]
+
+
+def test_each_file_is_a_source(files: list[str]) -> None:
+    (judgement,) = judged(*files)
+    assert [(tally.source, tally.sessions, tally.calls) for tally in judgement.tallies] == [
+        ("0", 7, 700),
+        ("1", 7, 700),
+        ("2", 7, 700),
+    ]
+
+
+def test_progress_tells_of_reading_and_of_judging(files: list[str]) -> None:
+    lines: list[str] = []
+    judged(*files, tell=lines.append)
+    assert f"{files[0]}: 700 calls read" in lines
+    assert lines[-1] == "2,100 of 2,100 calls judged"
+
+
+def test_decisions_are_lines_that_say_which_call_and_what_was_decided(tmp_path: Path) -> None:
+    path, decisions = tmp_path / "calls.jsonl", tmp_path / "d.jsonl"
+    path.write_text("".join(line(session, "a", result) for result in "12" for session in ("s", "\ud800")))
+    judged(path, policies=(ALWAYS,), decisions=decisions)
+    head = {"source": "calls", "session_id": "\ud800"}
+    assert [json.loads(each) for each in decisions.read_text().splitlines()[2:]] == [
+        {**head, "call_index": 0, "decision": "allow", "code": None},
+        {**head, "call_index": 1, "decision": "deny", "code": "duplicates.window", "why": "changed", "worked": True},
+    ]
+
+
+def test_a_transcript_that_is_cut_off_in_a_line_is_judged_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl"
+    path.write_text(line("s", "a", "1") + "nonsense\n" + line("s", "a", "1") + line("s", "a", "1")[:40])
+    (judgement,) = judged(path)
+    assert (judgement.total.calls, judgement.broken_lines) == (2, 2)
+    assert f"`{path}`: broken lines 2, 4" in judgement.notices
+
+
+def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, files: list[str]) -> None:
+    (tmp_path / "notes.txt").write_text("no transcript\n")
+    (judgement,) = judged(*files, tmp_path / "notes.txt")
+    assert judgement.total.calls == 2_100
+    assert any("notes.txt`: skipped" in notice for notice in judgement.notices)
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_name_an_error(
+    tmp_path: Path, files: list[str]
+) -> None:
+    folder = inputs([tmp_path])
+    Path(files[1]).unlink()
+    Path(files[1]).mkdir()
+    (judgement,) = judge_files([EVIDENCE], folder)
+    assert judgement.total.calls == 1_400
+    assert judgement.notices == [f"`{files[1]}`: cannot be read: Is a directory"]
+    with pytest.raises(IsADirectoryError):
+        judge_files([EVIDENCE], [each._replace(found=False) for each in folder])
+
+
+def test_a_packed_file_of_a_folder_without_the_package_for_it_costs_no_other_file(
+    tmp_path: Path, files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    Path(files[1]).write_bytes(b"\x28\xb5\x2f\xfd and so on")
+    (judgement,) = judge_files([EVIDENCE], inputs([tmp_path]))
+    assert judgement.total.calls == 1_400
+    assert 'pip install "toolcall-guardrails[zstd]"' in judgement.notices[0]
+    with pytest.raises(ReaderError, match="zstd"):
+        judged(files[1])

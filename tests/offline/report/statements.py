@@ -1,0 +1,220 @@
+"""
+What a report can say of a tool, each with calls of which it is true and near neighbours of which it is not.
+"""
+
+from typing import Final, NamedTuple
+
+from tests.offline.report.planted import Sessions, Step
+
+
+ALL: Final = ("lines", "claude", "chat", "codex")
+TIMED: Final = ("lines", "claude")
+TOLD: Final = ("claude",)
+"""Formats that say how many tokens a response had, and which calls it made."""
+
+
+class Case(NamedTuple):
+    """
+    A statement, as a piece of the text, and the calls.
+    """
+
+    says: str
+    true: Sessions
+    false: Sessions
+    formats: tuple[str, ...] = ALL
+
+
+def one(*steps: Step) -> Sessions:
+    return [list(steps)]
+
+
+def many(n: int, *steps: Step) -> Sessions:
+    return [list(steps) for _ in range(n)]
+
+
+SAME: Final = "say in the result that it is complete and the same call brings the same"
+WAITS: Final = "it waits for something: declare it as polling"
+AGAIN: Final = "say in it that the same call fails again, and what to do instead"
+SAYS_ALL: Final = '{"items": [1], "has_more": false}'
+CUT: Final = '{"items": [1], "is_complete": false}'
+ON: Final = '{"items": [1], "is_complete": false, "next_cursor": "c2"}'
+
+TEXT: Final = [
+    # What was read.
+    Case("1 recorded call of 1 session, 1 tool", one("t=1"), one("t=1", "t=2")),
+    Case("2 recorded calls of 2 sessions, 2 tools", [["t=1"], ["u=1"]], one("t=1", "u=1")),
+    Case("2 recorded calls of 1 session, 1 tool", one("t=1", "t=2"), [["t=1"], ["t=2"]]),
+    Case("1 of 1 call has no result", one("t?"), one("t?", "t x?")),
+    Case("1 of 2 calls has no result", one("t=1", "t x?"), one("t=1", "t x=2")),
+    # What was wasted.
+    Case("1. t: 1 of 2 calls wasted - 1 repeated", one("t=1", "t=1"), one("t=1", "t=2")),
+    Case("Redesign first", one("t!timeout"), one("t=1")),
+    Case(
+        "1. t: 2 of 6 calls wasted (33.3 %)", one(*["t=1"] * 3, "t a=1", "t b=1", "t c=1"), one("t=1", "t=1", "t a=1")
+    ),
+    Case("1. u: 2 of 3 calls wasted", one("u=1", "u=1", "u=1", "t=1", "t=1"), one("u=1", "u=2", "u=3", "t=1", "t=1")),
+    Case("1 repeated a result", one("t=1", "t=1"), one("t=1", "t x=1")),
+    Case("1 repeated a result", one("t=1", "u=1", "u=1", "t=1"), one("t=1", "u=1", "u=2", "t=1")),
+    Case("1 repeated a result", one("t=1", "read_file=1", "t=1"), one("t=1", "write_file=1", "t=1")),
+    Case(
+        "1 repeated a result",
+        one("t=1", *(f"read_it {n}=1" for n in range(19)), "t=1"),
+        one("t=1", *(f"read_it {n}=1" for n in range(20)), "t=1"),
+    ),
+    Case("1 repeated a result", one("t=1", "t=1"), [["t=1"], ["t=1"]]),
+    Case("1 repeated a result", one("t=1", "t=1"), one("t=1", "t?")),
+    Case("1 repeated an error", one("t!permission", "t!permission"), one("t!permission", "t!not_found")),
+    Case("1 repeated an error", one("t!permission", "t!permission"), one("t!permission", "t x!permission")),
+    # Why.
+    *(
+        Case(f"1 failed with {kind}: ", one(f"t!{kind}"), one(f"t!{near}"))
+        for kind, near in (
+            ("timeout", "rate_limit"),
+            ("rate_limit", "server_error"),
+            ("not_found", "validation"),
+            ("validation", "not_found"),
+            ("permission", "auth"),
+            ("auth", "permission"),
+            ("unavailable", "timeout"),
+            ("server_error", "unavailable"),
+            ("connection", "server_error"),
+            ("conflict", "too_large"),
+            ("too_large", "conflict"),
+            ("other", "conflict"),
+        )
+    ),
+    Case("2 failed with timeout", one("t a!timeout", "t b!timeout"), one("t a!timeout", "t b!rate_limit")),
+    Case(
+        "1 failed with timeout",
+        one("t a!timeout", *["t b!other"] * 9),
+        one("t a!timeout", *(f"t {n}!other" for n in range(10))),
+    ),
+    Case(AGAIN, one("t!permission", "t!permission"), one(*["t!timeout", "t!timeout", "t=1"] * 2)),
+    Case(
+        "say in it when to call again; 2 of 4 same calls after a failure worked",
+        one(*["t!timeout", "t!timeout", "t=1"] * 2),
+        one(*["t!timeout"] * 5),
+    ),
+    Case(SAME, one("t=1", "t=1"), one(f"t={SAYS_ALL}", f"t={SAYS_ALL}")),
+    Case(f"{SAME}; 2 of 2 results do not", one("t=1", "t=1"), one("t=1", "t=1", "t x=1")),
+    Case(f"{SAME}; 1 of 3 results does not", one("t=x", *[f"t y={SAYS_ALL}"] * 2), one(*[f"t y={SAYS_ALL}"] * 3)),
+    Case(
+        SAME, one("t=three hotels", "t=three hotels"), one("t=Showing all hotels: A, B", "t=Showing all hotels: A, B")
+    ),
+    Case(SAME, one("t=A, B", "t=A, B"), one("t=A, B\n... and 30 more", "t=A, B\n... and 30 more")),
+    Case(
+        "its results say already whether they are complete: let the policy refuse the repeat",
+        one(f"t={SAYS_ALL}", f"t={SAYS_ALL}"),
+        one("t=1", "t=1"),
+    ),
+    Case(
+        "say in incomplete results how to go on; 2 of 2 results do not",
+        one(f"t={CUT}", f"t={CUT}"),
+        one(f"t={ON}", f"t={ON}"),
+    ),
+    Case(
+        "say in incomplete results how to go on",
+        one(*['t={"a": 1, "truncated": true}'] * 2),
+        one(*['t={"a": 1, "truncated": false}'] * 2),
+    ),
+    Case(
+        "say in the result what changes it, or when: 3 of 5 repeats brought something new, or came after work",
+        one("t=1", "t=2", "t=3", "t=4", "t=4", "t=4"),
+        one(*["t=1"] * 6),
+    ),
+    Case(
+        "3 of 5 repeats brought something new, or came after work",
+        one("t=1", *["edit_file=1", "t=1"] * 3, "t=1", "t=1"),
+        one("t=1", *["read_file=1", "t=1"] * 3, "t=1", "t=1"),
+    ),
+    Case(WAITS, many(20, "t=wait", "t=wait", "t=done"), many(20, "t=wait", "t=wait", "t=wait")),
+    Case(WAITS, many(20, "t=wait", "t=wait", "t=done"), many(20, "t=wait", "t=wait", "write_x=1", "t=done")),
+    Case(WAITS, many(20, "t=wait", "t=wait", "t=done"), one(*["t=wait", "t=wait", "t=done"] * 20)),
+    Case(
+        "2 of 5 calls with wrong arguments were corrected by the next one",
+        one(*(s for n in range(5) for s in (f"t a{n}!validation", f"t b{n}={n}" if n < 2 else "u=1"))),
+        one(*(s for n in range(5) for s in (f"t a{n}!validation", f"t b{n}={n}"))),
+    ),
+    Case(
+        "1 of 5 calls with wrong arguments was corrected by the next one",
+        one(*(f"t {n}!validation" for n in range(5)), "t b=1"),
+        one(*(f"t {n}!validation" for n in range(5)), "t 4=1"),
+    ),
+    # What loops cost.
+    Case("1 loop of 1 idle call", one("t=1", "t=1"), one("t=1", "t=1", "t=1")),
+    Case("1 loop of 2 idle calls", one("t=1", "t=1", "t=1"), one("t=1", "t=1", "t=2", "t=2")),
+    Case("2 loops of 2 idle calls", one("t=1", "t=1", "t=2", "t=2"), one("t=1", "t=1", "t=2")),
+    Case(
+        "1 loop of 1 idle call, 2 s",
+        one(("t=1", {"ms": 9000}), ("t=1", {"ms": 2000})),
+        one(("t=1", {"ms": 2000}), ("t=1", {"ms": 9000})),
+        ("lines",),
+    ),
+    Case(
+        "1 loop of 1 idle call, 70 tokens",
+        one(("t=1", {"tokens": 30}), ("t=1", {"tokens": 70})),
+        one(("t=1", {"tokens": 70}), ("t=1", {"tokens": 30})),
+        TOLD,
+    ),
+    Case(
+        "1 idle call, 70 tokens",
+        one("t=1", ("t=1", {"tokens": 70})),
+        one("t=1", ("t=1", {"tokens": 70}), ("u=1", {"same": True})),
+        TOLD,
+    ),
+    Case(
+        "70 tokens",
+        one("t=1", ("t=1", {"tokens": 70}), ("t=1", {"same": True})),
+        one("t=1", ("u=1", {"tokens": 70}), ("t=1", {"same": True})),
+        TOLD,
+    ),
+    Case("1 token,", one("t=1", ("t=1", {"tokens": 1})), one("t=1", ("t=1", {"tokens": 2})), TOLD),
+]
+"""What a report prints."""
+
+FIGURES: Final = [
+    # (member of the tool `t` in the JSON, its value, calls, neighbours)
+    ("sessions", 2, [["t=1"], ["t=1"]], one("t=1", "t=1")),
+    ("retries", 1, one("t!timeout", "t=1"), one("t!timeout", "t x=1")),
+    ("retries", 1, one("t!timeout", "t=1"), one("t!timeout", "t?")),
+    ("retry_rate", 0.5, one("t!timeout", "t=1", "t x!timeout"), one("t!timeout", "t=1")),
+    ("retry_success", 1.0, one("t!timeout", "t=1"), one("t!timeout", "t!timeout")),
+    ("retry_success", None, one("t!timeout", "t?"), one("t!timeout", "t=1")),
+    ("self_correction_rate", 1.0, one("t a!validation", "t b=1"), one("t a!validation", "t a=1")),
+    ("self_correction_rate", None, one("t a!validation", "t b?"), one("t a!validation", "t b=1")),
+    (
+        "self_correction_rate",
+        1.0,
+        one("t a!validation", *["u=1"] * 4, "t b=1"),
+        one("t a!validation", *["u=1"] * 5, "t b=1"),
+    ),
+    ("duplicate_rate", 0.5, one("t=1", "t=2"), one("t=1", "t x=2")),
+    ("loop_rate", 0.5, one("t=1", "t=1"), one("t=1", "t=2")),
+    ("checks", 1, one("t=1", "edit_file=1", "t=1"), one("t=1", "read_file=1", "t=1")),
+    ("checks", 1, one("t=1", "u=1", "t=1"), one("t=1", "u!permission", "t=1")),
+    ("repeated_errors", 1, one("t!not_found", "t!not_found"), one("t!not_found", "t=1")),
+    ("untyped_errors", 1, one("t!other"), one("t!timeout")),
+    ("wrong_arguments_that_ran", 1, one("t!validation"), one("t!permission")),
+    ("without_completion_signal", 1, one("t=A"), one("t=No results found.")),
+    ("without_completion_signal", 1, one("t=we read of 5 of 7 books"), one("t=Showing 5 of 5 results")),
+    ("without_completion_signal", 1, one('t={"found": 3}'), one('t={"found": 3, "next_cursor": null}')),
+    ("incomplete_without_next_step", 1, one(f"t={CUT}"), one(f"t={ON}")),
+    ("results", 1, one("t=1", "t a?"), one("t=1", "t a=1")),
+    ("loops", 2, one("t=1", "t=1", "t a=1", "t a=1"), one("t=1", "t=1", "t a=1")),
+]
+"""What a report says in JSON."""
+
+SUGGESTED: Final = [
+    ("repeats: allow", many(20, "t=wait", "t=wait", "t=done"), many(20, "t=wait", "t=wait", "t=wait")),
+    ("duplicates: {rule: always, window: 1}", many(40, "t=1", "t=1"), many(40, "t=1", "t=2")),
+    ("duplicates: {rule: always, window: 1}", many(40, "t=1", "t=1"), many(10, "t=1", "t=1")),
+    ("40 of 40 repeats within 1 call brought nothing new", many(40, "t=1", "t=1"), many(40, "t=1", "u=1", "t=1")),
+    ("read_only: true", many(30, "t=11", "query_it=5", "t=11"), many(30, "t=11", "query_it=5", "t=12")),
+    ("retryable: {max_retries: 0}", many(60, "t!timeout", "t!timeout"), many(60, "t!timeout", "t=1")),
+    (
+        "0 of 60 retries of transient failures worked",
+        many(60, "t!timeout", "t!timeout"),
+        many(60, "t!permission", "t!permission"),
+    ),
+]
+"""What it suggests."""

@@ -1,0 +1,212 @@
+"""
+The figures flow back into decisions (MISSION A13): from records to suggestions, and those judged on the same records.
+
+The records are of sessions that really ran, under a policy that refuses no repeat.
+"""
+
+import json
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from typer.testing import CliRunner
+
+from guardrails import Budget, Policy, Summary
+from guardrails.cli import app
+from guardrails.offline.replay.result import Tally
+from guardrails.offline.replay.run import judge_files
+from guardrails.offline.transcripts.inputs import inputs
+from tests.tables import table
+
+
+class Step(NamedTuple):
+    """
+    One call: what comes of it, and after how long.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    outcome: Any
+    """A value, or an exception that is raised."""
+    seconds: float = 0.5
+    pause: float = 1.0
+    """Before the next one."""
+
+
+Traffic = list[list[Step]]
+
+
+def polling() -> Traffic:
+    """
+    20 sessions wait for a job, 100 ask for the same catalogue twice.
+    """
+    states = ["depot", "depot", "a van", "a van", "a van", "home"]
+    waits = [[Step("parcel_place", {"job": n}, {"place": state}, pause=10) for state in states] for n in range(20)]
+    return [*waits, *repeats()]
+
+
+def repeats() -> Traffic:
+    asked = [Step("catalogue", {"section": "hotels"}, {"items": ["a", "b"]})] * 2
+    return [[*asked, Step("book", {"n": n}, {"booked": n})] for n in range(100)]
+
+
+def readers() -> Traffic:
+    """
+    Two tools that look, by turns, and find the same each time: neither changes what the other shows.
+    """
+    looks = [Step("catalogue", {"of": "x"}, {"items": [1]}), Step("query_stock", {"of": "x"}, {"left": 3})]
+    return [looks * 3 for _ in range(30)]
+
+
+DOWN = ConnectionError("connection refused")
+
+
+def outages() -> Traffic:
+    """
+    A tool that comes back after five failures.
+    """
+    return [[Step("rates", {"of": "USD"}, DOWN, pause=20)] * 5 + [Step("rates", {"of": "USD"}, {"usd": 1.1})]] * 30
+
+
+def broken() -> Traffic:
+    """
+    A tool that never does.
+    """
+    return [[Step("fax", {"to": "us"}, DOWN, pause=20)] * 4] * 30
+
+
+def cycles() -> Traffic:
+    """
+    Tests are run again after each edit, and say something else each time.
+    """
+    return [
+        [step for n in range(4) for step in (Step("edit", {"n": n}, "ok"), Step("run_tests", {}, f"{9 - n} failed"))]
+        for _ in range(12)
+    ]
+
+
+def hangs() -> Traffic:
+    """
+    A tool that answers at once or not at all.
+    """
+    answers = [[Step("render", {"n": n}, {"page": n}, seconds=0.8)] for n in range(200)]
+    return [*answers, *([Step("render", {"n": -n}, TimeoutError("no answer"), seconds=600)] for n in range(1, 13))]
+
+
+class Case(NamedTuple):
+    traffic: Callable[[], Traffic]
+    base: str
+    expected: dict[str, dict[str, Any]]
+    gain: str
+
+
+ALWAYS_1 = {"duplicates": {"rule": "always", "window": 1}}
+CASES = {
+    "polling": Case(polling, "default", {"parcel_place": {"repeats": "allow"}, "catalogue": ALWAYS_1}, "both"),
+    "read-only": Case(
+        readers,
+        "default",
+        {"query_stock": {"read_only": True}},
+        "stopped",
+    ),
+    "window": Case(repeats, "default", {"catalogue": ALWAYS_1}, "stopped"),
+    "rule": Case(cycles, "strict", {"run_tests": {"duplicates": {"rule": "evidence", "window": 20}}}, "wrong"),
+    "more retries": Case(
+        outages, "default", {"rates": {"retryable": {"max_retries": 5, "max_same_error": 5}}}, "advice"
+    ),
+    "fewer retries": Case(broken, "default", {"fax": {"retryable": {"max_retries": 0}}}, "advice"),
+    "timeout": Case(hangs, "default", {"render": {"timeout": "10s"}}, "time"),
+}
+
+
+NOTHING_REFUSED = Policy([Budget(max_calls=1000), Summary()])
+
+
+def played(traffic: Traffic, path: Path, clock: Any, policy: Policy = NOTHING_REFUSED) -> None:
+    """
+    Run the sessions, guarded and recorded.
+    """
+    for number, steps in enumerate(traffic):
+        script = iter(steps)
+
+        def execute(tool: str, arguments: Any, script: Iterator[Step] = script) -> Any:
+            step = next(script)
+            clock.advance(step.seconds)
+            if isinstance(step.outcome, Exception):
+                raise step.outcome
+            return step.outcome
+
+        with policy.session(f"s{number}", records=path, clock=clock) as session:
+            for step in steps:
+                session.begin_turn()
+                session.call(step.tool, dict(step.arguments), execute)
+                clock.advance(step.pause)
+
+
+def asked(*arguments: object) -> str:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def judged(records: Path, *policies: str) -> list[Tally]:
+    judged = judge_files([Policy.load(policy) for policy in policies], inputs([str(records)]))
+    return [judgement.total for judgement in judged]
+
+
+@table("name", CASES)
+def test_a13_what_is_suggested_replays_better_than_what_was(name: str, tmp_path: Path, clock: Any) -> None:
+    case = CASES[name]
+    records, overrides = tmp_path / f"{name}.jsonl", tmp_path / f"{name}.yaml"
+    played(case.traffic(), records, clock)
+    asked("report", records, "--policy", case.base, "--suggest", "-o", overrides, "-q")
+    asked("policy", "check", overrides)
+
+    suggested = Policy.load(overrides)
+    found = {rule.match[0]: {**rule.declared, **rule.guards} for rule in suggested.chain.rules}
+    seconds = {tool: ({**s, "timeout": 10.0} if "timeout" in s else s) for tool, s in case.expected.items()}
+    assert {tool: found.get(tool) for tool in seconds} == seconds
+
+    before, after = judged(records, case.base, str(overrides))
+    worse = {code: n for code, n in after.wrong.items() if n > before.wrong[code]}
+    assert worse == {}, "no new wrong denials"
+    if case.gain in ("wrong", "both"):
+        assert after.wrong.total() < before.wrong.total()
+        assert after.wrong.total() == 0
+    if case.gain in ("stopped", "both"):
+        stopped = before.stopped_second + before.stopped_later
+        assert after.stopped_second + after.stopped_later > stopped
+    if case.gain == "time":
+        assert suggested.chain.plan("render").timeout_ms == 10_000
+
+
+@table("name", CASES)
+def test_what_has_been_taken_over_is_not_suggested_again(name: str, tmp_path: Path, clock: Any) -> None:
+    case = CASES[name]
+    records, base = tmp_path / "calls.jsonl", case.base
+    records.unlink(missing_ok=True)
+    played(case.traffic(), records, clock)
+    taken = set[tuple[str, str]]()
+    # That a tool only reads, once taken over, lets others be known as stable: one step more.
+    for number in range(3):
+        path = tmp_path / f"{number}.yaml"
+        data = json.loads(asked("report", records, "--policy", base, "--suggest", "-o", path, "-q", "--json"))
+        asked("policy", "check", path)
+        found = {(one["tool"], key) for one in data["suggestions"] for key in one["settings"]}
+        assert found.isdisjoint(taken)
+        taken |= found
+        base = str(path)
+    assert taken
+    assert not found
+
+
+@table("mode, seen", [("observe", True), ("enforce", False)])
+def test_a_policy_that_refuses_hides_what_one_that_watches_shows(
+    mode: str, seen: bool, tmp_path: Path, clock: Any
+) -> None:
+    records, own, overrides = (tmp_path / file for file in (f"{mode}.jsonl", "own.yaml", "overrides.yaml"))
+    own.write_text(f"version: 1\nextends: default\nmode: {mode}\n")
+    played(polling(), records, clock, Policy.load(own))
+    asked("report", records, "--suggest", "-o", overrides, "-q")
+    assert Policy.load(overrides).chain.plan("parcel_place").tool.repeats == ("allow" if seen else None)

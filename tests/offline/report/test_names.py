@@ -1,0 +1,29 @@
+"""
+What a tool's name says of it.
+"""
+
+from guardrails.offline.report.names import named_to_read, waits_for_a_person
+from tests.tables import table
+
+
+@table(
+    "name, reads",
+    [
+        ("get_order", True),
+        ("orders__list", True),
+        ("getOrder", True),
+        ("budget_set", False),
+        ("forget", False),
+        ("", False),
+    ],
+)
+def test_only_the_first_word_says_that_a_tool_reads(name: str, reads: bool) -> None:
+    assert named_to_read(name) is reads
+
+
+@table(
+    "name, waits",
+    [("AskUserQuestion", True), ("request_approval", True), ("mcp/elicit", True), ("task", False), ("mask", False)],
+)
+def test_any_word_says_that_a_person_answers(name: str, waits: bool) -> None:
+    assert waits_for_a_person(name) is waits
