@@ -3,11 +3,10 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
 from typing import Any, ClassVar, Final
 
-from guardrails.core.state import MANY, Entry, SessionState, low
-from guardrails.core.values.errors import TRANSIENT
+from guardrails.core.state import CAME, MANY, Entry, SessionState, low
+from guardrails.core.values.errors import TRANSIENT, WITHOUT_EFFECT
 from guardrails.core.values.types import Outcome, ToolCall
 
 from .base import Codes, Event, Facts, Guard, guard
@@ -21,6 +20,9 @@ How many times the distance between two equal looks they speak, up to what a gua
 
 Measured on recorded calls: of 24 looks after two equal ones none had changed; the latest came 3.1 times the distance later.
 """
+OVER: Final = ("ok", "error")
+"""The ways in which a call ended that tell something, if it was not cancelled."""
+NO_EVIDENCE: Final = (CAME.index("little"), CAME.index("unfinished"))
 UNJUDGED_RETRIES: Final = 3
 """Retries of a failure that may pass, where nobody judges it."""
 UNJUDGED_WAIT_MS: Final = 60_000
@@ -29,28 +31,24 @@ SLOW: Final = 2
 """How many times what is taken for settled a slow agent may need for a call; a later look begins anew."""
 
 
-def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list[Entry]:
+def past(state: SessionState, tool: str | None = None, sig: int | None = None, most: int = MANY) -> list[Entry]:
     """
-    Returns the latest calls that are over, of a *tool* if it is named, newest first: *most* of them, for mostly two tell enough.
+    Returns the latest calls that are over, of a *tool* or of a *sig* if it is named, newest first: *most* of them.
 
-    Those of the present turn do not know of each other's results. Those before a user's message, or before work of which the window
-    does not tell, say nothing of what comes after it.
+    A call is over that ended in a way that tells something: it was not given up and not cancelled. Those of the present turn do not know
+    of each other's results. Those before a user's message, or before work of which the window does not tell, say nothing of what comes
+    after it.
     """
     turn, since = state.present.mark or -1, changed_seq(state)
     found: list[Entry] = []
     for one in reversed(state.window):
         if one.seq <= since or len(found) == most:
             break
-        if (tool is None or one.tool == tool) and one.turn != turn and is_over(one):
+        if (tool is not None and one.tool != tool) or (sig is not None and one.sig != sig) or one.turn == turn:
+            continue
+        if one.status in OVER and one.error_type != "cancelled":
             found.append(one)
     return found
-
-
-def is_over(entry: Entry) -> bool:
-    """
-    Returns whether a call ended in a way that tells something: not given up, not cancelled, no attempt of the library's own.
-    """
-    return entry.status == "ok" or (entry.status == "error" and entry.error_type != "cancelled")
 
 
 def is_evidence(one: Entry, other: Entry) -> bool:
@@ -59,16 +57,9 @@ def is_evidence(one: Entry, other: Entry) -> bool:
 
     An acknowledgement and a wait are none, however often they are equal.
     """
-    if not same_end(one, other) or one.status != other.status:
+    if one.status != other.status or not (one.result_hash == other.result_hash or one.steady == other.steady != 0):
         return False
-    return not (one.unfinished or other.unfinished or (one.little and one.status == "ok"))
-
-
-def same_end(one: Entry, other: Entry) -> bool:
-    """
-    Returns whether two results, or two failures, are equal, or the news in them is.
-    """
-    return one.result_hash == other.result_hash or one.steady == other.steady != 0
+    return one.came not in NO_EVIDENCE and other.came not in NO_EVIDENCE
 
 
 def may_retry(state: SessionState, last: Entry) -> bool:
@@ -76,8 +67,8 @@ def may_retry(state: SessionState, last: Entry) -> bool:
     Returns whether the same call as *last* is a retry of its failure: as its envelope advised; else, if it may pass and nobody said
     anything of it, a few times, and after that each minute.
     """
-    if last.advised or last.lasting or last.error_type not in TRANSIENT:
-        return last.advised
+    if last.retries_left > 0 or last.lasting or last.error_type not in TRANSIENT:
+        return last.retries_left > 0
     return failures(state, last.sig) <= UNJUDGED_RETRIES or state.now_ms - last.at_ms >= UNJUDGED_WAIT_MS
 
 
@@ -85,14 +76,16 @@ def failures(state: SessionState, sig: int | None) -> int:
     """
     Returns how many of the latest calls of *sig* failed, one after the other.
     """
-    return sum(1 for _ in takewhile(lambda one: one.status == "error", state.earlier(sig, len(state.window))))
-
-
-def recent(state: SessionState, last: Entry, limit_s: float | None) -> bool:
-    """
-    Returns whether *last* was admitted at most *limit_s* seconds ago; None sets no bound.
-    """
-    return limit_s is None or state.now_ms - last.at_ms <= 1_000 * limit_s
+    if len(state.latest) == len(state.window):
+        # No two calls of the window are the same.
+        return int(sig in state.latest)
+    count = 0
+    for one in reversed(state.window):
+        if one.sig == sig:
+            if one.status != "error":
+                break
+            count += 1
+    return count
 
 
 def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None) -> bool:
@@ -111,8 +104,8 @@ def moves(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
     Returns whether the result of *last* was seen to change by itself, and time has passed since.
     """
-    _, known, _ = state.own.get(Evidence.name) or NONE
-    return limit_s is not None and low(last.sig) in known and state.now_ms > last.at_ms
+    mine = state.own.get(Evidence.name)
+    return mine is not None and limit_s is not None and low(last.sig) in mine[1] and state.now_ms > last.at_ms
 
 
 def moved(state: SessionState, entry: Entry) -> bool:
@@ -121,12 +114,21 @@ def moved(state: SessionState, entry: Entry) -> bool:
     """
     if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.unfinished:
         return False
-    before = (one for one in reversed(state.window) if one.sig == entry.sig and one.seq < entry.seq and is_over(one))
-    other = next(before, None)
-    if other is None or other.status == "error" or other.unfinished or (entry.turn and other.turn == entry.turn):
+    for other in reversed(state.window):
+        if (
+            other.sig == entry.sig
+            and other.seq < entry.seq
+            and other.status in OVER
+            and other.error_type != "cancelled"
+        ):
+            break
+    else:
+        return False
+    if other.status == "error" or other.unfinished or (entry.turn and other.turn == entry.turn):
         # A failure that passes, a wait that is over and calls made at once are no look and a later one.
         return False
-    return not same_end(entry, other) and not outdated(state, other, alone=True)
+    alike = entry.result_hash == other.result_hash or entry.steady == other.steady != 0
+    return not alike and not outdated(state, other, alone=True)
 
 
 def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
@@ -138,30 +140,29 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     """
     if last.seq <= changed_seq(state) or others_work(state):
         return True
-    for entry in reversed(state.window):
-        if not entry.worked or entry is last or (alone and entry.sig == last.sig):
+    for one in reversed(state.window):
+        if not one.changes or one is last or one.error_type in WITHOUT_EFFECT or (alone and one.sig == last.sig):
             continue
-        if entry.seq > last.seq or (entry.sig != last.sig and not _over_before(entry, last)):
+        if one.seq > last.seq or (one.sig != last.sig and not _over_before(one, last)):
             return True
-    return any(pending.entry.changes and pending.sig != last.sig for pending in state.pending.values())
+    return bool(state.pending) and any(one.entry.changes and one.sig != last.sig for one in state.pending.values())
 
 
 def _over_before(entry: Entry, last: Entry) -> bool:
-    if entry.status not in ("ok", "error") or entry.beside >= MANY:
+    if entry.status not in OVER or entry.beside >= MANY:
         return False
     return entry.seq + entry.beside < last.seq and not (entry.turn and entry.turn == last.turn)
 
 
-def alike(before: Sequence[Entry], sig: int | None) -> int:
+def alike(own: Sequence[Entry]) -> int:
     """
-    Returns how many of the latest calls of *sig* ended alike, one of each turn; other calls between them do not matter.
+    Returns how many of the latest calls, *own* of one signature, ended alike, one of each turn; other calls between them do not matter.
     """
-    own = [entry for entry in before if entry.sig == sig]
     turns = set()
-    for entry in own:
-        if entry is not own[0] and not is_evidence(own[0], entry):
+    for one in own:
+        if one is not own[0] and not is_evidence(own[0], one):
             break
-        turns.add(entry.turn or -entry.seq)
+        turns.add(one.turn or -one.seq)
     return len(turns)
 
 
@@ -169,7 +170,7 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     Returns whether the call of *entry*, which is over, worked and brought a result of no other call of its tool in the window.
     """
-    if entry.status != "ok" or entry.empty or entry.unfinished or entry.little:
+    if entry.status != "ok" or 1 <= entry.came <= 3:
         return False
     return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in state.window)
 
@@ -202,10 +203,12 @@ class Work(Guard):
     events: ClassVar[tuple[str, ...]] = ("extend",)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return _worked(state, mine, facts.expires_ms) if facts.tool.changes and shares(state) else mine
+        alone = state.family is None and not state.reserved
+        return mine if alone or not facts.tool.changes else _worked(state, mine, facts.expires_ms)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return _worked(state, mine, more=_did(facts)) if shares(state) else mine
+        alone = state.family is None and not state.reserved
+        return mine if alone else _worked(state, mine, more=_did(facts))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         return _worked(state, mine) if event.values.get("asked") and shares(state) else mine
@@ -226,13 +229,14 @@ class Evidence(Guard):
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return _known(state, mine, own=facts.tool.changes) if _follows(state) else mine
+        alone = FAMILY not in state.own and state.family is None and not state.reserved
+        return mine if alone else _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        entry = facts.entry
+        entry, alone = facts.entry, FAMILY not in state.own and state.family is None and not state.reserved
         outside = (entry is None or entry.seq < state.window[0].seq) and _did(facts)
         repeated = entry is not None and len(state.latest) < len(state.window) and moved(state, entry)
-        if not (outside or repeated or _follows(state)):
+        if alone and not outside and not repeated:
             return mine
         key = low(call.sig)
         since, known, work = _known(state, mine, own=_did(facts))
@@ -265,13 +269,6 @@ def shares(state: SessionState) -> bool:
     return state.family is not None or bool(state.reserved)
 
 
-def _follows(state: SessionState) -> bool:
-    """
-    Returns whether a session has, or had, a family whose work it has to know of.
-    """
-    return FAMILY in state.own or shares(state)
-
-
 def work_of(state: SessionState) -> int:
     """
     Returns how many calls of the family may have changed something.
@@ -283,8 +280,9 @@ def changed_seq(state: SessionState) -> int:
     """
     Returns the number of the call up to which every result is outdated.
     """
-    since, _, work = state.own.get(Evidence.name) or NONE
-    return state.seq if FAMILY in state.own and work_of(state) != work else int(since)
+    own = state.own
+    since, _, work = own.get(Evidence.name) or NONE
+    return state.seq if FAMILY in own and work_of(state) != work else int(since)
 
 
 def others_work(state: SessionState) -> bool:

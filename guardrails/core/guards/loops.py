@@ -3,13 +3,14 @@ Tell a model that goes round in circles what to do instead, then refuse; `denial
 """
 
 from collections.abc import Sequence
-from itertools import pairwise, takewhile
+from itertools import pairwise
+from operator import attrgetter
 from string import Template
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.settings import Keys, map_of
-from guardrails.core.state import Entry, SessionState
+from guardrails.core.state import MANY, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, ToolCall
@@ -18,17 +19,16 @@ from guardrails.core.values.units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard
 from .denials import Denials
 from .evidence import (
+    OVER,
     Evidence,
     alike,
     brought_news,
     changed_seq,
     is_evidence,
-    is_over,
     may_retry,
     moves,
     outdated,
     past,
-    recent,
 )
 from .similarity import same_but_numbers, same_words, sketch_of
 
@@ -46,6 +46,7 @@ class FromCalls(TypedDict, total=False):
 
 
 Grades = Annotated[FromCalls, Keys()]
+SIG: Final = attrgetter("sig")
 MAX_CYCLE: Final = 5
 """Calls of the longest cycle that is looked for."""
 WAITS: Final = 3
@@ -85,12 +86,8 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "If something is searched for, list or browse first, try another source, or say that it was not found.",
     ),
 }
-ADVICE: Final[dict[object, str]] = {
-    "validation": "Check the arguments against the error and the tool's parameters.",
-    "tool_missing": "Choose one of those that are listed, or go on without.",
-    "invalid_path": "Check the path: list the folder that it should be in.",
-}
-"""By kind of failure, of those that are refused."""
+CHECK: Final = "Check the call against the error and the tool's parameters, or choose another tool."
+"""Of failures that are refused; beside one that was not stands advice on it already."""
 
 
 @guard
@@ -130,7 +127,16 @@ class Loops(Guard):
         return (Evidence(mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode))
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        return (self._repeat if call.sig in state.latest else self._fresh)(call, state, facts)
+        if call.sig in state.latest:
+            return self._repeat(call, state, facts)
+        if facts.tool.repeats == "allow":
+            return None
+        last, before = [*past(state, call.tool, most=2), None, None][:2]
+        if last is None or last.status == "error":
+            return self._failing(call, state, last, shell=facts.tool.shell)
+        if last.changes or not (last.came == 2 or (before is not None and _alike(before, last))):
+            return None
+        return self._searching(call, state, last, shell=facts.tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -146,24 +152,22 @@ class Loops(Guard):
         return envelope
 
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        before = past(state)
-        last = next((entry for entry in before if entry.sig == call.sig), None)
-        if last is None or call.sig is None or may_retry(state, last):
+        own = past(state, sig=call.sig)
+        if not own or call.sig is None or may_retry(state, own[0]):
             return None
-        count = alike(before, call.sig)
+        last, count = own[0], alike(own)
         goes_on = last.unfinished or (last.little and not last.changes)
         if facts.tool.repeats == "allow" or goes_on or moves(state, last, self.settled_for):
             if goes_on:
                 # No evidence, but for the advice to wait: what said the same each time.
-                same = [one.result_hash == last.result_hash for one in before if one.sig == call.sig]
-                count = [*same, False].index(False)
+                count = [*(one.result_hash == last.result_hash for one in own), False].index(False)
             return _said("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
-        old, near = outdated(state, last), recent(state, last, self.settled_for)
+        old, near = outdated(state, last), self._is_near(state, last)
         verdict = None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
             verdict = self._graded("unrepaired", count, call)
         if verdict is None:
-            verdict = self._cycle(call, before, state, old=old)
+            verdict = self._cycle(call, state, old=old)
         if verdict is not None or old or last.little or not near:
             return verdict
         words = "reread" if last.status == "ok" and not last.changes else "identical"
@@ -171,7 +175,8 @@ class Loops(Guard):
         times, refuse = count - (words == "identical"), last.error_type not in PASSING
         return self._graded("identical", times, call, words=words, refuse=refuse, times=count)
 
-    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState, *, old: bool) -> Verdict:
+    def _cycle(self, call: ToolCall, state: SessionState, *, old: bool) -> Verdict:
+        before = past(state)
         length, count = laps(before, call.sig)
         lap = before[:length]
         times = [state.now_ms, *(entry.at_ms for entry in lap)]
@@ -182,17 +187,13 @@ class Loops(Guard):
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
         return self._graded("cycle", count, call, refuse=(failed or looks) and not old, length=length)
 
-    def _fresh(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        if facts.tool.repeats == "allow":
-            return None
-        last, before = [*past(state, call.tool, 2), None, None][:2]
-        if last is None or last.status == "error":
-            return self._failing(call, state, last, shell=facts.tool.shell)
-        if last.changes or not (last.empty or (before is not None and _alike(before, last))):
-            return None
-        run = _run(past(state, call.tool))
+    def _searching(self, call: ToolCall, state: SessionState, last: Entry, *, shell: bool) -> Verdict:
+        """
+        Returns the verdict on looks of one tool in a row that brought the same, or nothing.
+        """
+        run = run_of(state, last, call.tool)
         sketch = call.note_sketch(sketch_of(call.arguments))
-        refuse = last.seq == state.seq and recent(state, last, self.settled_for) and not facts.tool.shell
+        refuse = last.seq == state.seq and self._is_near(state, last) and not shell
         same = [entry for entry in run if same_words(entry.sketch, sketch)]
         verdict = self._graded("reworded", len(same), call, refuse=refuse)
         if verdict is None and not last.little and not last.empty:
@@ -200,26 +201,28 @@ class Loops(Guard):
             # One short answer may be true of many numbers; what differs in a moment only is one question.
             sure = not last.brief or all(entry.sketch == sketch for entry in near)
             verdict = self._graded("reworded", len(near), call, refuse=refuse and sure)
-        if verdict is None and last.empty:
-            verdict = self._graded("empty", len(run), call, refuse=refuse)
-        return None if verdict is None or _news_now(state, call.tool, last) else verdict
+        return self._graded("empty", len(run), call, refuse=refuse) if verdict is None and last.empty else verdict
 
     def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
         """
         Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
         """
-        name = call.tool if last is not None else call.tool.rpartition("__")[0]
-        own = past(state, None if last is None else name) if name else []
-        if not own or own[0].status != "error" or own[0].steady == 0:
+        whose, tool = call.tool, call.tool if last is not None else None
+        if last is None:
+            whose = whose.rpartition("__")[0]
+            last = next(iter(past(state, most=1)), None) if whose else None
+        if last is None or last.status != "error" or last.steady == 0:
             return None
-        if last is None and own[0].tool.rpartition("__")[0] != name:
+        if tool is None and last.tool.rpartition("__")[0] != whose:
             return None
-        last, run = own[0], _run(own)
-        unbroken = all(one is other for one, other in zip(run[: self.same_error["deny"]], past(state), strict=False))
-        refuse = last.error_type in WRONG and unbroken and name == call.tool and not shell
-        count, error = len({entry.sig for entry in run}), last.error_type or "other"
-        verdict = self._graded("same_error", count, call, refuse=refuse, error=error, tool=name)
-        return None if verdict is None or _news_now(state, call.tool, last) else verdict
+        run = run_of(state, last, tool, max(self.same_error["nudge"] or 0, self.same_error["deny"] or 0))
+        unbroken = run[-1].seq == state.seq - len(run) + 1
+        refuse = last.error_type in WRONG and unbroken and tool is not None and not shell
+        error = last.error_type or "other"
+        return self._graded("same_error", len(set(map(SIG, run))), call, refuse=refuse, error=error, tool=whose)
+
+    def _is_near(self, state: SessionState, last: Entry) -> bool:
+        return self.settled_for is None or state.now_ms - last.at_ms <= 1_000 * self.settled_for
 
     def _graded(
         self, pattern: str, count: int, call: ToolCall, *, refuse: bool = True, words: str = "", **values: object
@@ -229,10 +232,23 @@ class Loops(Guard):
         """
         grades: FromCalls = getattr(self, pattern)
         nudge, deny = grades["nudge"], grades["deny"]
-        values = {"tool": call.tool, "count": count} | values
-        if refuse and deny is not None and count >= deny:
-            return _denial(words or pattern, values)
-        return _said(words or pattern, values) if nudge is not None and count >= nudge else None
+        values, words = {"tool": call.tool, "count": count} | values, words or pattern
+        if not refuse or deny is None or count < deny:
+            return _said(words, values) if nudge is not None and count >= nudge else None
+        message, hint = WORDS[words]
+        again = words in ("unrepaired", "identical", "reread")
+        return Denial(
+            code=f"loops.{words}",
+            status="duplicate_call_blocked" if again else "denied",
+            message=Template(message).substitute(values),
+            hint=hint or CHECK,
+            values=values,
+        )
+
+
+def _said(pattern: str, values: dict[str, object]) -> Nudge:
+    message, hint = WORDS[pattern]
+    return Nudge(code=f"loops.{pattern}", hint=f"{Template(message).substitute(values)} {hint}".rstrip(), values=values)
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
@@ -268,12 +284,22 @@ def _alike(one: Entry, last: Entry) -> bool:
     return one.empty == last.empty and (last.empty or is_evidence(one, last))
 
 
-def _run(entries: Sequence[Entry]) -> list[Entry]:
+def run_of(state: SessionState, last: Entry, tool: str | None, most: int = MANY) -> list[Entry]:
     """
-    Returns the beginning of *entries* that ended alike, one of each turn.
+    Returns the latest calls, of a *tool* if it is named, that ended as the *last* of them did, newest first: *most*, one of each turn.
     """
-    run = [*takewhile(lambda one: _alike(one, entries[0]), entries)]
-    return [*entries[:1], *(one for newer, one in pairwise(run) if not one.turn or one.turn != newer.turn)]
+    run, newer, since, window = [last], last, changed_seq(state), state.window
+    for one in reversed(window[: last.seq - window[0].seq]):
+        if one.seq <= since or len(run) >= most:
+            break
+        if (tool is not None and one.tool != tool) or one.status not in OVER or one.error_type == "cancelled":
+            continue
+        if not _alike(one, last):
+            break
+        if not one.turn or one.turn != newer.turn:
+            run.append(one)
+        newer = one
+    return run
 
 
 def _mended(state: SessionState, last: Entry) -> bool:
@@ -286,36 +312,4 @@ def _mended(state: SessionState, last: Entry) -> bool:
         (entry.seq > last.seq and last.changes and entry.status == "ok")
         or (entry.seq < last.seq and entry.worked and entry.sig != last.sig and last.at_ms - entry.at_ms <= 60_000)
         for entry in state.window
-    )
-
-
-def _news_now(state: SessionState, tool: str, last: Entry) -> bool:
-    """
-    Returns whether a call of the present turn ended otherwise than the run that it goes on with.
-    """
-    return any(
-        entry.seq > last.seq
-        and entry.tool == tool
-        and is_over(entry)
-        and not is_evidence(entry, last)
-        and not entry.empty
-        for entry in state.window
-    )
-
-
-def _said(pattern: str, values: dict[str, object]) -> Nudge:
-    message, hint = WORDS[pattern]
-    return Nudge(code=f"loops.{pattern}", hint=f"{Template(message).substitute(values)} {hint}".rstrip(), values=values)
-
-
-def _denial(pattern: str, values: dict[str, object]) -> Denial:
-    message, hint = WORDS[pattern]
-    again = pattern in ("unrepaired", "identical", "reread")
-    return Denial(
-        code=f"loops.{pattern}",
-        status="duplicate_call_blocked" if again else "denied",
-        message=Template(message).substitute(values),
-        # Beside a failure that was not refused stands advice on it already.
-        hint=hint or ADVICE.get(values.get("error"), ""),
-        values=values,
     )

@@ -2,7 +2,6 @@
 Say of a failure whether, when and how often the same call is worth repeating.
 """
 
-from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Final
 
 from xxhash import xxh3_64_intdigest
@@ -184,8 +183,7 @@ class Retryable(Guard):
             claim = envelope.next_action == "retry"
         # What a tool says of its own failure is better informed.
         prior = facts.tool.retryable if claim is None else claim
-        own = (one for one in reversed(state.window) if one.tool == call.tool and one.status != "running")
-        run = sum(1 for _ in takewhile(lambda one: one.error_type == kind, own))
+        run = _in_a_row(state, call.tool, kind, self.max_same_error + 1)
         attempts = max(1, failures(state, call.sig))
         named = outcome.retry_after_ms
         if facts.models or facts.advised is not None:
@@ -269,6 +267,19 @@ class Retryable(Guard):
         explored = bool(safe) and not advice.retryable and _drawn(state) < self.explore
         envelope.judged = Judged(model.name, explored)
         return advice._replace(retryable=True, retries=1) if explored else advice
+
+
+def _in_a_row(state: SessionState, tool: str, kind: ErrorType, most: int) -> int:
+    """
+    Returns how many of the latest calls of *tool* failed by *kind*, one after the other; at most *most*.
+    """
+    run = 0
+    for one in reversed(state.window):
+        if one.tool == tool and one.status != "running":
+            if one.error_type != kind or run == most:
+                break
+            run += 1
+    return run
 
 
 def _drawn(state: SessionState) -> float:
