@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from guardrails.core.envelope.envelope import Envelope as Envelope
     from guardrails.core.envelope.merged import limit_fields as limit_fields
     from guardrails.core.guards.approve import Approve as Approve
+    from guardrails.core.guards.base import Edge as Edge
     from guardrails.core.guards.base import Facts as Facts
     from guardrails.core.guards.base import Guard as Guard
     from guardrails.core.guards.base import guard as guard
@@ -93,7 +94,7 @@ _NAMES = {
     "core.guards.tool_filter": "ToolFilter",
     "core.guards.validation": "Validation",
     "core.guards.workspace": "Workspace",
-    "core.guards.base": "Facts Guard guard",
+    "core.guards.base": "Edge Facts Guard guard",
     "core.guards.budget": "Budget",
     "core.guards.denials": "Denials",
     "core.guards.growth": "Growth",

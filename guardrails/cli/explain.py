@@ -71,12 +71,13 @@ def _found(code: str) -> "tuple[Explained, str | None] | None":
     """
     from guardrails.cli.codes import CODES, EXPLAINED
     from guardrails.core.guards import GUARDS
+    from guardrails.core.guards.base import overrides
     from guardrails.policy.check import scope_name
 
     if code in EXPLAINED:
         return EXPLAINED[code], None
     scope, _, rest = code.partition(".")
-    shared = {cls.name for cls in GUARDS if cls.scope_settings != ()}
+    shared = {cls.name for cls in GUARDS if overrides(cls, "edges")}
     if rest not in CODES or rest.partition(".")[0] not in shared:
         return None
     try:

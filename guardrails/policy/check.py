@@ -153,7 +153,7 @@ def _guards(kinds: Kinds, place: Place) -> dict[str, Any]:
     for cls in kinds:
         kind: Any = cls
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
-        if allowed == () or (place == "Scope" and allowed is None and overrides(cls, "shape")):
+        if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
         whole = map_type(kind)
         types = {n: t for n, t in whole.types.items() if n not in cls.unwritten and (allowed is None or n in allowed)}
@@ -416,13 +416,12 @@ def scope_chains(
 
 
 def _session_only(guard: Guard) -> list[str]:
-    if guard.scope_settings == ():
-        known = ", ".join(f"`{cls.name}`" for cls in GUARDS if cls.scope_settings != ())
-        return [f"`{guard.name}` looks at one session's own calls; a scope may have {known}"]
-    if guard.scope_settings is None:
-        shapes = f"`{guard.name}` shapes results, which is a session's own: give it to the policy"
-        return [shapes] if overrides(guard, "shape") else []
-    own = guard.settings().keys() - guard.scope_settings
+    if not overrides(guard, "edges"):
+        known = ", ".join(f"`{cls.name}`" for cls in GUARDS if overrides(cls, "edges"))
+        return [
+            f"`{guard.name}` goes by more than amounts, and a scope holds amounts alone; a scope may have {known}, and guards that define `edges`"
+        ]
+    own = set() if guard.scope_settings is None else guard.settings().keys() - guard.scope_settings
     return [f"{guard.name}.{one}: it is a session's own; set it in the policy's `{guard.name}`" for one in sorted(own)]
 
 

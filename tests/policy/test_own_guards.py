@@ -67,6 +67,9 @@ class Office(Guard):
             None if self.hours["first"] <= hour < self.hours["last"] else Denial(code="office.hours", message="Closed.")
         )
 
+    def edges(self, state: Any, mine: Any, now_ms: int) -> tuple[()]:
+        return ()
+
 
 @guard
 class Seal(Guard):

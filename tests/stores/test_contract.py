@@ -234,8 +234,8 @@ def test_a_family_shares_its_counters_and_nothing_else(make: Callable[[], Listed
         state = states[0]
         state.n += 1
         state.calls += 1
-        state.own["growth"] = [state.own.get("growth", [0])[0] + 1, 0, 0]
-        return state.calls, state.own["growth"][0]
+        state.own["growth"] = {"calls": state.own.get("growth", {"calls": 0})["calls"] + 1}
+        return state.calls, state.own["growth"]["calls"]
 
     seen = [store.update(["root"], count), *(in_family(store, key, count) for key in ("root/a", "root/b"))]
     assert seen == [(1, 1), (1, 2), (1, 3)]

@@ -162,7 +162,7 @@ class Guard(_Slot):
     tool_settings: ClassVar[tuple[str, ...] | None] = None
     """The settings that a `tools:` rule may have; None: all of them, `()`: it is about whole sessions."""
     scope_settings: ClassVar[tuple[str, ...] | None] = None
-    """The settings that it may have in a scope; None: all of them, `()`: it looks at one session's own calls."""
+    """The settings that it may have in a scope; None: all of them. A guard without `edges` has no place there."""
     listed: ClassVar[str | None] = None
     """The setting that a list stands for, in a policy file: `approve: [pay_*]`."""
     unwritten: ClassVar[tuple[str, ...]] = ()
@@ -220,8 +220,8 @@ class Guard(_Slot):
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         """
-        Returns, in a scope, where it begins to answer otherwise: what others add below that changes nothing. None: it goes by more
-        than amounts, so that of two steps at once one is done again.
+        Returns, in a scope, where it begins to answer otherwise: what others add below that changes nothing. A scope holds amounts, so that
+        a guard without this hook is refused there. None: by its settings it goes by more, so that of two steps at once one is done again.
         """
 
     # What the chain asks of it, once.

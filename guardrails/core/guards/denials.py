@@ -37,7 +37,6 @@ class Denials(Guard):
     events: ClassVar[tuple[str, ...]] = ("refusal", "turn", "extend")
     ends_by_calls: ClassVar[bool] = False
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
     """Turns in which every call was refused."""

@@ -35,7 +35,6 @@ class Duplicates(Guard):
         "duplicates.stable": (),
         "duplicates.evidence": (),
     }
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"

@@ -2,6 +2,7 @@
 A fuse against a session that grows too fast: calls, model requests, tokens.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState
@@ -10,18 +11,18 @@ from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.words import FINISH, counted
 
-from .base import Codes, Event, Facts, Guard, Verdict, guard
+from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard
 from .rate import DAY_MS, gcra, level_of
 
 
 BLOWN: Final = -1
-CALLS, REQUESTS, TOKENS = range(3)
-CAPS: Final = (
-    ("max_calls_per_second", 1_000, "call"),
-    ("max_requests_per_second", 1_000, "model request"),
-    ("max_tokens_per_minute", 60_000, "token"),
-)
-"""By place, each cap: its setting, its milliseconds, and what it counts."""
+CALLS, REQUESTS, TOKENS = "calls", "requests", "tokens"
+CAPS: Final = {
+    CALLS: ("max_calls_per_second", 1_000, "call"),
+    REQUESTS: ("max_requests_per_second", 1_000, "model request"),
+    TOKENS: ("max_tokens_per_minute", 60_000, "token"),
+}
+"""By the name of its level, each cap: its setting, its milliseconds, and what it counts."""
 
 
 @guard
@@ -32,7 +33,7 @@ class Growth(Guard):
     Requests count when they start, failed ones too. It remembers a level of each; a blown fuse stays so until `extend`.
     """
 
-    codes: ClassVar[Codes] = {f"growth.{name}": ("limit",) for name, *_ in CAPS}
+    codes: ClassVar[Codes] = {f"growth.{name}": ("limit",) for name, *_ in CAPS.values()}
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("request", "charge", "extend")
     ends_by_calls: ClassVar[bool] = False
@@ -46,42 +47,51 @@ class Growth(Guard):
     """Tokens of model responses."""
 
     def applies(self, tool: Tool) -> bool:
-        return any(getattr(self, name) for name, *_ in CAPS)
+        return any(getattr(self, name) for name, *_ in CAPS.values())
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if mine is None:
             return None
         limit = self.max_calls_per_second
         # The same as by `gcra`, with nothing made.
-        if limit is not None and (limit - 1) * 1_000 < mine[CALLS] - facts.now_ms * limit < DAY_MS * limit:
+        if limit is not None and (limit - 1) * 1_000 < mine.get(CALLS, 0) - facts.now_ms * limit < DAY_MS * limit:
             return self._blown(CALLS)
-        return self.spent(state, mine, facts) if BLOWN in mine else None
+        return self.spent(state, mine, facts) if BLOWN in mine.values() else None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         limit = self.max_calls_per_second
         if limit is None:
             return mine
-        calls, requests, tokens = mine or (0, 0, 0)
-        now = facts.now_ms * limit
-        return [(calls if now < calls < now + DAY_MS * limit else now) + 1_000, requests, tokens]
+        calls, now = mine.get(CALLS, 0) if mine else 0, facts.now_ms * limit
+        return {**(mine or {}), CALLS: (calls if now < calls < now + DAY_MS * limit else now) + 1_000}
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        return next((self._blown(place) for place, level in enumerate(mine or ()) if level == BLOWN), None)
+        return next((self._blown(place) for place in CAPS if mine.get(place) == BLOWN), None) if mine else None
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        made = [*(mine or (0, 0, 0))]
+        mine = mine or {}
         if event.name == "extend":
-            made = made if event.values.get("asked") else [max(0, level) for level in made]
-        else:
-            place, amount = (REQUESTS, 1) if event.name == "request" else (TOKENS, event.values["tokens"])
-            name, period_ms, _ = CAPS[place]
-            limit = getattr(self, name)
-            if limit is not None and made[place] != BLOWN:
-                level, wait = gcra(level_of(made[place], facts.now_ms, limit), facts.now_ms, limit, period_ms, amount)
-                made[place] = BLOWN if wait else level
-        return made if any(made) else None
+            asked = event.values.get("asked")
+            return {place: level for place, level in mine.items() if asked or level != BLOWN} or None
+        place, amount = (REQUESTS, 1) if event.name == "request" else (TOKENS, event.values["tokens"])
+        name, period_ms, _ = CAPS[place]
+        level, limit = mine.get(place, 0), getattr(self, name)
+        if limit is not None and level != BLOWN:
+            level, wait = gcra(level_of(level, facts.now_ms, limit), facts.now_ms, limit, period_ms, amount)
+            mine = {**mine, place: BLOWN if wait else level}
+        return mine or None
 
-    def _blown(self, place: int) -> Denial:
+    def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
+        if mine and BLOWN in mine.values():
+            return None
+        caps = [(place, getattr(self, name), period) for place, (name, period, _) in CAPS.items()]
+        return [
+            Edge((place,), (now_ms + period) * cap, period if place == CALLS else 0, now_ms * cap)
+            for place, cap, period in caps
+            if cap
+        ]
+
+    def _blown(self, place: str) -> Denial:
         name, _, what = CAPS[place]
         limit = f"{counted(getattr(self, name) or 0, what)} a {name.rpartition('_')[2]}"
         return Denial(

@@ -105,7 +105,6 @@ class Loops(Guard):
         "loops.same_error": ("tool", "count", "error"),
         "loops.cycle": ("tool", "count", "length"),
     }
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     unrepaired: Grades = map_of(nudge=None, deny=1)
     """The exact call that failed for a cause that lies in it, while nothing is done that could remove it."""

@@ -2,6 +2,7 @@
 Bound the retries of a tool that does not work: a bucket of tokens, as gRPC has one.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.envelope.envelope import Envelope
@@ -10,7 +11,7 @@ from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
-from .base import Codes, Event, Facts, Guard, Verdict, counter, guard
+from .base import Codes, Edge, Event, Facts, Guard, Verdict, counter, guard
 
 
 TOKEN: Final = 60_000
@@ -58,6 +59,10 @@ class RetryBudget(Guard):
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         return self._taken(event.values["tool"], mine, facts, TOKEN)
+
+    def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
+        full = now_ms * self.min_per_minute
+        return [Edge((tool,), full + (self.burst - 1) * TOKEN, floor=full) for tool in mine or ()]
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts

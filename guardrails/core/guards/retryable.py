@@ -97,7 +97,6 @@ class Retryable(Guard):
     """
 
     codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
     only_failures: ClassVar[bool] = True
     files: ClassVar[tuple[str, ...]] = ("model",)
 

@@ -58,7 +58,6 @@ class Shell(Guard):
         "shell.undecidable": ("reason",),
         "shell.fork_bomb": (),
     }
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
     sees_unfit: ClassVar[bool] = False
 
     deny: tuple[CommandRule, ...] = ()

@@ -34,7 +34,6 @@ class Summary(Guard):
     """
 
     codes: ClassVar[Codes] = {}
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     query: bool = True
     """Echo the arguments of looks and failures, strings cut at 200 characters and the whole at 1 KB."""

@@ -26,7 +26,6 @@ class ToolFilter(Guard):
         "tool_filter.unknown": ("tools",),
     }
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     allow: tuple[Glob, ...] = ()
     """Globs; empty allows every tool."""
@@ -78,7 +77,6 @@ class Held(Guard):
     """
 
     codes: ClassVar[Codes] = {"held.tool": ("tool", "reason")}
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     @classmethod
     def implied(cls, tool: Tool) -> Guard | None:

@@ -23,7 +23,6 @@ class Truncate(Guard):
     """
 
     codes: ClassVar[Codes] = {}
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_bytes: Annotated[ByteSize, Ge(256)] = 65_536
 

@@ -33,7 +33,6 @@ class Validation(Guard):
     """
 
     codes: ClassVar[Codes] = {"validation.arguments": ()}
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False

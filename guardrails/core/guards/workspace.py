@@ -28,7 +28,6 @@ class Workspace(Guard):
     """
 
     codes: ClassVar[Codes] = {"workspace.root": ("path", "root"), "workspace.path": ("path", "reason")}
-    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     root: Annotated[str, MinLen(1)] = "."
     """A folder; relative to where the process works."""
