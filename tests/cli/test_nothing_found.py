@@ -59,7 +59,7 @@ NOTHING: dict[str, tuple[bytes, str]] = {
     ),
     "cut": (LINE[:40], "JSON of another form, keys `session_id`"),
     "cut gzip": (gzip.compress(LINE * 900)[:18], "cut off or damaged"),
-    "no calls": (b'{"messages": [{"role": "user", "content": "hi"}]}', "openai chat"),
+    "no calls": (b'{"messages": [{"role": "user", "content": "hi"}]}', "chat"),
     "newer": (
         b'{"schema_version": 2, "event": "call", "session_id": "s", "n": 1, "ts_ms": 1, "tool": "a"}\n',
         "schema version",

@@ -15,7 +15,7 @@ from tests.tables import table
 
 
 FILES = Path(__file__).parents[1] / "offline" / "transcripts" / "files"
-CALLS = {"langsmith.jsonl": 5, "openinference.jsonl": 3, "openinference_otlp.jsonl": 3, "traj.json": 4}
+CALLS = {"langsmith.jsonl": 5, "openinference.jsonl": 3, "openinference_otlp.jsonl": 3, "opencode.json": 4}
 
 
 def run(*arguments: str | Path) -> Result:
@@ -33,15 +33,15 @@ def test_replay_and_report_count_the_calls_of_each_format(file: str) -> None:
 
 
 def test_it_is_said_what_each_file_was_read_as_and_why_one_was_not(tmp_path: Path) -> None:
-    for name in ("langsmith.jsonl", "openai_chat.json", "traj.json"):
+    for name in ("langsmith.jsonl", "openai_chat.json", "cline.json"):
         (tmp_path / name).write_bytes((FILES / name).read_bytes())
     (tmp_path / "notes.txt").write_text("what I have seen")
     read = {
         "langsmith.jsonl": "langsmith runs",
-        "openai_chat.json": "openai chat",
-        "traj.json": "openai chat",
+        "openai_chat.json": "chat",
+        "cline.json": "chat",
     }
-    said = f"Read: 2 files as openai chat, `{tmp_path}/langsmith.jsonl` as langsmith runs; no calls in 1 file."
+    said = f"Read: 2 files as chat, `{tmp_path}/langsmith.jsonl` as langsmith runs; no calls in 1 file."
     page = tmp_path.with_name("page.html")
     for command in (["report"], ["replay", "default"], ["replay", "default", "--compare", "strict"]):
         done = run(*command, tmp_path, "--quiet")
@@ -53,7 +53,7 @@ def test_it_is_said_what_each_file_was_read_as_and_why_one_was_not(tmp_path: Pat
         assert document(page.read_text())["data"] == found
 
 
-def traj(number: int) -> str:
+def conversation(number: int) -> str:
     """
     A conversation in which a call fails and works when it is made again, four times over.
     """
@@ -62,7 +62,7 @@ def traj(number: int) -> str:
         wire = {"id": f"c{n}", "function": {"name": "fetch", "arguments": json.dumps({"n": n // 2})}}
         messages.append({"role": "assistant", "tool_calls": [wire]})
         messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": _told(n)})
-    return json.dumps([{"task_id": number, "trial": 0, "traj": messages}])
+    return json.dumps({"task_id": number, "messages": messages})
 
 
 def _told(n: int) -> str:
@@ -71,6 +71,6 @@ def _told(n: int) -> str:
 
 def test_train_counts_the_retries_of_transcripts(tmp_path: Path) -> None:
     for number in range(20):
-        (tmp_path / f"{number}.jsonl").write_text(traj(number))
+        (tmp_path / f"{number}.jsonl").write_text(conversation(number))
     result = run("train", tmp_path, "-o", tmp_path / "m.json", "--dry-run")
     assert "80 failures on 0 days, 80 of them retried; 20 files." in result.output

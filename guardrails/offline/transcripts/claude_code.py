@@ -12,7 +12,7 @@ from guardrails.hooks.tools import CLAUDE
 
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
-from .fields import arguments_of, count, mapping, objects, text, time_ms, total
+from .fields import arguments_of, count, mapping, objects, text, time_ms, usage_of
 
 
 _IDS: Final = frozenset({"uuid", "parentUuid", "leafUuid", "sessionId", "isSidechain"})
@@ -38,18 +38,26 @@ class ClaudeCode:
         roots: dict[str, str] = {}
         for _, value in values:
             line = mapping(value)
-            message = mapping(line.get("message"))
+            message, at_ms = mapping(line.get("message")), time_ms(line.get("timestamp"))
             if not message or line.get("type") not in ("assistant", "user"):
                 continue
             session = _session_id(line, file, roots)
+            # One response is spread over several lines, each of which tells how much it has written so far.
+            response = text(message.get("id")) or text(line.get("requestId")) or text(line.get("uuid")) or ""
             if line["type"] == "assistant":
-                yield from _made(line, message, session)
-                continue
+                yield Used(session, response, *usage_of(message.get("usage")))
             took = mapping(line.get("toolUseResult"))
-            ms = count(took.get("durationMs", took.get("totalDurationMs")))
             for block in objects(message.get("content")):
-                if block.get("type") == "tool_result":
-                    failed, at_ms = block.get("is_error") is True, time_ms(line.get("timestamp"))
+                kind, tool = (line["type"], block.get("type")), text(block.get("name"))
+                if kind == ("assistant", "tool_use") and tool is not None:
+                    call = RecordedCall(
+                        "", session, 0, tool, arguments_of(block.get("input")), id=text(block.get("id"))
+                    )
+                    call.model, call.ts_ms = text(message.get("model")), at_ms
+                    yield Made(call.declared(CLAUDE.get(tool)), call.id, response)
+                elif kind == ("user", "tool_result"):
+                    ms = count(took.get("durationMs", took.get("totalDurationMs")))
+                    failed = block.get("is_error") is True
                     yield Came(session, text(block.get("tool_use_id")), block.get("content"), failed, at_ms, ms)
 
 
@@ -60,19 +68,3 @@ def _session_id(line: Mapping[str, Any], file: str, roots: dict[str, str]) -> st
     if agent is None and line.get("isSidechain") is True and uuid is not None:
         agent = roots[uuid] = roots.get(text(line.get("parentUuid")) or "", uuid)
     return session_id if agent is None else f"{session_id}/{agent}"
-
-
-def _made(line: Mapping[str, Any], message: Mapping[str, Any], session: str) -> Iterator[Event]:
-    """
-    One response is spread over several lines, each of which tells how much it has written so far.
-    """
-    response = text(message.get("id")) or text(line.get("requestId")) or text(line.get("uuid")) or ""
-    usage = mapping(message.get("usage"))
-    read = total(*(usage.get(f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_")))
-    yield Used(session, response, read, count(usage.get("output_tokens")))
-    for block in objects(message.get("content")):
-        tool = text(block.get("name"))
-        if block.get("type") == "tool_use" and tool is not None:
-            call = RecordedCall("", session, 0, tool, arguments_of(block.get("input")), id=text(block.get("id")))
-            call.model, call.ts_ms = text(message.get("model")), time_ms(line.get("timestamp"))
-            yield Made(call.declared(CLAUDE.get(tool)), call.id, response)

@@ -1,8 +1,10 @@
 """
-Codex CLI: rollouts (JSON lines of `session_meta`, `turn_context`, `response_item`, `event_msg`; bare items in 2025).
+Codex CLI: rollouts (JSON lines of `session_meta`, `turn_context`, `response_item`, `event_msg`; bare items in 2025), and what
+`codex exec --json` prints.
 
-A command's exit code stands in the header of its output, or in the metadata of an older one. The tokens of a response
-come after its calls. Actions of the program or its server (web search, the search for tools) are no calls.
+A command's exit code stands in the header of its output, or in the metadata of an older one. In code mode a call is a script: it has failed
+if it says so, if an end of a command that it shows is another exit code than 0, or if an item that was completed while it ran has failed.
+The tokens of a response come after its calls. Actions of the program or its server (web search, the search for tools) are no calls.
 """
 
 import re
@@ -10,13 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from guardrails.core.result import reading_of
 from guardrails.hooks.tools import CODEX
 
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
-from .fields import arguments_of, count, is_one_of, mapping, text, text_of, time_ms
+from .fields import arguments_of, count, is_one_of, listed, mapping, text, text_of, time_ms, usage_of
 from .json_text import parsed
-from .results import says_failure, settle
 
 
 _LINES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
@@ -25,17 +27,18 @@ _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
 _BARE: Final = _CALLS | _OUTPUTS | {"message", "reasoning", "web_search_call"}
 """Items that stand alone on a line in 2025, as the Responses API writes them too."""
 _ENDS: Final = frozenset({"task_started", "task_complete", "turn_aborted", "user_message"})
+_PRINTED: Final = frozenset(
+    f"{of}.{what}" for of in ("thread", "turn", "item") for what in ("started", "updated", "completed", "failed")
+)
+_SCRIPTS: Final = frozenset({"exec", "wait"})
+"""Tools of code mode: one runs a script, the other waits for its end."""
 _HEADER: Final = re.compile(
-    r"(?:Chunk ID: \S{1,64}\n)?"
-    r"(?:Exit code: (?P<exit>-?\d{1,10})\n)?"
-    r"(?:Wall time: (?P<wall>\d{1,9}(?:\.\d{1,9})?) seconds?\n)?"
-    r"(?:Process exited with (?:code|signal) (?P<code>-?\d{1,10})|Process running with (?P<runs>session)|(?P<output>Output:))?"
+    r"(?:Chunk ID: \S{1,64}\n)?(?:Exit code: (?P<exit>-?\d{1,10})\n)?(?:Script (?P<script>\w{1,20})[^\n]{0,80}\n)?"
+    r"(?:Wall time:? (?P<wall>\d{1,9}(?:\.\d{1,9})?) seconds?\n)?"
+    r"(?:Process (?:exited with (?:code|signal) (?P<code>-?\d{1,10})|running with (?P<runs>session))[^\n]{0,80}\n?)?"
+    r"(?:(?:Original token count|Total output lines): \d{1,10}\n){0,2}(?P<output>Output:\n?)?"
 )
-_ABOVE: Final = re.compile(
-    r"\A(?:Chunk ID: \S{1,64}\n)?(?:Exit code: -?\d{1,10}\n)?Wall time: [\d.]{1,20} seconds?\n(?:Process [^\n]{1,80}\n)?"
-    r"(?:(?:Original token count|Total output lines): \d{1,10}\n){0,2}Output:\n"
-)
-"""The header of a command's output, which is another for each run."""
+"""Above the output of a command or a script, which is another for each run."""
 _ABORTED: Final = "aborted by user"
 _FAILED: Final = re.compile(
     r"\w{1,40}(?: \w{1,40})? failed\b|failed (?:in sandbox|to)\b|execution error|aborted by user|unsupported call|sandbox error"
@@ -56,97 +59,194 @@ class Codex:
             return type(line.get("payload")) is dict
         if "type" not in line:
             return {"id", "timestamp"} <= line.keys() and not {"instructions", "git"}.isdisjoint(line)
-        return None if is_one_of(line["type"], _BARE) else False
+        return is_one_of(line["type"], _PRINTED) or (None if is_one_of(line["type"], _BARE) else False)
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        session, named, model = file, False, None
-        turn, first, answered = 0, None, False
+        session = _Session(file)
         for _, value in values:
             line = mapping(value)
-            at_ms, item = time_ms(line.get("timestamp")), mapping(line.get("payload"))
-            kind = line.get("type") if item else "response_item" if "type" in line else "session_meta"
-            item = item or line
-            what = item.get("type")
-            if kind == "session_meta" and not named and text(item.get("id")):
-                # The file's own name comes first; a fork repeats its parent's.
-                session, named = _session_id(item), True
-            elif kind == "turn_context":
-                model = text(item.get("model")) or model
-            elif kind == "response_item" and is_one_of(what, _CALLS):
-                turn += first is None or answered
-                first, answered = first if first == turn else turn, False
-                yield _made(item, session, turn, model, at_ms if item is not line else None)
-            elif kind == "response_item" and is_one_of(what, _OUTPUTS):
-                answered = True
-                yield _came(item, session, at_ms if item is not line else None)
-            elif kind == "event_msg" and what == "token_count":
-                usage = mapping(mapping(item.get("info")).get("last_token_usage"))
-                if usage and first is not None:
-                    yield Used(session, first, count(usage.get("input_tokens")), count(usage.get("output_tokens")))
-                    first = None
-            elif kind == "event_msg" and is_one_of(what, _ENDS):
-                answered = True
+            if is_one_of(line.get("type"), _PRINTED):
+                yield from session.printed(line)
+            else:
+                yield from session.kept(line)
 
 
-def _session_id(meta: Mapping[str, Any]) -> str:
-    spawned = mapping(mapping(mapping(meta.get("source")).get("subagent")).get("thread_spawn"))
-    parent = text(spawned.get("parent_thread_id"))
-    return str(meta["id"]) if parent is None else f"{parent}/{meta['id']}"
-
-
-def _made(item: Mapping[str, Any], session: str, turn: int, model: str | None, at_ms: int | None) -> Made:
-    said = item.get("input") if item["type"] == "custom_tool_call" else None
-    arguments = (
-        said if "input" in item and said is not None else arguments_of(item.get("arguments", item.get("action")))
-    )
-    tool = text(item.get("name")) or str(item["type"]).removesuffix("_call")
-    call = RecordedCall("", session, 0, tool, arguments, id=text(item.get("call_id")) or text(item.get("id")))
-    call.model, call.ts_ms = model, at_ms
-    return Made(call.declared(CODEX.get(tool)), call.id, turn)
-
-
-def _came(item: Mapping[str, Any], session: str, at_ms: int | None) -> Came:
-    def end(call: RecordedCall) -> None:
-        _settle(call, item.get("output"))
-        call.ended(at_ms)
-
-    return Came(session, text(item.get("call_id")), then=end)
-
-
-def _settle(call: RecordedCall, output: Any) -> None:
+class _Session:
     """
-    Put an output into *call*, with the exit code and the time from its header.
+    One file.
     """
-    if type(output) is dict:
-        settle(call, output.get("content", output.get("output")), failed=_flag(output))
-    elif type(output) is str and output.startswith('{"output":'):
-        older = mapping(parsed(output))
-        settle(call, older.get("output") if older else output, failed=_flag(older))
-        call.duration_ms = _milliseconds(mapping(older.get("metadata")).get("duration_seconds"))
-        if call.error_type == "other":
-            call.error_type = "exec_nonzero"
+
+    def __init__(self, file: str) -> None:
+        self.id, self.named, self.model = file, False, ""
+        self.response, self.untold, self.answered = 0, False, False
+        """The latest response, whether its tokens are still to be told, and whether a result came after it."""
+        self.scripts: set[Any] = set()
+        """The ids of those that run."""
+        self.failing = False
+        """Of the scripts that run, whether something in them has failed."""
+        self.items: set[str | None] = set()
+
+    def kept(self, line: Mapping[str, Any]) -> Iterator[Event]:
+        """
+        Yields what a line of a rollout says.
+        """
+        item = mapping(line.get("payload"))
+        at_ms = time_ms(line.get("timestamp")) if item else None
+        kind = line.get("type") if item else "response_item" if "type" in line else "session_meta"
+        item = item or line
+        what = item.get("type")
+        if kind == "session_meta" and not self.named and text(item.get("id")):
+            # The file's own name comes first; a fork repeats its parent's.
+            spawned = mapping(mapping(mapping(item.get("source")).get("subagent")).get("thread_spawn"))
+            above = text(spawned.get("parent_thread_id"))
+            self.id, self.named = str(item["id"]) if above is None else f"{above}/{item['id']}", True
+        elif kind == "turn_context":
+            self.model = text(item.get("model")) or self.model
+        elif kind == "response_item" and is_one_of(what, _CALLS):
+            yield self._made(item, at_ms)
+        elif kind == "response_item" and is_one_of(what, _OUTPUTS):
+            yield from self._came(item, at_ms)
+        elif kind == "event_msg" and what == "token_count":
+            usage = mapping(mapping(item.get("info")).get("last_token_usage"))
+            if usage and self.untold:
+                yield Used(self.id, self.response, *usage_of(usage))
+                self.untold = False
+        elif kind == "event_msg" and what == "item_completed":
+            self.failing = self.failing or (bool(self.scripts) and _has_failed(mapping(item.get("item"))))
+        elif kind == "event_msg" and is_one_of(what, _ENDS):
+            self.answered = True
+
+    def printed(self, line: Mapping[str, Any]) -> Iterator[Event]:
+        """
+        Yields what a line of `codex exec --json` says, whose usage is that of all responses to one prompt.
+        """
+        item, kind = mapping(line.get("item")), str(line["type"])
+        tool, arguments = _item_of(item)
+        if kind == "thread.started":
+            self.id = text(line.get("thread_id")) or self.id
+        elif kind == "turn.completed":
+            yield Used(self.id, self.response, *usage_of(line.get("usage")))
+        elif tool is not None:
+            id_ = text(item.get("id"))
+            if id_ not in self.items:
+                self.items.add(id_)
+                call = RecordedCall("", self.id, 0, tool, arguments, id=id_)
+                yield Made(call.declared(CODEX.get(tool)), id_, self._next())
+            if kind == "item.completed":
+                self.answered = True
+                told = (item.get(name) for name in ("error", "result", "aggregated_output", "agents_states", "status"))
+                content = next((each for each in told if each is not None), None)
+                content = mapping(content).get("content", mapping(content).get("message", content))
+                yield Came(
+                    self.id, id_, content, _has_failed(item), kind="exec_nonzero" if item.get("exit_code") else None
+                )
+
+    def _next(self) -> int:
+        """
+        Returns the response that makes a call now.
+        """
+        self.response += not self.untold or self.answered
+        self.untold, self.answered = True, False
+        return self.response
+
+    def _made(self, item: Mapping[str, Any], at_ms: int | None) -> Made:
+        said = item.get("input") if item["type"] == "custom_tool_call" else None
+        arguments = arguments_of(item.get("arguments", item.get("action"))) if said is None else said
+        tool = text(item.get("name")) or str(item["type"]).removesuffix("_call")
+        call = RecordedCall("", self.id, 0, tool, arguments, id=text(item.get("call_id")) or text(item.get("id")))
+        call.model, call.ts_ms = self.model or None, at_ms
+        if tool in _SCRIPTS:
+            self.scripts, self.failing = self.scripts | {call.id}, self.failing and bool(self.scripts)
+        return Made(call.declared(CODEX.get(tool)), call.id, self._next())
+
+    def _came(self, item: Mapping[str, Any], at_ms: int | None) -> Iterator[Event]:
+        id_, output = text(item.get("call_id")), item.get("output")
+        if id_ in self.scripts and type(output) is str and not output.startswith("Script "):
+            # A script tells the model something while it runs.
+            return
+        failing = self.failing and id_ in self.scripts
+        self.scripts.discard(id_)
+        self.answered = True
+        yield _told(Came(self.id, id_, at_ms=at_ms), output, failing)
+
+
+def _has_failed(item: Mapping[str, Any]) -> bool:
+    code = item.get("exit_code")
+    return item.get("status") in ("failed", "declined") or (type(code) is int and code != 0)
+
+
+def _item_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:
+    """
+    Tool and arguments of an item that `codex exec --json` prints, as a rollout would name them; None: it is no call.
+    """
+    match item.get("type"):
+        case "command_execution":
+            return "exec_command", {"cmd": item.get("command")}
+        case "mcp_tool_call":
+            return f"mcp__{item.get('server')}__{item.get('tool')}", arguments_of(item.get("arguments"))
+        case "file_change":
+            return "apply_patch", {"changes": item.get("changes")}
+        case "collab_tool_call":
+            names = ("receiver_thread_ids", "prompt")
+            return text(item.get("tool")), {name: item[name] for name in names if item.get(name)}
+    return None, None
+
+
+def _told(came: Came, output: Any, failing: bool) -> Came:
+    """
+    Returns *came* with an output, and the exit code and the time that stand in its header. A script is *failing* by what ran in it.
+    """
+    if type(output) is dict or (type(output) is str and output.startswith('{"output":')):
+        older = mapping(parsed(output) if type(output) is str else output)
+        came.content, came.failed = older.get("content", older.get("output")) if older else output, _flag(older)
+        came.ms = _milliseconds(mapping(older.get("metadata")).get("duration_seconds"))
+        came.kind = "exec_nonzero" if type(output) is str else None
+        return came
+    came.content = told = text_of(output)
+    header = next(_HEADER.finditer(told))
+    below = told[header.end() :]
+    came.ms = _milliseconds(float(header["wall"])) if header["wall"] else None
+    if script := header["script"]:
+        pieces = list(map(text_of, listed(output)[1:])) or [below]
+        came.failed = script == "failed" or (script != "running" and (failing or any(map(_shows_failure, pieces))))
+        came.shown = "\n".join(map(_shown, pieces))
+        came.kind = None if script == "failed" else "exec_nonzero"
     else:
-        told = text_of(output)
-        header = _HEADER.match(told)
-        settle(call, told, failed=_failed(told, header))
-        if told.startswith(_ABORTED):
-            call.error_type = "cancelled"
-        if header is not None and header["wall"]:
-            call.duration_ms = _milliseconds(float(header["wall"]))
-        call.shows(_ABOVE.sub("", told))
+        came.failed, came.kind = _failed(told, header), "cancelled" if told.startswith(_ABORTED) else None
+        came.shown = below if header["wall"] and header["output"] else None
+    return came
 
 
-def _failed(output: str, header: re.Match[str] | None) -> bool | None:
+def _failed(output: str, header: re.Match[str]) -> bool | None:
     """
     By the exit code; without one by the words of Codex itself. A program that still runs has not failed.
     """
-    if header is not None and (code := header["exit"] or header["code"]):
+    if code := header["exit"] or header["code"]:
         return int(code) != 0
-    if header is not None and header["runs"]:
+    if header["runs"]:
         return False
-    if header is not None and header["output"]:
-        return says_failure(output[header.end() :].lstrip())
+    if header["output"]:
+        return reading_of(output[header.end() :].lstrip()).failed
     return True if _FAILED.match(output) else None
+
+
+def _shows_failure(piece: str) -> bool:
+    """
+    Whether something that a script has shown, or one of the things in it, is the end of a command or of a call that failed.
+    """
+    value = parsed(piece) if piece.lstrip()[:1] in ("{", "[") else None
+    ends = [
+        mapping(each.get("value")) or each for each in (value if type(value) is list else [value]) if type(each) is dict
+    ]
+    return any(_has_failed(end) or reading_of(end).failed for end in ends)
+
+
+def _shown(piece: str) -> str:
+    """
+    The output alone of a command's end that a script has shown: the rest is of that one run.
+    """
+    end = mapping(parsed(piece)) if '"chunk_id"' in piece else {}
+    return text(end.get("output")) or piece
 
 
 def _flag(output: Mapping[str, Any]) -> bool | None:

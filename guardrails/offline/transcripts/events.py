@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from guardrails.core.values.types import ErrorType
+
 from .calls import RecordedCall, Report, Session
 from .results import settle
 
@@ -45,6 +47,10 @@ class Came:
     at_ms: int | None = None
     ms: int | None = None
     """How long the call took."""
+    kind: ErrorType | None = None
+    """Of the failure, if the content tells none."""
+    shown: str | None = None
+    """The part of the content that is not of this one run."""
     then: Callable[[RecordedCall], object] | None = None
     """In place of the above: what puts the result into its call."""
 
@@ -164,5 +170,9 @@ def _end(call: RecordedCall, came: Came) -> None:
         came.then(call)
         return
     settle(call, came.content, failed=came.failed)
+    if call.error_type == "other":
+        call.error_type = came.kind or "other"
+    if came.shown is not None:
+        call.shows(came.shown)
     call.duration_ms = came.ms
     call.ended(came.at_ms)

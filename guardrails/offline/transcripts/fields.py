@@ -21,6 +21,13 @@ MAX_NUMBER: Final = 2**53
 _MAX_BLOCK: Final = 1_000
 """Bytes of a content block without text (an image) that stand in the result; more is a hash."""
 _TEXT_BLOCKS: Final = frozenset({"text", "input_text", "output_text"})
+_USAGE: Final = (
+    ("input_tokens", "prompt_tokens", "inputTokens", "prompt", "input"),
+    ("output_tokens", "completion_tokens", "outputTokens", "completion", "output"),
+)
+_CACHED: Final = ("cache_creation_input_tokens", "cache_read_input_tokens")
+_THOUGHTS: Final = ("thoughts", "reasoning")
+"""What stands beside the counts and is no part of them."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS: Final = 253_402_300_800_000
 """The year 10000."""
@@ -108,6 +115,16 @@ def total(*counts: Any) -> int | None:
     """
     known = [number for each in counts if (number := count(each)) is not None]
     return sum(known) if known else None
+
+
+def usage_of(usage: Any) -> tuple[int | None, int | None]:
+    """
+    Returns the tokens that a response has read and written, as any program names them: what was read from or written to a cache
+    counts as read, thoughts as written.
+    """
+    said = mapping(usage)
+    read, written = (next((count(said[name]) for name in names if name in said), None) for names in _USAGE)
+    return total(read, *map(said.get, _CACHED)), total(written, *map(said.get, _THOUGHTS))
 
 
 def arguments_of(value: Any) -> Any:

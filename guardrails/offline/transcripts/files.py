@@ -4,13 +4,13 @@ Open transcripts: plain, gzip'd or zstd-compressed files and standard input, rea
 The only module of this room that touches files.
 """
 
+import gzip
 import importlib
+import io
 import sys
-import zlib
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -35,12 +35,10 @@ MAX_BYTES: Final = 4 << 30
 SAMPLE: Final = 200
 """Values at the beginning of a file that tell its format."""
 _PIECE: Final = 1 << 16
-"""Packed bytes that are unpacked at a time."""
+"""Bytes that are unpacked at a time."""
 _HEAD: Final = 512
 """Bytes that tell whether a file is text: archives, pictures and UTF-16 have zeros there."""
 _GZIP: Final = b"\x1f\x8b"
-_GZIP_BITS: Final = 31
-"""What zlib calls a gzip header and the largest window."""
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BOM: Final = b"\xef\xbb\xbf"
 _SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
@@ -210,60 +208,42 @@ def _content(file: str, report: Report, *, rotated: bool) -> bytes:
     Returns the content of *file*, unpacked; before it that of the files that a *rotated* one was.
     """
     if file == STDIN:
-        return _unpacked(sys.stdin.buffer, file, report)
+        return _unpacked(sys.stdin.buffer.read(), file, report)
     if not rotated:
-        with Path(file).open("rb") as raw:
-            return _unpacked(raw, file, report)
-    parts = []
-    for opened in opened_with_rotated(Path(file)):
-        with opened as raw:
-            parts.append(_unpacked(raw, file, report))
+        return _unpacked(Path(file).read_bytes(), file, report)
+    parts = [_unpacked(opened.read(), file, report) for opened in opened_with_rotated(Path(file))]
     return b"\n".join(part.removesuffix(b"\n") for part in parts)
 
 
-def _unpacked(raw: BinaryIO, file: str, report: Report) -> bytes:
+def _unpacked(data: bytes, file: str, report: Report) -> bytes:
     """
-    Returns what *raw* holds, up to a damage of which *report* tells. Zeros between its parts fill it up.
+    Returns what *data* holds, up to a damage of which *report* tells.
     """
-    left = raw.read(_PIECE)
-    begin: Callable[[], Any] = partial(zlib.decompressobj, _GZIP_BITS)
-    if left.startswith(_ZSTD):
-        begin = _zstd()
-    elif not left.startswith(_GZIP):
-        return (left + raw.read()).removeprefix(_BOM)
-    parts, size, part = [], 0, None
-    while size < MAX_BYTES and (left := left or raw.read(_PIECE)):
-        if part is None and not (left := left.lstrip(b"\0")):
-            continue
-        part = part or begin()
+    if data.startswith((_GZIP, _ZSTD)):
+        packed = gzip.GzipFile(fileobj=io.BytesIO(data)) if data.startswith(_GZIP) else _zstd(io.BytesIO(data))
+        parts, size = [], 0
         try:
-            parts.append(part.decompress(left))
+            while size < MAX_BYTES and (part := packed.read1(_PIECE)):
+                parts.append(part)
+                size += len(part)
         except Exception as error:  # noqa: BLE001  each way of packing has errors of its own
             report.note(file, f"the packed data is cut off or damaged ({error}); what stands before is read")
             report.gave_none(file, "the packed data is cut off or damaged")
-            break
-        size += len(parts[-1])
-        left = part.unused_data if part.eof else b""
-        part = None if part.eof else part
-    else:
         if size >= MAX_BYTES:
             report.note(file, f"more than {MAX_BYTES >> 30} GB are not read: split the file")
-        elif part is not None:
-            report.note(file, "the packed data is cut off or damaged (it has no end); what stands before is read")
-            report.gave_none(file, "the packed data is cut off or damaged")
-    return b"".join(parts).removeprefix(_BOM)
+        data = b"".join(parts)
+    return data.removeprefix(_BOM)
 
 
-def _zstd() -> Callable[[], Any]:
+def _zstd(packed: BinaryIO) -> Any:
     """
-    Returns the unpacker of a frame: Python's own from 3.14 on, or one of the packages that do the same.
+    Returns *packed* as a file that is unpacked as it is read: by Python's own module from 3.14 on, or by a package of that name or another.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
-            made: Callable[[], Any] = importlib.import_module(name).ZstdDecompressor
-            return made
+            return importlib.import_module(name).ZstdFile(packed)
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
         raise ReaderError(f"a file packed with zstd needs a package that reads it: {install('zstd')}") from None
-    return zstandard.ZstdDecompressor().decompressobj  # type: ignore[no-any-return]
+    return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)

@@ -6,7 +6,7 @@ if a file is in none of the library's formats.
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
@@ -15,13 +15,13 @@ from guardrails.core.values.errors import GuardrailsError
 
 from .call_lines import CallLines
 from .calls import RecordedCall, Report
+from .chat import Chat
 from .claude_code import ClaudeCode
 from .codex import Codex
 from .events import Came, Event, Format, Made, Used, Values
 from .gemini_cli import GeminiCLI
 from .langsmith import LangSmith
-from .openai_chat import OpenAIChat
-from .openai_responses import OpenAIResponses
+from .opencode import OpenCode
 from .own_records import OwnRecords
 from .spans import Spans
 
@@ -32,12 +32,12 @@ FORMATS: Final[tuple[Format, ...]] = (
     ClaudeCode(),
     Codex(),
     GeminiCLI(),
+    OpenCode(),
     LangSmith(),
     Spans(),
-    OpenAIResponses(),
-    OpenAIChat(),
+    Chat(),
 )
-"""The more particular forms first: a list of items holds messages too."""
+"""The more particular forms first."""
 GROUP: Final = "guardrails.readers"
 
 
@@ -49,8 +49,7 @@ class ReaderError(GuardrailsError):
 
 def format_names() -> list[str]:
     """
-    Returns the formats that can be read, as a person would call them, those of other packages last. If a reader of
-    those is broken, they are left out.
+    Returns the formats that can be read, as a person would call them, those of other packages last, unless one of those is broken.
     """
     added: tuple[Format, ...] = ()
     with suppress(ReaderError):
@@ -65,8 +64,7 @@ def added_formats() -> tuple[Format, ...]:
 
     Raises ReaderError for one that cannot be loaded or is no `Format`.
     """
-    found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
-    return tuple(_Added(point) for point in found)
+    return tuple(map(_Added, sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))))
 
 
 class _Added:
@@ -75,40 +73,36 @@ class _Added:
     """
 
     def __init__(self, point: EntryPoint) -> None:
-        of = f" of the package `{point.dist.name}`" if point.dist is not None else ""
-        self._whose = f"the reader `{point.name}` (`{point.value}`){of}"
-        try:
+        self._point = point
+        with self._telling("cannot be loaded"):
             made = point.load()
-            self._form: Format = made() if isinstance(made, type) else made
-            self.name = str(self._form.name)
-            if not (callable(self._form.fits) and callable(self._form.events)):
-                raise TypeError("it lacks the methods `fits` and `events`")
-        except Exception as error:
-            raise self._failed("cannot be loaded", error) from error
+            form: Format = made() if isinstance(made, type) else made
+            self.name, self._fits, self._events = str(form.name), form.fits, form.events
 
     def fits(self, value: Any) -> bool | None:
-        try:
-            return self._form.fits(value)
-        except Exception as error:
-            raise self._failed("failed in `fits`", error) from error
+        with self._telling("failed in `fits`"):
+            return self._fits(value)
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        try:
-            for event in self._form.events(values, file, report):
-                if not isinstance(event, (Made, Came, Used)):
+        with self._telling(f"failed in `events` on `{file}`"):
+            for event in self._events(values, file, report):
+                if not isinstance(event, Made | Came | Used):
                     raise TypeError(f"it gave a {type(event).__name__} for an event")
                 if isinstance(event, Made) and not _is_sound(event.call):
                     raise TypeError("it gave a call whose `tool` or `session_id` is no text")
                 yield event
+
+    @contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:
-            raise self._failed(f"failed in `events` on `{file}`", error) from error
+            point = self._point
+            of = f" of the package `{point.dist.name}`" if point.dist is not None else ""
+            whose = f"the reader `{point.name}` (`{point.value}`){of}"
+            said = f"{type(error).__name__}: {error}"
+            raise ReaderError(f"{whose} {what}: {said}; correct it or uninstall the package") from error
 
-    def _failed(self, what: str, error: Exception) -> ReaderError:
-        said = f"{type(error).__name__}: {error}"
-        return ReaderError(f"{self._whose} {what}: {said}; correct it or uninstall the package")
 
-
-def _is_sound(call: Any) -> bool:
-    return (
-        isinstance(call, RecordedCall) and type(call.tool) is str and type(call.session_id) is str and bool(call.tool)
-    )
+def _is_sound(call: RecordedCall) -> bool:
+    return type(call.tool) is str and type(call.session_id) is str and bool(call.tool)

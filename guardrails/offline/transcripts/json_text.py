@@ -1,5 +1,5 @@
 """
-JSON of foreign programs: not strict, broken, or cut off.
+JSON of foreign programs, which are not strict: one value a line, or one in all.
 """
 
 import json
@@ -7,6 +7,7 @@ import re
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -14,13 +15,10 @@ import orjson
 from .calls import Report
 
 
-MAX_DEPTH: Final = 1_000
-"""Brackets within each other; orjson reads 1,024."""
-_SAME_DIGITS: Final = bytes(ord("0") if chr(code) in "0123456789" else ord(" ") for code in range(256))
-_TOKEN: Final = re.compile(
-    rb'"(?:[^"\\]|\\.)*+(?P<end>")?|(?P<open>[\[{])|(?P<close>[\]}])|(?P<next>[,:])|[^\s"\[\]{},:]++', re.DOTALL
-)
-_CLOSING: Final = {b"[": b"]", b"{": b"}"}
+_BEYOND: Final = re.compile(rb"\d{20}|-9\d{18}")
+"""An integer of which orjson may make a float."""
+_TRIED: Final = 1_000
+"""Lines among which one holds an object or a list, if the file is one of lines."""
 
 
 def parse(text: bytes) -> Any:
@@ -30,7 +28,7 @@ def parse(text: bytes) -> Any:
     Numbers may be NaN or infinite and text may hold lone surrogates, as programs that are not strict write them. Raises
     ValueError if it is not JSON.
     """
-    if not beyond_64_bits(text):
+    if not _BEYOND.search(text):
         with suppress(ValueError):
             return orjson.loads(text)
     try:
@@ -49,93 +47,27 @@ def parsed(text: str) -> Any:
     return None
 
 
-def beyond_64_bits(text: bytes) -> bool:
-    """
-    Returns whether *text* may hold an integer that orjson would make a float.
-    """
-    digits = text.translate(_SAME_DIGITS)
-    return b"0" * 20 in digits or (b"-9" in text and b"0" * 19 in digits)
-
-
 def values_of(data: bytes, report: Report, file: str) -> Iterator[tuple[int, Any]]:
     """
-    Yields the JSON values of a file with the line that each begins on: one a line, or one in all.
-
-    Broken lines are counted. A document that is cut off is read as far as it goes.
+    Yields the JSON values of a file with the line that each begins on. Broken lines are counted.
     """
-    lines = data.split(b"\n")
-    filled = [at for at, line in enumerate(lines) if line.strip()]
-    if not filled:
-        return
-    if not _is_container(lines[filled[0]]):
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    if lines and not _is_container(lines[0][1]):
         with suppress(ValueError):
             yield 1, parse(data)
             return
-        # A document over lines begins with a bracket, or with a part that none closes.
-        alone = lines[filled[0]].strip() in (b"[", b"{") or not any(_is_container(lines[at]) for at in filled[1:2])
-        cut = completed(data) if alone else None
-        if cut is not None:
-            report.broke(file, filled[-1] + 1)
-            report.note(file, "the JSON is cut off; what stands before the cut is read")
-            yield 1, cut
+        if not any(_is_container(line) for _, line in islice(lines, _TRIED)):
             return
-        if not any(_is_container(lines[at]) for at in filled[:MAX_DEPTH]):
-            return
-    for at in filled:
+    for number, line in lines:
         try:
-            value = parse(lines[at])
+            value = parse(line)
         except ValueError:
-            report.broke(file, at + 1)
+            report.broke(file, number)
         else:
-            yield at + 1, value
+            yield number, value
 
 
 def _is_container(line: bytes) -> bool:
-    try:
-        value = parse(line)
-    except ValueError:
-        return False
-    return type(value) in (dict, list) and bool(value)
-
-
-def completed(text: bytes) -> Any:
-    """
-    Returns the value of *text* up to the last part that is whole, with the brackets closed that are open there.
-
-    Returns None if no part is whole, the brackets do not match, or *text* is not cut but broken. Takes time in
-    proportion to the length of *text*.
-    """
-    end, closing = _last_whole(text)
-    if not closing:
-        return None
-    try:
-        return parse(text[:end] + closing)
-    except ValueError:
-        return None
-
-
-def _last_whole(text: bytes) -> tuple[int, bytes]:
-    """
-    Returns the end of the last whole part of *text*, and the brackets that close it. A text that is not cut needs none.
-    """
-    closing: list[bytes] = []
-    end = 0
-    after_colon = False
-    for token in _TOKEN.finditer(text):
-        if bracket := token["open"]:
-            closing.append(_CLOSING[bracket])
-            if len(closing) > MAX_DEPTH:
-                return 0, b""
-            end, after_colon = token.end(), False
-        elif bracket := token["close"]:
-            if not closing or closing.pop() != bracket:
-                return 0, b""
-            end, after_colon = token.end(), False
-        elif mark := token["next"]:
-            after_colon = mark == b":"
-            if not after_colon:
-                # What stands before a comma is whole, also a number.
-                end = token.start()
-        elif token["end"] is not None and after_colon:
-            end, after_colon = token.end(), False
-    return end, b"".join(reversed(closing))
+    with suppress(ValueError):
+        return bool(value := parse(line)) and type(value) in (dict, list)
+    return False

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from .calls import Report
 from .events import Event, Values
-from .fields import arguments_of, listed, mapping, objects, text, text_of, time_ms
-from .spans import Asked, Span, span_events
+from .fields import arguments_of, count, listed, mapping, objects, text, text_of, time_ms
+from .spans import Span, asked_in, span_events
 
 
 _THREADS: Final = ("thread_id", "session_id", "conversation_id")
@@ -32,27 +32,19 @@ class LangSmith:
         return any(map(_is_run, _runs(value)[:5]))
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        spans: list[tuple[Span, list[str]]] = []
-        tools: set[str] = set()
+        spans: dict[str, tuple[Span, list[str]]] = {}
         for number, value in values:
             if type(value) not in (dict, list):
                 report.broke(file, number)
             for run in filter(_is_run, objects(_runs(value))):
-                span = _span(run)
-                if span is None:
-                    continue
-                own = str(run.get("id"))
-                # The runs above, and the run itself, by their ids.
-                above = _RUN_ID.findall(text(run.get("dotted_order")) or "")
-                spans.append((span, [each for each in above if each != own]))
-                if span.is_call:
-                    tools.add(own)
-        yield from span_events(_apart(span, above, tools) for span, above in spans)
-
-
-def _apart(span: Span, above: list[str], tools: set[str]) -> Span:
-    below = next((each for each in reversed(above) if each in tools), None)
-    return span if below is None else span._replace(session_id=f"{span.session_id}/{below}")
+                if (span := _span(run)) is not None:
+                    # The runs above, and the run itself, by their ids.
+                    spans[str(run.get("id"))] = span, _RUN_ID.findall(text(run.get("dotted_order")) or "")
+        tools = {own for own, (span, _) in spans.items() if span.tool is not None}
+        for own, (span, order) in spans.items():
+            below = next((each for each in reversed(order) if each in tools and each != own), None)
+            span.session_id = span.session_id if below is None else f"{span.session_id}/{below}"
+        yield from span_events(span for span, _ in spans.values())
 
 
 def _runs(value: Any) -> list[Any]:
@@ -65,64 +57,32 @@ def _is_run(value: Any) -> bool:
 
 
 def _span(run: Mapping[str, Any]) -> Span | None:
-    extra = mapping(run.get("extra"))
+    extra, outputs, error = mapping(run.get("extra")), mapping(run.get("outputs")), text(run.get("error"))
     metadata = mapping(extra.get("metadata"))
     thread = next((str(metadata[key]) for key in _THREADS if type(metadata.get(key)) in (str, int)), None)
     start, end = ((time_ms(run.get(key)) or 0) * 1_000_000 for key in ("start_time", "end_time"))
-    session_id = thread or text(run.get("trace_id")) or text(run.get("id")) or ""
+    span = Span(start, end, thread or text(run.get("trace_id")) or text(run.get("id")) or "")
     if run["run_type"] == "llm":
-        known, asked = _response(run, metadata)
-        return Span(start, end, session_id, is_call=False, attributes=known, status={}, asked=asked)
-    name = text(run.get("name"))
-    if run["run_type"] != "tool" or name is None:
+        generations = listed(outputs.get("generations"))
+        first = generations[0][:1] if generations and type(generations[0]) is list else generations[:1]
+        message = mapping(mapping(mapping(first[0] if first else None).get("message")).get("kwargs"))
+        usage = mapping(message.get("usage_metadata")) or mapping(outputs.get("usage_metadata"))
+        span.model = text(metadata.get("ls_model_name"))
+        span.tokens = (
+            count(run.get("prompt_tokens") or usage.get("input_tokens")),
+            count(run.get("completion_tokens") or usage.get("output_tokens")),
+        )
+        span.asked = asked_in(objects(message.get("tool_calls")), "args")
+        return span
+    span.tool = text(run.get("name"))
+    if run["run_type"] != "tool" or span.tool is None:
         return None
-    inputs = run.get("inputs")
-    bare = mapping(inputs)
-    if bare.keys() == {"input"} and type(bare["input"]) is str:
-        inputs = arguments_of(bare["input"])
-    result, message = _result(run.get("outputs"))
-    error = run.get("error")
-    known = {
-        "gen_ai.tool.name": name,
-        "gen_ai.tool.call.arguments": inputs,
-        "gen_ai.tool.call.id": text(extra.get("tool_call_id")) or text(message.get("tool_call_id")),
-        "gen_ai.tool.call.result": error if text(error) else result,
-    }
-    failed = True if text(error) or run.get("status") == "error" or message.get("status") == "error" else None
-    return Span(start, end, session_id, is_call=True, attributes=known, status={}, by_text=True, failed=failed)
-
-
-def _result(outputs: Any) -> tuple[Any, Mapping[str, Any]]:
-    """
-    Returns the result of a tool, and the message around it; an empty one if there is none.
-    """
-    found = mapping(outputs)
-    if not found:
-        return None, {}
-    value = found["output"] if found.keys() == {"output"} else outputs
-    message = mapping(value)
-    if message.get("type") == "tool" and "content" in message:
-        return message["content"], message
-    return text_of(value), {}
-
-
-def _response(run: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Asked, ...]]:
-    """
-    Model and tokens of a response, and what it calls.
-    """
-    outputs = mapping(run.get("outputs"))
-    generations = listed(outputs.get("generations"))
-    first = generations[0][:1] if generations and type(generations[0]) is list else generations[:1]
-    message = mapping(mapping(mapping(first[0] if first else None).get("message")).get("kwargs"))
-    usage = mapping(message.get("usage_metadata")) or mapping(outputs.get("usage_metadata"))
-    known = {
-        "gen_ai.response.model": text(metadata.get("ls_model_name")),
-        "gen_ai.usage.input_tokens": run.get("prompt_tokens") or usage.get("input_tokens"),
-        "gen_ai.usage.output_tokens": run.get("completion_tokens") or usage.get("output_tokens"),
-    }
-    asked = tuple(
-        Asked(text(call.get("id")), name, arguments_of(call.get("args")))
-        for call in objects(message.get("tool_calls"))
-        if (name := text(call.get("name")))
-    )
-    return known, asked
+    inputs = mapping(run.get("inputs"))
+    bare = inputs["input"] if inputs.keys() == {"input"} and type(inputs["input"]) is str else run.get("inputs")
+    value = outputs["output"] if outputs.keys() == {"output"} else run.get("outputs")
+    message = mapping(value) if mapping(value).get("type") == "tool" and "content" in mapping(value) else {}
+    span.arguments = arguments_of(bare)
+    span.id = text(extra.get("tool_call_id")) or text(message.get("tool_call_id"))
+    span.result = error or (message["content"] if message else text_of(value) if outputs else None)
+    span.failed = bool(error or run.get("status") == "error" or message.get("status") == "error") or None
+    return span

@@ -2,27 +2,30 @@
 The spans of agents as calls: OTLP JSON (one export, or JSON lines of exports), or as the SDK writes them (`span.to_json`), a span a line.
 
 With attributes of OpenTelemetry's GenAI convention or of OpenInference. Spans are written as they end: they are put into the order of
-their start. The spans of models between calls tell the tokens of the response that made them, and with which ids and arguments.
-A session is the `gen_ai.conversation.id` or `session.id`, or else the trace. Spans of this library also tell the decision
+their start. The spans of models between calls tell the tokens of the response that made them, and with which ids and arguments. Where a
+session has no spans of tools, the messages of its models (`gen_ai.output.messages`, and the results in later `gen_ai.input.messages`)
+tell the calls. A session is the `gen_ai.conversation.id` or `session.id`, or else the trace. Spans of this library also tell the decision
 (`guardrails.*`). A span whose call another span tells (`guardrails.status` is `claimed`) is left out.
 """
 
 import re
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.result.kinds import kind_of_name, kind_of_status
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 
 from .calls import RecordedCall, Report
-from .events import Event, Made, Values
-from .fields import amount, arguments_of, count, is_one_of, listed, mapping, objects, text, text_of, time_ms
+from .events import Came, Event, Made, Used, Values
+from .fields import NOTHING, amount, arguments_of, count, is_one_of, listed, mapping, objects, text, text_of, time_ms
 from .json_text import parsed
 from .results import settle
 
 
-MODEL_CALLS: Final = frozenset({"chat", "generate_content", "text_completion"})
+_MODEL_CALLS: Final = frozenset({"chat", "generate_content", "text_completion"})
 _SIGNALS: Final = frozenset({"resourceSpans", "resourceLogs", "resourceMetrics"})
 _OWN: Final[dict[str, ErrorType]] = {kind: kind for kind in ERROR_TYPES}
 _REFUSED: Final = frozenset({"deny", "pending"})
@@ -46,22 +49,36 @@ class Asked(NamedTuple):
     arguments: Any
 
 
-class Span(NamedTuple):
+@dataclass(slots=True)
+class Span:
     """
-    A call of a tool, or of a model.
+    A call of a tool, or a response of a model.
     """
 
     start_ns: int
     end_ns: int
+    """0: it has not ended."""
     session_id: str
-    is_call: bool
-    attributes: Mapping[str, Any]
-    status: Mapping[str, Any]
-    asked: tuple[Asked, ...] = ()
-    """What a model's response called."""
-    by_text: bool = False
-    """A status that is no error says only that nothing was raised: then *failed* tells, or the text."""
+    tool: str | None = None
+    """None: a response."""
+    id: str | None = None
+    arguments: Any = None
+    result: Any = None
+    """None: the text is not there."""
     failed: bool | None = None
+    """None: nothing is known but that nothing was raised, and the text is asked."""
+    message: str = ""
+    """Of its status."""
+    error: Any = None
+    """The name of the failure: a status, or a class."""
+    own: Mapping[str, Any] = field(default_factory=dict)
+    """Attributes of this library."""
+    model: str | None = None
+    tokens: tuple[int | None, int | None] = (None, None)
+    asked: list[Asked] = field(default_factory=list)
+    """What a response called."""
+    answers: list[tuple[str, Any]] | None = None
+    """The ids and results that a response was given; None: its messages are not there."""
 
 
 class Spans:
@@ -79,11 +96,10 @@ class Spans:
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         spans: list[Span | None] = []
         for number, value in values:
-            alone = value if type(value) is list else [value]
             if not self.fits(value):
                 report.broke(file, number)
             elif _SIGNALS.isdisjoint(mapping(value)):
-                spans += map(_sdk_span, filter(_is_sdk_span, alone))
+                spans += map(_sdk_span, filter(_is_sdk_span, value if type(value) is list else [value]))
             else:
                 spans += _exported(value)
         yield from span_events(span for span in spans if span is not None)
@@ -93,59 +109,54 @@ def span_events(spans: Iterable[Span]) -> Iterator[Event]:
     """
     Yields the calls among *spans*, in the order of their start in each session.
     """
-    sessions: dict[str, _Session] = {}
-    for span in sorted(spans, key=lambda span: (span.start_ns, span.end_ns)):
-        session = sessions.setdefault(span.session_id, _Session())
-        if not span.is_call:
-            session.responded(span)
-        elif span.attributes.get("guardrails.status") != "claimed" and text(span.attributes.get("gen_ai.tool.name")):
+    ordered = sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
+    traced = {span.session_id for span in ordered if span.tool is not None}
+    sessions = defaultdict[str, _Session](_Session)
+    for number, span in enumerate(ordered):
+        session = sessions[span.session_id]
+        if span.tool is not None:
             yield session.made(span)
+            continue
+        session.response, session.number, session.asked = span, number, list(span.asked)
+        yield Used(span.session_id, number, *span.tokens)
+        if span.session_id not in traced and span.answers is not None:
+            for id_, content in span.answers:
+                yield Came(span.session_id, id_, content)
+            for asked in span.asked:
+                call = RecordedCall("", span.session_id, 0, asked.tool, asked.arguments, id=asked.id, model=span.model)
+                call.ts_ms = span.end_ns // 1_000_000 or None
+                yield Made(call, asked.id, number, again=True)
 
 
+@dataclass(slots=True)
 class _Session:
-    def __init__(self) -> None:
-        self._turn = 0
-        self._response: Mapping[str, Any] = {}
-        self._told = True
-        """The tokens of the response are on a call."""
-        self._asked: list[Asked] = []
-        """What the latest response called, as far as no span was found for it."""
-
-    def responded(self, span: Span) -> None:
-        """
-        Take note of a response of a model.
-        """
-        self._response, self._told, self._asked = span.attributes, False, list(span.asked)
+    response: Span | None = None
+    """The latest."""
+    number: int | None = None
+    asked: list[Asked] = field(default_factory=list)
+    """What it called, as far as no span was found for it."""
 
     def made(self, span: Span) -> Made:
         """
         Returns the call of *span*.
         """
-        said, response = span.attributes, self._response
-        call = RecordedCall(
-            "", span.session_id, 0, said["gen_ai.tool.name"], arguments_of(said.get("gen_ai.tool.call.arguments"))
-        )
-        call.id = text(said.get("gen_ai.tool.call.id"))
+        call = RecordedCall("", span.session_id, 0, str(span.tool), span.arguments, id=span.id)
         self._join(call)
-        call.model = text(response.get("gen_ai.response.model")) or text(response.get("gen_ai.request.model"))
-        if not self._told:
-            self._turn, self._told = self._turn + 1, True
-            call.tokens_in = count(response.get("gen_ai.usage.input_tokens"))
-            call.tokens_out = count(response.get("gen_ai.usage.output_tokens"))
+        call.model = self.response.model if self.response is not None else None
         if span.start_ns:
             call.ts_ms = span.start_ns // 1_000_000
             call.duration_ms = max(span.end_ns - span.start_ns, 0) // 1_000_000 if span.end_ns else None
-        if text(said.get("guardrails.decision")) is None:
+        if text(span.own.get("guardrails.decision")) is None:
             _settle(call, span)
         else:
             _decide(call, span)
-        return Made(call, response=self._turn or None, again=True)
+        return Made(call, response=self.number, again=True)
 
     def _join(self, call: RecordedCall) -> None:
         """
         Give *call* the id and the arguments that the model's response has for it.
         """
-        asked = [each for each in self._asked if each.tool == call.tool]
+        asked = [each for each in self.asked if each.tool == call.tool]
         found = next((each for each in asked if each.id is not None and each.id == call.id), None)
         if found is None and call.id is None:
             found = next((each for each in asked if each.arguments == call.arguments), None)
@@ -153,10 +164,9 @@ class _Session:
                 # Some programs write the bare value of a single argument.
                 found = asked[0]
         if found is not None:
-            self._asked.remove(found)
+            self.asked.remove(found)
             call.id = call.id or found.id
-            if type(call.arguments) is not dict:
-                call.arguments = found.arguments
+            call.arguments = call.arguments if type(call.arguments) is dict else found.arguments
 
 
 def _decide(call: RecordedCall, span: Span) -> None:
@@ -164,7 +174,7 @@ def _decide(call: RecordedCall, span: Span) -> None:
     Note the decision that a chain of this library made on *call*. A call that it refused, or that did not end, has no
     result.
     """
-    said = span.attributes
+    said = span.own
     call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
     call.nudges = tuple(code for code in listed(said.get("guardrails.nudges")) if type(code) is str)
     call.run, call.number = text(said.get("guardrails.run")) or "", count(said.get("guardrails.n"))
@@ -184,30 +194,16 @@ def _settle(call: RecordedCall, span: Span) -> None:
     """
     A span that ended had a result, though its text may have been left out.
     """
-    kind = span.attributes.get("error.type")
-    failed: bool | None = kind is not None or span.status.get("code") in (2, "STATUS_CODE_ERROR")
-    if not failed and span.by_text:
-        failed = span.failed
-    content = span.attributes.get("gen_ai.tool.call.result")
-    if span.by_text and not span.end_ns and not failed and content is None:
+    if span.failed is None and not span.end_ns and span.result is None:
         call.has_result = False
         return
-    settle(call, content if content is not None else text_of(span.status.get("message")), failed=failed)
-    if content is None and not failed:
+    settle(call, span.message if span.result is None else span.result, failed=span.failed)
+    if span.result is None and not call.is_error:
         call.result = None
-    if failed and (named := _error_type(kind)) is not None:
-        call.error_type = named
-
-
-def _error_type(kind: Any) -> ErrorType | None:
-    """
-    Returns the meaning of `error.type`: a status, or the name of a class.
-    """
-    if type(kind) is not str:
-        return None
-    if kind.isdecimal() and len(kind) == 3:
-        return kind_of_status(int(kind))
-    return _OWN.get(kind) or kind_of_name(kind.rsplit(".", 1)[-1])
+    if call.is_error and type(span.error) is str:
+        status = kind_of_status(int(span.error)) if span.error.isdecimal() and len(span.error) == 3 else None
+        named = status or _OWN.get(span.error) or kind_of_name(span.error.rsplit(".", 1)[-1])
+        call.error_type = named or call.error_type
 
 
 def _is_sdk_span(value: Any) -> bool:
@@ -216,29 +212,68 @@ def _is_sdk_span(value: Any) -> bool:
 
 
 def _exported(export: Mapping[str, Any]) -> Iterator[Span | None]:
-    """
-    The spans of an export; None for one that is no call of a tool or of a model.
-    """
     for resource in objects(export.get("resourceSpans")):
         for scope in objects(resource.get("scopeSpans")):
             for span in objects(scope.get("spans")):
-                start, end = _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano"))
-                within = text(span.get("traceId")) or ""
-                yield _span(start, end, within, _attributes(span.get("attributes")), mapping(span.get("status")))
+                start, end = (_nanoseconds(span.get(name)) for name in ("startTimeUnixNano", "endTimeUnixNano"))
+                status, trace = mapping(span.get("status")), text(span.get("traceId"))
+                failed = status.get("code") in (2, "STATUS_CODE_ERROR")
+                yield _span(
+                    _attributes(span.get("attributes")), Span(start, end, trace or ""), failed, status.get("message")
+                )
 
 
 def _sdk_span(span: Mapping[str, Any]) -> Span | None:
-    said = mapping(span.get("status"))
-    status = {"code": f"STATUS_CODE_{said.get('status_code')}", "message": said.get("description")}
+    status, trace = mapping(span.get("status")), text(span["context"]["trace_id"])
     start, end = ((time_ms(span.get(key)) or 0) * 1_000_000 for key in ("start_time", "end_time"))
-    return _span(start, end, text(span["context"]["trace_id"]) or "", span["attributes"], status)
+    failed = status.get("status_code") == "ERROR"
+    return _span(span["attributes"], Span(start, end, trace or ""), failed, status.get("description"))
 
 
-def _span(start: int, end: int, trace: str, attributes: dict[str, Any], status: Mapping[str, Any]) -> Span | None:
-    operation = attributes.get("gen_ai.operation.name")
-    is_call = operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in attributes)
-    span = Span(start, end, text(attributes.get("gen_ai.conversation.id")) or trace, is_call, attributes, status)
-    return span if is_call or is_one_of(operation, MODEL_CALLS) else _openinference(span, trace)
+def _span(said: Mapping[str, Any], span: Span, failed: bool, message: Any) -> Span | None:
+    """
+    Returns *span* with what its attributes say; None for one that is no call of a tool or of a model.
+    """
+    span.message, span.error = text_of(message), said.get("error.type")
+    failed = failed or span.error is not None
+    span.session_id = text(said.get("gen_ai.conversation.id")) or span.session_id
+    operation, tool = said.get("gen_ai.operation.name"), text(said.get("gen_ai.tool.name"))
+    if is_one_of(operation, _MODEL_CALLS):
+        span.model = text(said.get("gen_ai.response.model")) or text(said.get("gen_ai.request.model"))
+        span.tokens = count(said.get("gen_ai.usage.input_tokens")), count(said.get("gen_ai.usage.output_tokens"))
+        if "gen_ai.output.messages" in said:
+            span.answers = [
+                (id_, next((part[key] for key in ("response", "result") if key in part), None))
+                for part in _parts(said.get("gen_ai.input.messages"), "tool_call_response")
+                if (id_ := text(part.get("id")))
+            ]
+            span.asked = asked_in(_parts(said["gen_ai.output.messages"], "tool_call"))
+        return span
+    if operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in said):
+        span.tool, span.own, span.failed = tool, said, failed
+        span.id, span.result = text(said.get("gen_ai.tool.call.id")), said.get("gen_ai.tool.call.result")
+        span.arguments = arguments_of(said.get("gen_ai.tool.call.arguments"))
+        return None if tool is None or said.get("guardrails.status") == "claimed" else span
+    return _openinference(said, span, failed)
+
+
+def _parts(messages: Any, kind: str) -> Iterator[Mapping[str, Any]]:
+    """
+    The parts of a *kind* in messages, which are written as JSON text or as they are.
+    """
+    for message in objects(parsed(messages) if type(messages) is str else messages):
+        yield from (part for part in objects(message.get("parts")) if part.get("type") == kind)
+
+
+def asked_in(calls: Iterable[Mapping[str, Any]], arguments: str = "arguments") -> list[Asked]:
+    """
+    Returns what *calls* ask for, whose arguments have this name.
+    """
+    return [
+        Asked(text(call.get("id")), tool, arguments_of(call.get(arguments)))
+        for call in calls
+        if (tool := text(call.get("name")))
+    ]
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
@@ -272,58 +307,34 @@ def _nanoseconds(value: Any) -> int:
     return number if type(number) is int and 0 < number < 2**63 else 0
 
 
-def _openinference(span: Span, trace: str) -> Span | None:
-    """
-    Returns a span of OpenInference with the attributes of the GenAI convention. Returns None if it is no call of a tool
-    or of a model.
-    """
-    said = span.attributes
-    session_id = text(said.get("session.id")) or trace
+def _openinference(said: Mapping[str, Any], span: Span, failed: bool) -> Span | None:
+    span.session_id = text(said.get("session.id")) or span.session_id
     if said.get(_KIND) == "LLM":
-        known = {
-            "gen_ai.response.model": said.get("llm.model_name"),
-            "gen_ai.usage.input_tokens": said.get("llm.token_count.prompt"),
-            "gen_ai.usage.output_tokens": said.get("llm.token_count.completion"),
-        }
-        return span._replace(session_id=session_id, attributes=known, asked=_asked(said))
-    name = text(said.get("tool.name"))
-    if said.get(_KIND) != "TOOL" or name is None:
+        span.model = text(said.get("llm.model_name"))
+        span.tokens = count(said.get("llm.token_count.prompt")), count(said.get("llm.token_count.completion"))
+        found: dict[tuple[int, int], dict[str, Any]] = {}
+        for key, value in said.items():
+            if key.startswith("llm.output_messages.") and (place := _CALL.fullmatch(key)):
+                found.setdefault((int(place[1]), int(place[2])), {})[place[3].removeprefix("function.")] = value
+        span.asked = asked_in(found[place] for place in sorted(found))
+        return span
+    span.tool = text(said.get("tool.name"))
+    if said.get(_KIND) != "TOOL" or span.tool is None:
         return None
-    arguments, result = (
+    arguments, span.result = (
         None if (value := said.get(f"{key}.value")) == _HIDDEN else value for key in ("input", "output")
     )
-    known = {"gen_ai.tool.name": name, "gen_ai.tool.call.arguments": arguments}
-    message = _message(said.get("output.value"))
-    if message:
-        result = message.get("content")
-        known["gen_ai.tool.call.id"] = message.get("tool_call_id")
-    known["gen_ai.tool.call.result"] = result
-    failed = True if message.get("status") == "error" else None
-    return span._replace(session_id=session_id, is_call=True, attributes=known, by_text=True, failed=failed)
-
-
-def _message(written: Any) -> Mapping[str, Any]:
-    """
-    The message of LangChain that a result is wrapped in; an empty one if it is not.
-    """
-    if type(written) is not str or not written.startswith('{"type": "tool"') or len(written) > _MAX_PARSED:
-        return {}
-    found = mapping(parsed(written))
-    message = mapping(found.get("data")) or found
-    return message if "content" in message and "tool_call_id" in message else {}
-
-
-def _asked(said: Mapping[str, Any]) -> tuple[Asked, ...]:
-    """
-    Returns the calls in a model's response, in its order.
-    """
-    found: dict[tuple[int, int], dict[str, Any]] = {}
-    for key, value in said.items():
-        if key.startswith("llm.output_messages.") and (place := _CALL.fullmatch(key)):
-            found.setdefault((int(place[1]), int(place[2])), {})[place[3]] = value
-    calls = [found[place] for place in sorted(found)]
-    return tuple(
-        Asked(text(call.get("id")), name, arguments_of(call.get("function.arguments")))
-        for call in calls
-        if (name := text(call.get("function.name")))
-    )
+    span.arguments, written = arguments_of(arguments), span.result
+    message: Mapping[str, Any] = NOTHING
+    if type(written) is str and written.startswith('{"type": "tool"') and len(written) <= _MAX_PARSED:
+        # The message of LangChain that a result is wrapped in.
+        found_in = mapping(parsed(written))
+        message = mapping(found_in.get("data")) or found_in
+    if {"content", "tool_call_id"} <= message.keys():
+        span.result, span.id, failed = (
+            message["content"],
+            text(message["tool_call_id"]),
+            failed or message.get("status") == "error",
+        )
+    span.failed = failed or None
+    return span

@@ -6,6 +6,7 @@ import json
 
 from typing import Any
 
+from guardrails.core.text.signature import result_hash
 from tests.tables import table
 
 
@@ -35,6 +36,36 @@ def test_the_older_form_without_envelopes_is_read(read: Any) -> None:
         ("5f", "shell", {"command": ["ls"]}, False, 1500)
     ]
     assert report.broken == []
+
+
+def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> None:
+    calls, report = read("codex_code_mode.jsonl")
+    assert [(c.tool, c.turn, c.is_error, c.error_type, c.duration_ms) for c in calls] == [
+        ("exec", 1, True, "exec_nonzero", 300),
+        ("exec", 2, True, "exec_nonzero", 300),
+        ("exec", 3, True, "exec_nonzero", 300),
+        ("exec", 4, True, "other", 100),
+        ("exec", 5, False, None, 1000),
+        ("wait", 6, True, "exec_nonzero", 900),
+        ("exec", 7, True, "not_found", 300),
+        ("exec", 8, False, None, 300),
+    ]
+    assert (calls[0].tokens_in, calls[0].model) == (900, "gpt-5.6")
+    assert calls[-1].plain_hash == result_hash("a.txt\n"), "what is of that one run is no news"
+    assert report.notices == []
+
+
+def test_what_codex_exec_prints_is_read(read: Any) -> None:
+    calls, report = read("codex_exec.jsonl")
+    assert [(c.session_id, c.id, c.turn, c.tool, c.is_error, c.error_type) for c in calls] == [
+        ("0199", "item_1", 1, "exec_command", False, None),
+        ("0199", "item_2", 1, "exec_command", True, "exec_nonzero"),
+        ("0199", "item_3", 2, "apply_patch", False, None),
+        ("0199", "item_4", 3, "mcp__crm__find", True, "cancelled"),
+        ("0199", "item_5", 4, "exec_command", None, None),
+    ]
+    assert (sum(c.tokens_in or 0 for c in calls), sum(c.tokens_out or 0 for c in calls)) == (24763, 122)
+    assert report.notices == ["`codex_exec.jsonl`: 1 of 5 calls has no result"]
 
 
 def rollout(*payloads: dict[str, Any], source: Any = "cli") -> str:

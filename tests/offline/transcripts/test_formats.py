@@ -17,19 +17,25 @@ NAMES = {
     "calls.jsonl": "json lines of calls",
     "claude_code.jsonl": "claude code session",
     "claude_stream.jsonl": "claude code session",
+    "cline.json": "chat",
+    "cline_tags.json": "chat",
     "codex_2025.jsonl": "codex rollout",
+    "codex_code_mode.jsonl": "codex rollout",
+    "codex_exec.jsonl": "codex rollout",
     "codex_rollout.jsonl": "codex rollout",
     "gemini_cli.json": "gemini cli session",
     "gemini_cli.jsonl": "gemini cli session",
     "langsmith.jsonl": "langsmith runs",
-    "openai_chat.json": "openai chat",
-    "openai_chat.jsonl": "openai chat",
-    "openai_responses.json": "openai responses items",
+    "openai_chat.json": "chat",
+    "openai_chat.jsonl": "chat",
+    "openai_responses.json": "chat",
     "openinference.jsonl": "opentelemetry spans",
     "openinference_otlp.jsonl": "opentelemetry spans",
+    "opencode.json": "opencode session",
+    "opencode_run.jsonl": "opencode session",
+    "otlp_messages.json": "opentelemetry spans",
     "otlp.jsonl": "opentelemetry spans",
     "own_records.jsonl": "guardrails records",
-    "traj.json": "openai chat",
 }
 
 
@@ -49,7 +55,7 @@ def test_a_format_is_recognised_by_its_content(files: Path, file: str) -> None:
     assert form.name == NAMES[file]
 
 
-@table("file", NAMES)
+@table("file", [name for name in NAMES if name.endswith(".jsonl")])
 def test_a_file_that_ends_anywhere_is_of_the_same_format(files: Path, file: str) -> None:
     text = (files / file).read_text()
     for size in range(len(text) * 2 // 3, len(text), 97):

@@ -36,11 +36,13 @@ RAW: Final = {
     "claude_code": ("claude code session", 20, 299, ("cc_entireio_cli", "cc_context_evaluator")),
     "codex_rollout": ("codex rollout", 12, 1_190, ("cx_agentv",)),
     "gemini_cli": ("gemini cli session", 3, 7, ("cc_entireio_cli",)),
-    "openai_chat": ("openai chat", 20, 168, ("livemcpbench",)),
+    "openai_chat": ("chat", 20, 168, ("livemcpbench",)),
 }
 KNOWN_DIFFERENCES: Final = {
     # "aborted by user after 29.7s": the reader calls it a failure, the lines do not.
     ("codex_rollout", "is_error"): 1,
+    # "Tool call timed out.": a host's sentence, which no reading takes for a failure.
+    ("openai_chat", "is_error"): 5,
 }
 CUT: Final = 3_900
 """Longer strings are cut in the lines."""

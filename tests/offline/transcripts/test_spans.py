@@ -53,3 +53,21 @@ def test_a_time_that_is_none_is_unknown(read: Any, time: Any) -> None:
     span = tool(1) | {"startTimeUnixNano": time}
     calls, _ = read(export(span))
     assert [(c.ts_ms, c.duration_ms) for c in calls] == [(None, None)]
+
+
+def test_calls_that_stand_only_in_the_messages_of_models_are_read(read: Any) -> None:
+    calls, report = read("otlp_messages.json")
+    assert [(c.session_id, c.turn, c.id, c.tool, c.arguments, c.is_error, c.result) for c in calls] == [
+        ("conv-9", 1, "call_0", "weather", {"city": "Kyoto"}, False, "rain"),
+        ("conv-9", 1, "call_1", "weather", {"city": "Atlantis"}, True, "Error: no such city"),
+        ("conv-9", 2, "call_2", "weather", {"city": "Uji"}, None, None),
+    ]
+    assert [c.tokens_in for c in calls] == [100, None, 300]
+    assert [c.ts_ms for c in calls] == [1_800_000_001_000, 1_800_000_001_000, 1_800_000_006_000]
+    assert report.notices == ["`otlp_messages.json`: 1 of 3 calls has no result"]
+
+
+def test_a_session_with_spans_of_tools_is_told_by_them_alone(read: Any, files: Any) -> None:
+    text = (files / "otlp_messages.json").read_text()
+    calls, _ = read(f"{text}\n{export(tool(1, 'weather', 'conv-9'))}")
+    assert [c.tool for c in calls] == ["weather"]

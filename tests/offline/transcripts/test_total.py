@@ -122,7 +122,7 @@ def test_lines_of_nothing_known_give_nothing(line: bytes) -> None:
     assert read_by_all(line + b"\n" + line) == []
 
 
-@table("name", ["openai_chat.jsonl", "gemini_cli.json", "openinference.jsonl"])
+@table("name", ["openai_chat.jsonl", "gemini_cli.jsonl", "openinference.jsonl"])
 def test_a_result_before_which_a_file_is_cut_off_is_missing_and_no_other(read: Any, name: str) -> None:
     data = (Path(__file__).parent / "files" / name).read_bytes()
     whole = {(c.session_id, c.call_index): c for c in read(data)[0]}

@@ -1,5 +1,5 @@
 """
-OpenAI Responses items.
+Conversations: messages of OpenAI, Anthropic, Cline and Roo, and items of OpenAI's Responses API.
 """
 
 import json
@@ -7,6 +7,139 @@ import json
 from typing import Any
 
 import pytest
+
+
+def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
+    wires = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+        for call_id, name, text in calls
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": wires}
+
+
+def answer(id: str, content: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": content}
+
+
+def test_calls_that_are_blocks_are_read_once_where_langchain_writes_both(read: Any) -> None:
+    used = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]}
+    both = used | {"tool_calls": [{"id": "a", "type": "function", "function": {"name": "t", "arguments": "{}"}}]}
+    for message in (used, both):
+        calls, _ = read(json.dumps({"messages": [{"role": "user", "content": "go"}, message]}))
+        assert [(c.id, c.tool) for c in calls] == [("a", "t")]
+
+
+def test_a_task_of_cline_or_roo_gives_its_calls(read: Any) -> None:
+    calls, report = read("cline.json")
+    assert [(c.session_id, c.turn, c.tool, c.is_error, c.error_type, c.duration_ms) for c in calls] == [
+        ("cline.json", 1, "read_file", False, None, 2000),
+        ("cline.json", 1, "execute_command", True, "other", 2000),
+        ("cline.json", 2, "write_to_file", True, "other", 5000),
+        ("cline.json", 3, "read_file", True, "validation", 100),
+    ]
+    assert (calls[0].tokens_in, calls[0].tokens_out, calls[0].cost_usd) == (1200, 80, 0.02)
+    assert calls[0].model == "claude-opus-4-6"
+    assert report.notices == []
+
+
+def test_a_task_of_cline_whose_calls_are_tags_gives_those_that_were_answered(read: Any) -> None:
+    calls, _ = read("cline_tags.json")
+    assert [(c.tool, c.arguments, c.is_error, c.ts_ms) for c in calls] == [
+        ("read_file", {"path": "a.py"}, False, 1_790_000_001_000),
+        ("execute_command", {"command": 'make && echo "<b>"', "requires_approval": "false"}, True, 1_790_000_003_000),
+    ]
+    assert calls[0].result == "print(1)"
+
+
+def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
+    calls, report = read("openai_chat.json")
+    assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error) for c in calls] == [
+        ("trip-42", 0, "search_hotels", 1, False),
+        ("trip-42", 1, "weather", 1, True),
+        ("trip-42", 2, "book", 2, True),
+        ("trip-42", 3, "book", 3, None),
+    ]
+    assert calls[0].arguments == {"city": "Shibuya", "max_price": 150}
+    assert calls[0].result == "h_1234\nh_5678"
+    assert (calls[0].tokens_in, calls[0].tokens_out, calls[1].tokens_in) == (120, 30, None)
+    assert {c.model for c in calls} == {"gpt-5-mini"}
+    assert calls[1].arguments == '{"city": "Tokyo"', "what is no JSON stays text"
+    assert calls[2].error_type == "timeout", "an envelope of this library names its error"
+    assert not calls[3].has_result
+    assert report.notices == ["`openai_chat.json`: 1 of 4 calls has no result"]
+
+
+def test_lines_of_chats_are_sessions_of_their_own(read: Any) -> None:
+    calls, report = read("openai_chat.jsonl")
+    assert [(c.session_id, c.tool, c.arguments, c.is_error, c.error_type) for c in calls] == [
+        ("openai_chat.jsonl", "grep", {"pattern": "x"}, False, None),
+        ("openai_chat.jsonl:2", "patch", "*** Begin", False, None),
+        ("named", "old", {}, True, "code_error"),
+    ]
+    assert report.broken == []
+
+
+def test_an_id_that_is_used_again_means_the_latest_call(read: Any) -> None:
+    messages = [made(("call_0", "a", "{}")), made(("call_0", "b", "{}")), answer("call_0", "of b")]
+    calls, _ = read(json.dumps(messages))
+    assert [(c.tool, c.result) for c in calls] == [("a", None), ("b", "of b")]
+
+
+def test_two_calls_of_one_message_with_one_id_take_their_results_in_order(read: Any) -> None:
+    messages = [made(("x", "a", "{}"), ("x", "b", "{}")), answer("x", "1"), answer("x", "2")]
+    calls, _ = read(json.dumps(messages))
+    assert [(c.tool, c.result) for c in calls] == [("a", "1"), ("b", "2")]
+
+
+def test_times_and_cost_are_taken_where_they_are_written(read: Any) -> None:
+    first = made(("x", "a", "{}")) | {"timestamp": "2026-01-01T00:00:00Z", "cost": 0.25}
+    calls, _ = read(json.dumps([first, answer("x", "1") | {"timestamp": 1767225600.5}]))
+    assert (calls[0].ts_ms, calls[0].duration_ms, calls[0].cost_usd) == (1_767_225_600_000, 500, 0.25)
+
+
+def test_items_of_the_responses_api_among_messages_are_read_as_such(read: Any) -> None:
+    said = [{"role": "user", "content": "go"}] * 20
+    items = [{"type": "function_call", "call_id": "c", "name": "t", "arguments": "{}"}]
+    calls, _ = read(json.dumps({"messages": [*said, *items]}))
+    assert [c.tool for c in calls] == ["t"]
+
+
+def test_a_chat_without_calls_is_told_of(read: Any) -> None:
+    calls, report = read('{"messages": [{"role": "user", "content": "hi"}]}')
+    assert calls == []
+    assert report.notices == ["`given`: no tool calls in this chat"]
+
+
+def test_messages_that_are_lines_are_a_chat(read: Any) -> None:
+    said = [
+        {"role": "user", "content": "hi"},
+        made(("a", "look", "{}"), ("b", "book", "{}")),
+        answer("b", "Error: full"),
+    ]
+    said += [answer("a", "1"), {"role": "assistant", "content": "so"}, made(("a", "look", "{}")), answer("a", "2")]
+    calls, report = read("\n".join(map(json.dumps, said)))
+    assert [(c.session_id, c.call_index, c.tool, c.turn, c.result) for c in calls] == [
+        ("given", 0, "look", 1, "1"),
+        ("given", 1, "book", 1, "Error: full"),
+        ("given", 2, "look", 2, "2"),
+    ]
+    assert (report.broken, report.notices) == ([], [])
+    whole, _ = read(json.dumps(said))
+    assert calls == whole, "as they are in one list"
+
+
+def test_a_list_of_conversations_gives_a_session_for_each_run_of_a_task(read: Any) -> None:
+    one = [{"role": "user", "content": "go"}, made(("call_0", "look", "{}")), answer("call_0", "1")]
+    calls, report = read(
+        json.dumps([{"task_id": 7, "messages": one * 2}, {"task_id": 7, "messages": one}, {"messages": one}])
+    )
+    assert [(c.session_id, c.call_index, c.turn) for c in calls] == [
+        ("7", 0, 1),
+        ("7", 1, 2),
+        ("7:2", 0, 1),
+        ("given/2", 0, 1),
+    ]
+    assert report.notices == []
 
 
 def call(id: str, name: str = "search", arguments: str = "{}") -> dict[str, Any]:
