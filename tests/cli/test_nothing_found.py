@@ -55,9 +55,9 @@ NOTHING: dict[str, tuple[bytes, str]] = {
     "tape": (_archive("tar"), "no UTF-8 text"),
     "half a record": (
         b'{"schema_version": 1, "event": "call", "session_id": "s", "n": 1, "ts_ms": 1, "to',
-        "guardrails records",
+        "JSON that is broken or cut off",
     ),
-    "cut": (LINE[:40], "JSON of another form, keys `session_id`"),
+    "cut": (LINE[:40], "JSON that is broken or cut off, 1 line, 40 bytes"),
     "cut gzip": (gzip.compress(LINE * 900)[:18], "cut off or damaged"),
     "no calls": (b'{"messages": [{"role": "user", "content": "hi"}]}', "chat"),
     "newer": (

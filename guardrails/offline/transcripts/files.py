@@ -192,7 +192,8 @@ def _looks(data: bytes, values: list[Any]) -> str:
         return f"no UTF-8 text, {plural(len(data), 'byte')}"
     found = [each for value in values for each in (value[:SAMPLE] if type(value) is list else [value])]
     keys = list(dict.fromkeys(key for value in found if type(value) is dict for key in value))[:5]
-    kind = f"JSON of another form, keys {', '.join(f'`{key[:24]}`' for key in keys)}" if keys else "no JSON objects"
+    kind = "no JSON objects" if values or data.lstrip()[:1] not in (b"{", b"[") else "JSON that is broken or cut off"
+    kind = f"JSON of another form, keys {', '.join(f'`{key[:24]}`' for key in keys)}" if keys else kind
     return f"{kind}, {plural(len(data.splitlines()), 'line')}, {plural(len(data), 'byte')}"
 
 
