@@ -75,12 +75,14 @@ class Hooked:
         refused = any(g.name == "validation" for g in self.acting)
         seen = [(g, enforced) for g, enforced in present if g.sees_unfit or not refused]
         shapes = [(g, True) for g in self.acting]
-        self.checking = [g for g in guards if overrides(g, "check")]
+        self.checking = [g for g in guards if g.hears("check")]
         self.checks = _hooks(present, "check")
         self.unfit_checks = _hooks(seen, "check")
         """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
-        self.admits = _hooks(kept, "admit")
-        self.settles = _hooks(kept, "settle")
+        alone = [(g, e) for g, e in kept if "admit" not in g.in_families]
+        self.admits, self.family_admits = _hooks(alone, "admit"), _hooks(kept, "admit")
+        alone = [(g, e) for g, e in kept if "settle" not in g.in_families]
+        self.settles, self.family_settles = _hooks(alone, "settle"), _hooks(kept, "settle")
         self.shapes = _hooks(shapes, "shape")
         self.success_shapes = _hooks([(g, e) for g, e in shapes if not g.only_failures], "shape")
         self.on = _events(g for g, _ in kept)
@@ -187,7 +189,7 @@ class Chain:
         """From which age on a session is told that its time is soon up."""
         self.spenders = _hooks([(g, True) for g in with_companions(enforced)], "spent")
         self.call_spenders = tuple(hook for hook in self.spenders if self._guard(hook).ends_by_calls)
-        self.turn_spenders = tuple(hook for hook in self.spenders if "turn" in self._guard(hook).events)
+        self.turn_spenders = tuple(hook for hook in self.spenders if self._guard(hook).ends_by_turns)
         counting = with_companions([g for g in self.guards if g.mode != "off" and mode != "off"])
         if all(g.limits is None for g in counting):
             # Responses without a price are counted all the same.
@@ -389,7 +391,7 @@ def with_companions(guards: Iterable[Guard]) -> list[Guard]:
 
 
 def _hooks(guards: Iterable[tuple[Guard, bool]], method: str) -> tuple[Hook, ...]:
-    made = ((g, enforced, getattr(g, method)) for g, enforced in guards if overrides(g, method))
+    made = ((g, enforced, getattr(g, method)) for g, enforced in guards if g.hears(method))
     return tuple((g.name, g.key, enforced, _kept(g, hook) if method in KEEPS else hook) for g, enforced, hook in made)
 
 

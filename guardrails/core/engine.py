@@ -307,7 +307,8 @@ def _admitted(
     counted = []
     for its, applied, chain, scope, facts.now_ms, facts.holder in moment.voices:
         own = its.own
-        for name, key, enforced, hook in applied.admits:
+        alone = its.family is None and not its.reserved
+        for name, key, enforced, hook in applied.admits if alone else applied.family_admits:
             mine = own.get(key)
             try:
                 made = hook(call, its, mine, facts)
@@ -602,7 +603,8 @@ def _settled(moment: Moment, pending: Pending | None, prepared: Prepared, decisi
                 continue
             settle_in(its, (decision.cost, decision.tokens), outcome)
         own = its.own
-        for name, key, _, hook in plan.settles:
+        alone = its.family is None and not its.reserved
+        for name, key, _, hook in plan.settles if alone else plan.family_settles:
             mine = own.get(key)
             try:
                 made = hook(call, outcome, its, mine, facts)

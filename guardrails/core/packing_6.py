@@ -61,7 +61,7 @@ def _own(totals: dict[str, int], rest: dict[str, Any]) -> dict[str, Any]:
             tools[name] = [value >> _TURN_BITS, turn] if kind == "max_turns" else value
     # What was guessed of open calls is not kept any more.
     holds = {key: one for key, one in (rest.get("k") or {}).items() if not key.rpartition("#")[2].startswith("c")}
-    budget = {"unpriced": totals["unpriced"], "used": rest.get("u"), "holds": holds}
+    budget = {"unpriced": totals["unpriced"], "used": (rest.get("u") or {}).get(""), "holds": holds}
     own = {
         "approve": rest.get("a"),
         "budget": {name: value for name, value in budget.items() if value},

@@ -156,6 +156,10 @@ class Guard(_Slot):
     """What it remembers is of the whole family: of a session and its children."""
     ends_by_calls: ClassVar[bool] = True
     """Whether a call that was admitted, or is over, may bring the end that `spent` finds; else it is asked after other events only."""
+    ends_by_turns: ClassVar[bool] = False
+    """Whether the next turn of a host that announces none may bring it."""
+    in_families: ClassVar[tuple[str, ...]] = ()
+    """Those of its hooks `admit` and `settle` that have something to do in a session with a parent or children only."""
     only_failures: ClassVar[bool] = False
     """Its `shape` is asked of failures only."""
 
@@ -263,6 +267,12 @@ class Guard(_Slot):
         Returns whether it is about *tool*, by its settings and the tool's declarations. Asked once for each tool.
         """
         return True
+
+    def hears(self, hook: str) -> bool:
+        """
+        Returns whether *hook*, one of the six, has something to do by its settings. Asked once for each set of guards.
+        """
+        return overrides(self, hook)
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """

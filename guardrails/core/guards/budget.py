@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
 from guardrails.core.guards.settings import Keys, map_of, respelt
-from guardrails.core.state import SessionState
+from guardrails.core.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
@@ -82,7 +82,7 @@ class Limits:
     The limits that a `Budget` sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "go_on", "own", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "go_on", "most", "own", "priced", "reserve", "reserves")
 
     def __init__(self, budget: Any = None) -> None:
         self.budget = budget
@@ -92,6 +92,7 @@ class Limits:
             if (value := getattr(budget, limit.setting, None)) is not None
         ]
         self.own = {limit.name: amount for limit, amount in self.caps}
+        self.most = dict.fromkeys((limit.name for limit in TABLE), NEVER) | self.own
         self.reserve = micro_dollars(getattr(budget, "final_answer_reserve_usd", 0))
         self.priced = COST.name in self.own
         """Money is limited."""
@@ -109,26 +110,34 @@ class Limits:
             return most
         return state.limit(name, self.own.get(name))
 
+    def rest(self, state: SessionState, now_ms: int) -> list[tuple[Limit, int, int]]:
+        """
+        Returns (limit, amount, what is left of it beside what is held) of each that is set.
+        """
+        made = []
+        for limit, own in self.caps:
+            most = state.limits.get(limit.name, own) if state.limits else own
+            if limit is CALLS:
+                left = most - state.calls
+            elif limit is TURNS:
+                left = most - state.turns
+            elif limit is COST:
+                left = most - state.cost - state.held_cost - held(state)[0] - self.reserve
+            elif limit is TOKENS:
+                left = most - state.tokens - state.held_tokens - held(state)[1]
+            else:
+                stood = state.stood_ms or state.pending or state.started_ms < 0
+                left = most - (state.spent_ms(now_ms) if stood else now_ms - state.started_ms)
+            # Time passes for all of a family at once.
+            taken = state.reserved_by_children(limit.name) if state.reserved and limit is not TIME else 0
+            made.append((limit, most, left - taken))
+        return made
+
     def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
         """
-        Returns what is left of it beside what is held.
+        Returns what is left of the limit *name*, None without one.
         """
-        own = self.own.get(name)
-        if own is None:
-            return None
-        left = state.limits.get(name, own) if state.limits else own
-        if name == "max_calls":
-            left -= state.calls
-        elif name == "max_turns":
-            left -= state.turns
-        elif name == "max_cost":
-            left -= state.cost + state.held_cost + held(state)[0] + self.reserve
-        elif name == "max_tokens":
-            left -= state.tokens + state.held_tokens + held(state)[1]
-        else:
-            # Time passes for all of a family at once.
-            return left - state.spent_ms(now_ms)
-        return left - state.reserved_by_children(name) if state.reserved else left
+        return next((left for limit, _, left in self.rest(state, now_ms) if limit.name == name), None)
 
     def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
         """
@@ -136,9 +145,8 @@ class Limits:
         that is more than a fifth, and of calls and turns ten or more.
         """
         shown: dict[str, object] = {"calls_used": state.calls}
-        for limit, own in self.caps:
-            left = self.left(state, limit.name, now_ms) or 0
-            if not near or left < limit.few or left * 5 <= (state.limits.get(limit.name, own) if state.limits else own):
+        for limit, most, left in self.rest(state, now_ms):
+            if not near or left < limit.few or left * 5 <= most:
                 shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
 
@@ -167,14 +175,12 @@ def purse(state: SessionState) -> Mapping[str, Any]:
 
 def held(state: SessionState, *, guesses: bool = False) -> Amount:
     """
-    Returns what is held for model requests; with *guesses* what is only guessed, of them and of open calls that declare nothing.
+    Returns what is held for model requests; with *guesses* what is only guessed of them.
     """
     mine = state.own.get(BUDGET)
-    if not mine:
+    if not mine or "holds" not in mine:
         return NOTHING
-    amounts = [(one[1], one[2]) for one in mine.get("holds", {}).values() if one[3] is not guesses]
-    if guesses:
-        amounts += [_average(mine, one.tool, (one.cost, one.tokens)) for one in state.pending.values()]
+    amounts = [(cost, tokens) for _, cost, tokens, said in mine["holds"].values() if said is not guesses]
     return sum(cost for cost, _ in amounts), sum(tokens for _, tokens in amounts)
 
 
@@ -192,12 +198,8 @@ def unpriced(state: SessionState) -> int:
     return int((state.own.get(BUDGET) or {}).get("unpriced", 0))
 
 
-RESPONSES: Final = ""
-"""Stands for a tool's name among averages."""
-AVERAGED: Final = 32
-"""Tools of which the average is kept."""
 HOLDS: Final = 256
-LOST: Final = "lost"
+"""Open requests that are remembered; the oldest is forgotten first."""
 NAME_SHOWN: Final = 80
 
 
@@ -364,13 +366,12 @@ class Budget(Guard):
     on_unpriced: Literal["deny", "warn"] = "deny"
     """The effect of a model response of unknown price on a session with `max_cost_usd`: it ends it, or is only logged."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_bound", Limits(self))
+
     @property
     def limits(self) -> Limits:
-        try:
-            return self._bound  # type: ignore[no-any-return]
-        except AttributeError:
-            object.__setattr__(self, "_bound", Limits(self))
-            return self.limits
+        return self._bound  # type: ignore[no-any-return]
 
     def companions(self) -> tuple[Guard, ...]:
         closes = self.max_cost_usd is not None and self.on_unpriced == "deny" and self.mode == "enforce"
@@ -379,7 +380,7 @@ class Budget(Guard):
         return shared, Denials(max_turns_in_a_row=None, mode=self.mode)
 
     def applies(self, tool: Tool) -> bool:
-        return bool(self.limits.caps)
+        return bool(self._bound.caps)
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
@@ -405,38 +406,27 @@ class Budget(Guard):
         if cause is None and (state.reserved or state.pending):
             waiting = _waiting(state)
             cause = self._reserved(state, "max_calls", "calls", waiting) if state.reserved or waiting else None
-        reserves = self.limits.reserves
-        if cause is None and reserves:
-            declared = facts.cost, facts.tokens
-            cause = self._fits(state, declared, _average(mine, call.tool, declared), "call")
+        if cause is None and self._bound.reserves:
+            cause = self._fits(state, (facts.cost, facts.tokens), NOTHING, "call")
         return cause
 
-    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if facts.late or not (outcome.cost or outcome.tokens) or not self.limits.reserves:
-            return mine
-        cost = 0 if facts.cost else outcome.cost or 0
-        return _using(mine, call.tool, cost, 0 if facts.tokens else outcome.tokens or 0)
-
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        limits, now = self.limits, facts.now_ms
-        most, raised = limits.own, state.limits
-        if raised:
-            most = {name: raised.get(name, own) for name, own in most.items()}
-        cause = None
-        if (calls := most.get("max_calls")) is not None and state.calls >= calls and not facts.over:
-            cause = _ended(CALLS, calls, state.calls) if state.calls - _waiting(state) >= calls else None
-        if cause is None and facts.turn_over:
+        limits, raised, cause = self._bound, state.limits, None
+        most = limits.most if not raised else limits.most | {k: raised.get(k, own) for k, own in limits.own.items()}
+        calls, lasts = most["max_calls"], most["max_elapsed"]
+        if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
+            return _ended(CALLS, calls, state.calls)
+        if facts.turn_over and self.max_turns is not None:
             cause = self._turns(state)
         if cause is None and limits.reserves:
             cause = self._unpayable(state, most, mine, facts)
         # Time that stood still matters only near the limit.
-        if cause is None and (lasts := most.get("max_elapsed")) is not None and now - state.started_ms >= lasts:
-            cause = _ended(TIME, lasts, spent) if (spent := state.spent_ms(now)) >= lasts else None
+        if cause is None and facts.now_ms - state.started_ms >= lasts:
+            cause = _ended(TIME, lasts, spent) if (spent := state.spent_ms(facts.now_ms)) >= lasts else None
         if cause is not None or not facts.request or not limits.reserves:
             return cause
         declared = facts.cost, facts.tokens
-        guess = _average(mine, RESPONSES, NOTHING) if declared == NOTHING else NOTHING
-        return self._fits(state, declared, guess, "model request")
+        return self._fits(state, declared, _average(mine) if declared == NOTHING else NOTHING, "model request")
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         values, holder = event.values, facts.holder
@@ -450,15 +440,16 @@ class Budget(Guard):
         if mine and mine.get("holds"):
             fits = _fitting(mine, holder, cost or 0, tokens) if request is None else _key(holder, request)
             mine = _without(mine, fits)
-        if self.limits.reserves:
-            mine = _using(mine, RESPONSES, cost or 0, tokens)
+        if self._bound.reserves and (cost or tokens):
+            count, costs, all_tokens = (mine or {}).get("used", (0, 0, 0))
+            mine = {**(mine or {}), "used": [count + 1, costs + (cost or 0), all_tokens + tokens]}
         return mine if cost is not None else {**(mine or {}), "unpriced": (mine or {}).get("unpriced", 0) + 1}
 
     # Parts
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         limits, made = self.limits, []
-        holds, guesses, turn = held(state), held(state, guesses=True), _average(mine, RESPONSES, NOTHING)[0]
+        holds, guesses, turn = held(state), held(state, guesses=True), _average(mine)[0]
         for name, own in limits.own.items():
             most = state.limits.get(name, own)
             if name == CALLS.name:
@@ -477,30 +468,30 @@ class Budget(Guard):
         Returns why no more can be paid: nothing is left, a response had no price, what is left pays no tool, or, if a model request is
         next, no usual one.
         """
-        cost, tokens = most.get(COST.name), most.get(TOKENS.name)
-        if tokens is not None and state.tokens >= tokens:
+        cost, tokens = most[COST.name], most[TOKENS.name]
+        if state.tokens >= tokens:
             return _ended(TOKENS, tokens, state.tokens)
-        if cost is None:
+        if cost == NEVER:
             return None
-        limit, left, shared = usd(cost), cost - state.cost - self.limits.reserve, purse(state)
+        limit, left, shared = usd(cost), cost - state.cost - self._bound.reserve, purse(state)
         if left <= 0:
             return _ended(COST, cost, state.cost)
         if "by" in shared and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
             return _end("unpriced", message, limit=limit, model=shared["by"][0])
         # The cheapest tool costs nothing where one is free, or nobody lists them.
-        if left >= facts.least and left >= (_average(mine, RESPONSES, NOTHING)[0] if facts.ahead else 0):
+        if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None
         rest = f"{usd(left)} of the cost limit ({limit}) is left"
         message = f"{rest}, less than a tool or a usual model turn costs. Stopping tool loop."
         return _end(COST.setting, message, limit=limit, used=usd(state.cost), left=usd(left))
 
     def _turns(self, state: SessionState) -> Denial | None:
-        most = self.limits.limit(state, TURNS.name)
+        most = self._bound.limit(state, TURNS.name)
         return None if most is None or state.turns < most else _ended(TURNS, most, state.turns)
 
     def _reserved(self, state: SessionState, name: str, what: str, waiting: int) -> Denial | None:
-        left = self.limits.left(state, name, state.now_ms)
+        left = self._bound.left(state, name, state.now_ms)
         if left is None or left > 0:
             return None
         amount = state.reserved_by_children(name)
@@ -520,7 +511,7 @@ class Budget(Guard):
             other = (state.held_cost, state.held_tokens)[place] + holds[place] + guesses[place]
             # What nobody estimates is refused only beside what is held: by itself it may always run.
             need = said[place] or (guess[place] if other else 0)
-            left = self.limits.left(state, limit.name, state.now_ms) if need else None
+            left = self._bound.left(state, limit.name, state.now_ms) if need else None
             if left is None:
                 continue
             left = max(0, left if what == "call" and said[place] else left - guesses[place])
@@ -541,10 +532,10 @@ class Budget(Guard):
             key for key, one in (mine or {}).get("holds", {}).items() if 0 < one[0] <= facts.now_ms and not one[3]
         ]:
             mine = _without(mine, key)
-        if values.get("refused") or not self.limits.reserves:
+        if values.get("refused") or not self._bound.reserves:
             return mine
         said = values.get("estimate")
-        amount = tuple(said) if said is not None else _average(mine, RESPONSES, NOTHING)
+        amount = tuple(said) if said is not None else _average(mine)
         if amount == NOTHING:
             return mine
         return _holding(mine, _key(facts.holder, values["n"]), [ends, *amount, said is not None])
@@ -562,33 +553,18 @@ def holds_request(state: SessionState, n: int | None, holder: str = "") -> bool:
     return _fitting(mine, holder) is not None if n is None else _key(holder, n) in mine.get("holds", {})
 
 
-def _average(mine: Any, name: str, declared: Amount) -> Amount:
+def _average(mine: Any) -> Amount:
     """
-    Returns what calls of a tool, or responses, have used on average, where nothing is *declared*.
+    Returns what responses have used on average.
     """
-    used = mine["used"].get(name) if mine and "used" in mine else None
-    if used is None:
-        return NOTHING
-    count, cost, tokens = used
-    return 0 if declared[0] else -(-cost // count), 0 if declared[1] else -(-tokens // count)
-
-
-def _using(mine: Any, name: str, cost: int, tokens: int) -> Any:
-    used: Mapping[str, Any] = (mine or {}).get("used", {})
-    if not (cost or tokens) or (name not in used and len(used) >= AVERAGED):
-        return mine
-    count, costs, all_tokens = used.get(name, (0, 0, 0))
-    return {**(mine or {}), "used": {**used, name: [count + 1, costs + cost, all_tokens + tokens]}}
+    count, cost, tokens = mine["used"] if mine and "used" in mine else (1, 0, 0)
+    return -(-cost // count), -(-tokens // count)
 
 
 def _holding(mine: Any, key: str, held: list[Any]) -> dict[str, Any]:
     holds = {**(mine or {}).get("holds", {}), key: held}
-    while len(holds) > HOLDS:
-        _, cost, tokens, said = holds.pop(next(name for name in holds if name != LOST))
-        if said:
-            # Nobody says any more which it was, and it stays held.
-            lost = holds.get(LOST, [0, 0, 0, True])
-            holds[LOST] = [0, lost[1] + cost, lost[2] + tokens, True]
+    if len(holds) > HOLDS:
+        del holds[next(iter(holds))]
     return {**(mine or {}), "holds": holds}
 
 

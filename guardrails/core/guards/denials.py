@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Final
 from guardrails.core.state import SessionState, low
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Ge
-from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.values.types import Denial
 from guardrails.core.words import FINISH, counted
 
 from .base import Codes, Event, Facts, Guard, guard
@@ -20,8 +20,9 @@ REMEMBERED: Final = 16
 """Refused signatures that are kept."""
 
 Strikes = Sequence[Any]
-"""(turns in a row of refusals only, those of them with a strike, strikes of this turn, refusals of this turn, refused signatures)"""
-NONE: Final[Strikes] = (0, 0, 0, 0, [])
+"""(turn of the latest refusal, calls that ran before it, turns before it of refusals only, those of them with a strike, strikes of its turn,
+refusals of its turn, refused signatures)"""
+NONE: Final[Strikes] = (-1, -1, 0, 0, 0, 0, [])
 
 
 @guard
@@ -34,8 +35,9 @@ class Denials(Guard):
     """
 
     codes: ClassVar[Codes] = {"denials.max_turns_in_a_row": ("limit", "used")}
-    events: ClassVar[tuple[str, ...]] = ("refusal", "turn", "extend")
+    events: ClassVar[tuple[str, ...]] = ("refusal", "extend")
     ends_by_calls: ClassVar[bool] = False
+    ends_by_turns: ClassVar[bool] = True
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
@@ -44,18 +46,14 @@ class Denials(Guard):
     def applies(self, tool: Tool) -> bool:
         return self.max_turns_in_a_row is not None
 
-    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return mine if mine is None or not (mine[0] or mine[1]) else [0, 0, *mine[2:]]
-
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         limit = self.max_turns_in_a_row
-        if limit is None or mine is None or not facts.turn_over:
+        # A call that ran since forgets the turns.
+        if mine is None or limit is None or mine[1] != state.seq or not facts.turn_over:
             return None
-        refused, denied, strikes, present, _ = mine
-        now = present > 0 and state.only_refused
-        turns = denied + (now and strikes > 0)
+        turns = mine[3] + (mine[4] > 0)
         if turns < limit:
-            turns, limit = refused + now, max(limit, MOST_REFUSED)
+            turns, limit = mine[2] + 1, max(limit, MOST_REFUSED)
         if turns < limit:
             return None
         in_a_row = "" if turns == 1 else " in a row"
@@ -69,38 +67,34 @@ class Denials(Guard):
         )
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if event.name == "refusal":
-            return _refused(mine or NONE, event.values["sig"]) if event.values["strike"] else mine
-        if event.name == "extend" or mine is None:
+        if event.name == "extend":
             return None
-        refused, denied, strikes, present, sigs = mine
-        if present and state.only_refused:
-            refused, denied = refused + 1, denied + (strikes > 0)
-        return [refused, denied, 0, 0, sigs]
+        return _refused(mine or NONE, event.values["sig"], state) if event.values["strike"] else mine
 
 
-def _refused(mine: Strikes, sig: int | None) -> Strikes:
-    refused, denied, strikes, present, sigs = mine
+def _refused(mine: Strikes, sig: int | None, state: SessionState) -> Strikes:
+    turn = state.present.number + state.present.implied
+    at, ran, refused, denied, strikes, present, sigs = mine
+    if ran != state.seq:
+        refused = denied = 0
+    elif at != turn:
+        refused, denied = refused + 1, denied + (strikes > 0)
+    if at != turn:
+        strikes = present = 0
     key, known = low(sig), list(sigs)
     if key in known[len(known) - present :]:
         return mine
     if sig is not None and key in known[: len(known) - present]:
         strikes += 1
         known.remove(key)
-    return [refused, denied, strikes, min(present + 1, REMEMBERED), [*known, key][-REMEMBERED:]]
+    # A turn in which a call ran is none of refusals only.
+    ran = state.seq if state.only_refused else -1
+    return [turn, ran, refused, denied, strikes, min(present + 1, REMEMBERED), [*known, key][-REMEMBERED:]]
 
 
 def refused_turns(state: SessionState) -> int:
     """
     Returns how many turns in a row, the present one among them, brought nothing but refusals.
     """
-    refused, _, _, present, _ = state.own.get(Denials.name) or NONE
-    return int(refused + (present > 0 and state.only_refused))
-
-
-def has_strikes(state: SessionState) -> bool:
-    """
-    Returns whether a refusal counts, of this turn or of those before it.
-    """
-    refused, _, _, present, _ = state.own.get(Denials.name) or NONE
-    return bool(refused or present)
+    mine = state.own.get(Denials.name) or NONE
+    return int(mine[2]) + 1 if mine[1] == state.seq else 0

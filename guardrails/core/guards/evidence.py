@@ -202,13 +202,13 @@ class Work(Guard):
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("extend",)
 
+    in_families: ClassVar[tuple[str, ...]] = ("admit", "settle")
+
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        alone = state.family is None and not state.reserved
-        return mine if alone or not facts.tool.changes else _worked(state, mine, facts.expires_ms)
+        return _worked(state, mine, facts.expires_ms) if facts.tool.changes else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        alone = state.family is None and not state.reserved
-        return mine if alone else _worked(state, mine, more=_did(facts))
+        return _worked(state, mine, more=_did(facts))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         return _worked(state, mine) if event.values.get("asked") and shares(state) else mine
@@ -233,9 +233,10 @@ class Evidence(Guard):
         return mine if alone else _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        entry, alone = facts.entry, FAMILY not in state.own and state.family is None and not state.reserved
-        outside = (entry is None or entry.seq < state.window[0].seq) and _did(facts)
-        repeated = entry is not None and len(state.latest) < len(state.window) and moved(state, entry)
+        entry, window = facts.entry, state.window
+        outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
+        repeated = entry is not None and len(state.latest) < len(window) and moved(state, entry)
+        alone = FAMILY not in state.own and state.family is None and not state.reserved
         if alone and not outside and not repeated:
             return mine
         key = low(call.sig)

@@ -18,7 +18,7 @@ from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard, overrides
 from .evidence import failures
 
 
@@ -147,6 +147,9 @@ class Retryable(Guard):
             values={"wait_ms": wait},
         )
 
+    def hears(self, hook: str) -> bool:
+        return overrides(self, hook) and (hook != "settle" or self.model is not None)
+
     @property
     def stakes(self) -> Stakes:
         """
@@ -167,7 +170,7 @@ class Retryable(Guard):
         """
         It remembers the session's trail, if there is a model to ask about it.
         """
-        if self.model is None or facts.late:
+        if facts.late:
             return mine
         return extended(mine, Settled(call.tool, call.sig, outcome.error_type, state.now_ms), outcome.retry_after_ms)
 

@@ -9,6 +9,7 @@ what for.
 import re
 
 from collections.abc import Iterator, Mapping
+from itertools import repeat
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
@@ -17,7 +18,6 @@ from xxhash import xxh3_64_intdigest
 from guardrails.core.result import Reading, evidence_of
 from guardrails.core.result.content import STATES, is_aside, rows_of
 from guardrails.core.text.redaction import untraced
-from guardrails.core.text.signature import canonical
 from guardrails.core.values.late_pattern import pattern
 
 
@@ -34,6 +34,10 @@ STEM: Final = 5
 _PARTS: Final = ((0, 12), (12, 12), (24, 10), (34, 10), (44, 10), (54, 10))
 """(first bit, bits) of the other arguments, the numbers and four words."""
 _HOLDERS: Final = (dict, list)
+_NONE, _SORTED = repeat(None), repeat(OPT_SORT_KEYS)
+_WORD: Final = re.compile(r"(\w+)")
+_GIVEN: Final = pattern(r"(?:~\W*)+")
+_DIGITS: Final = pattern(r"[0-9]")
 _TIME: Final = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
 """A moment in an argument; a date alone names a day, and a day is a thing of its own."""
 
@@ -113,44 +117,50 @@ def news_hash(reading: Reading) -> int:
     """
     shown, told = reading.render(), None
     if reading.error_type is not None:
-        said = reading.error_message or evidence_of(reading, shown).decode(errors="replace")
-        text = untraced(said[:4096])[:400]
-        words = {word for one in reading.given for word in re.findall(r"\w+", one)}
-        text = re.sub(r"(?:~\W*)+", "~", re.sub(r"\w+", lambda word: "~" if word[0] in words else word[0], text))
-        told = f"{reading.error_type}: {re.sub(r'[0-9]', '', text)[:120]}".encode(errors="replace")
+        told = _failure(reading).encode(errors="replace")
     elif shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
-        news = news_of(reading.content, reading.given)
-        told = _written(news) if news and news != reading.content else None
+        try:
+            news = news_of(reading.content, reading.given)
+            told = dumps(news, None, OPT_SORT_KEYS) if news and news != reading.content else None
+        except TypeError:
+            # What JSON has no form for is compared as it is.
+            told = None
     return (reading.hash if told is None else xxh3_64_intdigest(told)) & 0xFFFFFFFF or 1
+
+
+def _failure(reading: Reading) -> str:
+    said = reading.error_message or evidence_of(reading, reading.render()).decode(errors="replace")
+    parts = _WORD.split(untraced(said[:4096])[:400])
+    given = set(_WORD.findall(" ".join(reading.given))) if reading.given else ()
+    for at in range(1, len(parts), 2):
+        if parts[at] in given:
+            parts[at] = "~"
+    text = _DIGITS.sub("", _GIVEN.sub("~", "".join(parts)))
+    return f"{reading.error_type}: {text[:120]}"
 
 
 def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
     """
     Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
-    rows by a usual name they are all of it, but for its states.
+    rows by a usual name they are all of it, but for its states. Raises TypeError for what JSON has no form for.
     """
     kind = type(content)
     if kind is list:
-        return sorted([xxh3_64_intdigest(_written(row)) for row in content])
+        return sorted(map(xxh3_64_intdigest, map(dumps, content, _NONE, _SORTED)))
     if kind is not dict or not depth:
         return content
     rows = rows_of(content)
     news: dict[str, Any] = {}
     for key, member in content.items():
         name, kind = str(key), type(member)
-        if kind is not list:
-            if (rows and kind is not dict and name.lower() not in STATES) or is_aside(name):
-                continue
-            if kind is not dict and str(member) in given:
-                continue
-        inside = news_of(member, given, depth - 1) if kind in _HOLDERS else member
-        if inside != {}:
+        if kind is list:
+            news[name] = sorted(map(xxh3_64_intdigest, map(dumps, member, _NONE, _SORTED)))
+            continue
+        if (rows and kind is not dict and name.lower() not in STATES) or is_aside(name):
+            continue
+        if kind is not dict:
+            if str(member) not in given:
+                news[name] = member
+        elif (inside := news_of(member, given, depth - 1)) != {}:
             news[name] = inside
     return news
-
-
-def _written(news: Any) -> bytes:
-    try:
-        return dumps(news, None, OPT_SORT_KEYS)
-    except TypeError:
-        return canonical(news) or repr(news).encode(errors="replace")

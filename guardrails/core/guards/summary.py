@@ -3,6 +3,7 @@ Make a result self-contained: what was asked, how much there is, whether that is
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from guardrails.core.envelope.envelope import Envelope
@@ -43,40 +44,39 @@ class Summary(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
-        if envelope.status != "success":
-            self._echo(envelope, call)
-            return envelope
-        reading, tool = outcome, facts.tool
-        if not isinstance(reading, Reading) or reading.value is not envelope.value:
-            known = {"complete": outcome.complete, "rendered": envelope.rendered}
-            reading = Reading(envelope.value, source_of(tool), call.arguments, **known)
-        whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
-        extent, looks = reading.extent, tool.read_only
-        if looks is None:
-            looks = tool.repeats == "evidence" or extent.found is not None
-        if looks:
-            self._echo(envelope, call)
-        if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
-            envelope.total_matches = extent.total
-        if envelope.is_complete is None:
-            envelope.is_complete = extent.complete if whole else False
-            if extent.how is not None:
-                envelope.hint(extent.how)
-            elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
-                envelope.next_action_hint = _next_step(extent.found)
+        looks = envelope.status != "success"
+        if not looks:
+            reading, tool = outcome, facts.tool
+            if not isinstance(reading, Reading) or reading.value is not envelope.value:
+                known = {"complete": outcome.complete, "rendered": envelope.rendered}
+                reading = Reading(envelope.value, source_of(tool), call.arguments, **known)
+            extent, looks = reading.extent, tool.read_only  # type: ignore[assignment]
+            if looks is None:
+                looks = tool.repeats == "evidence" or extent.found is not None
+            whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
+            if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
+                envelope.total_matches = extent.total
+            if envelope.is_complete is None:
+                envelope.is_complete = extent.complete if whole else False
+                if extent.how is not None:
+                    envelope.hint(extent.how)
+                elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
+                    envelope.next_action_hint = found(extent.found)
+        if looks and self.query and envelope.query_summary is None:
+            asked = call.arguments if call.asked is None else call.asked
+            short = call.canonical is not None and len(call.canonical) <= MAX_STRING
+            envelope.query_summary = (asked if short else summarise(asked)) if asked else None
         return envelope
 
-    def _echo(self, envelope: Envelope, call: ToolCall) -> None:
-        asked = call.arguments if call.asked is None else call.asked
-        if self.query and envelope.query_summary is None and asked:
-            short = call.canonical is not None and len(call.canonical) <= MAX_STRING
-            envelope.query_summary = asked if short else summarise(asked)
 
-
-def _next_step(found: int) -> str:
-    if found == 0:
+@lru_cache(256)
+def found(matches: int) -> str:
+    """
+    Returns the next step of a search that found so many *matches*, all that there are.
+    """
+    if matches == 0:
         return "No matches. The same call will find none again: change the arguments, or say that there are none."
-    what = "Found 1 match. Use it" if found == 1 else f"Found {found} matches. Use them"
+    what = "Found 1 match. Use it" if matches == 1 else f"Found {matches} matches. Use them"
     return f"{what}. Do not search again unless parameters change."
 
 

@@ -12,7 +12,7 @@ from guardrails.core.decision import Decision
 from guardrails.core.engine import Engine
 from guardrails.core.events import event, lose
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.denials import Denials, has_strikes
+from guardrails.core.guards.denials import Denials
 from guardrails.core.packing import pack, unpack
 from guardrails.core.prepare import Prepared
 from guardrails.core.state import SessionState
@@ -177,12 +177,12 @@ class Track:
         main, cap = self.main, self.lens.cap
         if main.running:
             main.settle(now)
-        if self.free is None and (cap is None or not has_strikes(main.state)):
+        if self.free is None and (cap is None or cap.key not in main.state.own):
             main.respond(now, cost, tokens, turn=turn, model=model)
             return
         if self.free is not None:
             self.free.respond(now, cost, tokens, turn=turn, model=model)
-        elif turn and cap is not None and has_strikes(main.state) and _strikes(cap, main, now):
+        elif turn and cap is not None and _strikes(cap, main, now):
             other = _fork(main, self.lens)
             main.respond(now, cost, tokens, turn=turn, model=model)
             if main.state.exhausted is not None and main.state.exhausted[0].startswith(cap.name):

@@ -295,17 +295,6 @@ def test_scopes_and_families_get_back_what_never_ran(kind: str, tmp_path: Path, 
         store.close()
 
 
-def test_a_guess_comes_back_with_what_never_ran(clock: Any) -> None:
-    store = MemoryStore()
-    session = Policy([Budget(max_cost_usd=1.0)]).session("s", clock=clock, store=store)
-    session.call("ask", {"n": 0}, lambda *_: Success(1, cost_usd=0.4))
-    before = used(state_of(store))
-    decision = session.decide("ask", {"n": 1})
-    assert held(state_of(store), guesses=True) == (400_000, 0)
-    session.calls.release(decision)
-    assert used(state_of(store)) == before
-
-
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("decide"), st.sampled_from(["pay", "look", "slow"]), st.integers(0, 9), st.booleans()),

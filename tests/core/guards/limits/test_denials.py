@@ -13,7 +13,7 @@ from guardrails import Denials, Duplicates, Loops, Policy, Rate, Retryable, Tool
 from guardrails.core.guards.base import Event, Facts
 from guardrails.core.guards.denials import REMEMBERED
 from guardrails.core.packing import pack, unpack
-from guardrails.core.state import SessionState
+from guardrails.core.state import SessionState, end_turn
 from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
 from tests.tables import table
@@ -172,11 +172,11 @@ def test_what_is_remembered_of_refusals_is_bounded_and_kept(numbers: list[int]) 
     guard, state, mine = Denials(), SessionState(), None
     for number in numbers:
         if number == 0:
-            mine = guard.event(Event("turn", {"calls": 0}), state, mine, Facts(0))
+            end_turn(state, 0)
         else:
             values = {"sig": None if number == 1 else number - 20, "strike": True}
             mine = guard.event(Event("refusal", values), state, mine, Facts(0))
-            assert mine[2] <= mine[3] <= len(mine[4]) <= REMEMBERED
+            assert mine[4] <= mine[5] <= len(mine[6]) <= REMEMBERED
         state.own = {} if mine is None else {guard.key: mine}
         assert unpack(pack(state)) == state
 
