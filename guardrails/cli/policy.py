@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from guardrails.core.guards.base import Guard
     from guardrails.offline.policy_cases import CaseFile
     from guardrails.offline.policy_cases.report import Suite
+    from guardrails.policy.document import Document
     from guardrails.policy.file import Node, Position
     from guardrails.policy.policy import Policy
 
@@ -314,8 +315,8 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     """
     from guardrails.core.guards import kinds_of
     from guardrails.core.values.errors import PolicyError
-    from guardrails.policy.document import renamed
-    from guardrails.policy.file import find, read
+    from guardrails.policy.document import Document
+    from guardrails.policy.file import find
     from guardrails.policy.policy import Policy
 
     try:
@@ -323,9 +324,9 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
     try:
-        document = read(file, kinds_of(own))
+        document = Document(file, kinds_of(own))
         policy = Policy.load(file, guards=own)
-        mistakes, hints = tuple(_lacking(policy, document.root, host)), tuple(renamed(document))
+        mistakes, hints = tuple(_lacking(policy, document, host)), tuple(document.renamed())
         return Checked(file, guards=len(policy.chain), mistakes=mistakes, hints=hints)
     except PolicyError as error:
         # What is found after the file was read has no place in it.
@@ -385,17 +386,17 @@ def shown(policy: "Policy") -> str:
     )
 
 
-def _lacking(policy: "Policy", root: "Node | None", host: str | None = None) -> list[str]:
+def _lacking(policy: "Policy", document: "Document", host: str | None = None) -> list[str]:
     """
-    Returns the things that *policy*, whose file is *root*, needs and does not find, and the limits that *host* cannot
+    Returns the things that *policy*, made of *document*, needs and does not find, and the limits that *host* cannot
     hold, as mistakes of the file.
     """
-    from guardrails.policy.file import Mistake, numbered, rules, shipped
+    from guardrails.policy.file import Mistake, shipped
 
     said = []
-    numbers = [] if root is None else [number for number, _ in numbered(rules(root))]
+    numbers = [number for number, _ in document.rules()]
     for place, message in (*_packages(policy), *_models(policy), *_not_held(policy, host)):
-        position = None if root is None else _position(root, place)
+        position = _position(document.root, place)
         if position is not None and Path(position.source.name).parent == shipped() and "no model response" in message:
             # A shipped policy is for all hosts; the limits that a person wrote are wanted.
             continue
@@ -465,16 +466,11 @@ def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
             yield place, f"the model `{path}` cannot be read: {error.strerror or error}"
 
 
-def _position(root: "Node", place: Place) -> "Position | None":
-    found, node = None, root
-    for key in place:
-        value = node.value
-        if isinstance(key, int):
-            if not isinstance(value, list) or key >= len(value):
-                break
-            node = value[key]
-        elif isinstance(value, dict) and key in value:
-            found, node = value[key].key, value[key].node
-        else:
-            break
-    return found
+def _position(node: "Node | None", place: Place) -> "Position | None":
+    """
+    Returns the place of the last key of *place* that the file has; None if it has none of them.
+    """
+    from guardrails.policy.file import inner
+
+    found = [below.named for depth in range(len(place)) if (below := inner(node, *place[: depth + 1])) is not None]
+    return found[-1] if found else None

@@ -1,26 +1,57 @@
 """
-A policy file as the arguments of `Policy`.
+A policy file with all it extends, and the arguments of `Policy` that it stands for.
 
 Promises, each with a test:
 
+* Maps merge key by key, other values replace, the later file wins, the file itself comes last. The rules of `tools:` add up: those of a
+  file stand before those of the policies it extends, and each once. `tools: !replace` drops those. A cap that a file writes is not
+  softened by what another file said of the cap it replaces.
+* All mistakes of all files come at once. Each file is held to the types by itself too, so that no mistake hides behind a file that
+  replaces it. A key that another file may supply is no mistake of a part.
 * Settings that are each valid and do not go together are told where they stand, also those of a rule with those of the policy.
-* Each file is held to the types by itself too, so that no mistake hides behind a file that replaces it.
+* Of a file that another one extends and that is no policy nothing is shown, and nothing below `/proc`, `/sys` and `/dev` is opened.
 """
 
 import os
+import re
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
-from guardrails.core.guards import GUARDS, Kinds, kinds_of
+from guardrails.core.guards import Kinds, kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.schema import fit
+from guardrails.core.values.schema import fit, quoted
 
-from .check import file_type, wrong_together, wrong_words
-from .file import Document, Mistake, Node, child, inner, mistakes_at, numbered, plain, read, rules
+from .check import VERSION, file_type, unusable
+from .file import (
+    MAX_BYTES,
+    PATH,
+    Mistake,
+    Node,
+    Parsed,
+    Position,
+    Source,
+    find,
+    got,
+    inner,
+    items,
+    mistakes_at,
+    parse,
+    plain,
+)
+from .reload import Content, digest, is_name, stamp
+
+
+MAX_FILES: Final = 32
+_SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
+"""Settings by the limit that they are said of."""
 
 
 def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
@@ -35,82 +66,221 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Gua
     made = [guard for guard in given if isinstance(guard, Guard)]
     classes = [each if isinstance(each, type) else type(each) for each in given]
     own = tuple(dict.fromkeys(cls for cls in classes if issubclass(cls, Guard)))
-    kinds = kinds_of(own)
-    document = read(source, kinds)
-    root = document.root
-    for guard in made:
-        written = child(root, guard.name)
-        if written is not None and type(guard) not in GUARDS:
-            said = f"`{guard.name}` is given in code too: give its class there, or leave this out"
-            document.mistakes.append(Mistake(written.key, said))
-    document.mistakes += _wrong_words(root, own)
-    arguments = _arguments(document, kinds)
-    mistakes = list(_wrong_rules(arguments, root, made, kinds))
-    if mistakes:
-        raise PolicyError([str(mistake) for mistake in mistakes])
+    document = Document(source, kinds_of(own))
+    arguments = document.arguments()
+    document.check_rules(arguments, made)
     arguments["sources"] = {os.path.abspath(name): content for name, content in document.files.items()}  # noqa: PTH100
     arguments["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
     return {"name": str(source), "kinds": own, **arguments}
 
 
-def _arguments(document: Document, kinds: Kinds) -> dict[str, Any]:
+class Document:
     """
-    Returns the arguments that *document* stands for. Raises PolicyError with every mistake, file by file.
+    A policy file and all it extends, read but not yet held to types. It may name guards of these *kinds*. Raises PolicyError only if there is
+    no such file.
     """
-    kind, arguments = file_type(kinds), dict[str, Any]()
-    mistakes, failed = list(document.mistakes), False
-    for part in [*(part for part in document.parts if part is not document.root), document.root]:
-        if part is None:
-            continue
-        arguments, faults = fit(kind, plain(part))
-        if part is document.root and failed:
-            # Each rule was checked in its own file.
-            faults = [fault for fault in faults if fault.path[:1] != ("tools",) or len(fault.path) == 1]
-        failed = failed or bool(faults)
-        mistakes += mistakes_at(faults, part, partial=part is not document.root)
-    if mistakes or document.root is None:
-        order = {id(source): place for place, source in enumerate(document.sources)}
-        mistakes = sorted(
-            dict.fromkeys(mistakes), key=lambda m: (order[id(m.position.source)], *m.position[1:], m.message)
-        )
-        raise PolicyError([str(mistake) for mistake in mistakes])
-    return arguments
+
+    def __init__(self, source: str | PathLike[str], kinds: Kinds = ()) -> None:
+        self.kinds = kinds
+        self.parts: list[Node] = []
+        """The settings of each readable file by itself."""
+        self.sources: list[Source] = []
+        """The texts that were read, the named file first."""
+        self.files: dict[str, Content] = {}
+        """Those that are files, by name."""
+        self.mistakes: list[Mistake] = []
+        self._named = {cls.name: cls for cls in kinds}
+        self._done: dict[Path, Node | None] = {}
+        path = find(source)
+        try:
+            self.root = self._file(path, ())
+            """The merged settings; None where a file could not be read or is of a newer version."""
+        except OSError as error:
+            raise PolicyError([_unreadable(path, error)]) from None
+
+    def arguments(self) -> dict[str, Any]:
+        """
+        Returns the arguments that it stands for. Raises PolicyError with every mistake, file by file.
+        """
+        kind, arguments = file_type(self.kinds), dict[str, Any]()
+        failed = False
+        for part in [*(part for part in self.parts if part is not self.root), self.root]:
+            if part is None:
+                continue
+            arguments, faults = fit(kind, plain(part))
+            # Each rule was checked in its own file; the names of scopes, with which words begin, may be in another one.
+            skip = ("messages",) if part is not self.root else ("tools",) if failed else None
+            faults = [fault for fault in faults if fault.path[:1] != skip or len(fault.path) == 1]
+            failed = failed or bool(faults)
+            self.mistakes += mistakes_at(faults, part, partial=part is not self.root)
+        self._raise()
+        return arguments
+
+    def check_rules(self, arguments: dict[str, Any], made: Iterable[Guard]) -> None:
+        """
+        Raise PolicyError if the settings of a rule do not go together with those of the policy, or of the guards *made* in code.
+        """
+        guards = {guard.name: guard for guard in (*made, *arguments["guards"])}
+        for rule, (number, node) in zip(arguments["rules"], self.rules(), strict=True):
+            for name, own in rule.guards.items():
+                wrong = unusable(self._named[name].ruled(guards.get(name), own))
+                self.mistakes += [Mistake((inner(node, name) or node).place, f"tools.{number}.{one}") for one in wrong]
+        self._raise()
+
+    def rules(self) -> Iterator[tuple[int, Node]]:
+        """
+        Returns its rules, each with its number in its own file.
+        """
+        seen: Counter[Source] = Counter()
+        for rule in items(self.root, "tools"):
+            yield seen[rule.position.source], rule
+            seen[rule.position.source] += 1
+
+    def renamed(self) -> list[str]:
+        """
+        Returns the older words of the named file that still work, each with the one that stands for it now.
+        """
+        return [
+            str(Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
+            for number, rule in enumerate(items(self.parts[0], "tools"))
+            for old, now in REPEATS.items()
+            if (entry := inner(rule, old)) is not None
+        ]
+
+    def _raise(self) -> None:
+        if self.mistakes or self.root is None:
+            order = {source: place for place, source in enumerate(self.sources)}
+            found = sorted(
+                dict.fromkeys(self.mistakes),
+                key=lambda one: (order[one.position.source], *one.position[1:], one.message),
+            )
+            raise PolicyError(list(map(str, found)))
+
+    def _mistake(self, position: Position, message: str) -> None:
+        self.mistakes.append(Mistake(position, message))
+
+    def _file(self, path: Path, chain: tuple[Path, ...]) -> Node | None:
+        """
+        Returns the settings of a file, which those of *chain* extend, with those that it extends. Raises PolicyError if it is extended and is
+        no policy.
+        """
+        real = path.resolve()
+        if real in self._done:
+            return self._done[real]
+        with path.open("rb") as stream:
+            seen, text = stamp(os.fstat(stream.fileno())), stream.read(MAX_BYTES + 1)
+        parsed = parse(text, str(path))
+        if chain and not _is_policy(parsed):
+            raise PolicyError([f"{quoted(str(path), PATH)} is no policy: a policy begins with `version: {VERSION}`"])
+        self.files[str(path)] = Content(seen, digest(text))
+        self.sources.append(parsed.source)
+        self.mistakes += parsed.mistakes
+        self._done[real] = None if parsed.root is None else self._settings(parsed.root, path, (*chain, path))
+        return self._done[real]
+
+    def _settings(self, root: Node, path: Path, chain: tuple[Path, ...]) -> Node | None:
+        if not isinstance(root.value, dict):
+            self._mistake(root.position, f"not a map of keys: got {got(root)}")
+            return None
+        if inner(root, "version") is None:
+            said = f"missing key `version`: write `version: {VERSION}`, the version of the file format"
+            self._mistake(root.position, said)
+        settings, tools, extends = {**root.value}, inner(root, "tools"), inner(root, "extends")
+        if tools is not None and tools.value is None and not tools.written:
+            # All of its rules are comments.
+            del settings["tools"]
+        own = self._renamed(replace(root, value=settings), path.parent)
+        self.parts.append(own)
+        listed = items(root, "extends") or ([] if extends is None else [extends])
+        parents = [self._parent(item, path.parent, chain) for item in listed if isinstance(item.value, str)]
+        replaces = tools is not None and tools.replaces
+        return _laid(reduce(_laid, parents), own, replaces=replaces) if parents else own
+
+    def _parent(self, item: Node, folder: Path, chain: tuple[Path, ...]) -> Node | None:
+        path = folder / item.value  # type: ignore[operator]
+        try:
+            path = find(item.value if is_name(item.value) else path)  # type: ignore[arg-type]
+            real = path.resolve()
+            circle = [at for at, above in enumerate(chain) if above.resolve() == real]
+            if real.parts[1:2] in (("proc",), ("sys",), ("dev",)):
+                # There to read is to ask: it may wait for ever, and tell what no file tells.
+                said = f"no policy file {quoted(str(path), PATH)}"
+            elif circle:
+                links = " -> ".join(quoted(str(link), PATH) for link in [*chain[circle[0] :], path])
+                said = f"goes in a circle, {links}"
+            elif len(self.sources) >= MAX_FILES:
+                said = f"more than {MAX_FILES} files"
+            else:
+                return self._file(path, chain)
+        except PolicyError as error:
+            said = str(error)
+        except OSError as error:
+            said = _unreadable(path, error)
+        self._mistake(item.position, f"extends: {said}")
+        return None
+
+    def _renamed(self, node: Node, folder: Path, key: str = "") -> Node:
+        """
+        Returns *node*, the value of *key*, with each key as the settings have it, and each file that a setting names beside the
+        policy in *folder* that names it.
+        """
+        if isinstance(node.value, list):
+            return replace(node, value=[self._renamed(item, folder) for item in node.value])
+        if not isinstance(node.value, dict):
+            return node
+        made: dict[str, Node] = {}
+        kind = self._named.get(key, Guard)
+        for written, value in node.value.items():
+            name = kind.aliases.get(written, written)
+            if name in made:
+                said = f"key {quoted(written)} is {quoted(name)} by another name, given twice"
+                self._mistake(value.named, f"{said} (first on line {made[name].named.line})")
+                continue
+            if name in kind.files and isinstance(value.value, str) and value.value:
+                value = replace(value, value=str(folder.absolute() / value.value))  # noqa: PLW2901
+            made[name] = self._renamed(value, folder, name)
+        return replace(node, value=made)
 
 
-def _wrong_words(root: Node | None, own: Iterable[type[Guard]]) -> Iterator[Mistake]:
+def _is_policy(parsed: Parsed) -> bool:
     """
-    Returns the mistakes in a policy's own words: codes that no guard says, numbers that a message does not have.
+    Whether a file says that it is a policy. The content of another file may be a secret, and is not shown in a mistake.
     """
-    messages, scopes = inner(root, "messages"), inner(root, "scopes")
-    words, known = ({} if node is None else plain(node) for node in (messages, scopes))
-    if isinstance(words, dict):
-        for code, said, of_code in wrong_words(words, list(own), known if isinstance(known, dict) else {}):
-            entry = child(messages, code)
-            if entry is not None:
-                yield Mistake(entry.key if of_code else entry.place, f"messages.{code}: {said}")
+    if parsed.root is None:
+        line = re.compile(r"version:[ ]{1,9}[0-9]{1,9}\s{0,9}(?:#.*)?")
+        return any(line.fullmatch(one[:200]) for one in parsed.source.lines[:200])
+    version = inner(parsed.root, "version")
+    return version is not None and type(version.value) is int
 
 
-def _wrong_rules(said: dict[str, Any], root: Node | None, made: Iterable[Guard], kinds: Kinds) -> Iterator[Mistake]:
-    """
-    Returns the mistakes of rules whose settings do not go together with those of the policy.
-    """
-    named: dict[str, Guard] = {guard.name: guard for guard in (*made, *said["guards"])}
-    classes = {cls.name: cls for cls in kinds}
-    for rule, (number, node) in zip(said["rules"], numbered(rules(root)), strict=True):
-        for name, own in rule.guards.items():
-            entry = child(node, name)
-            for wrong in wrong_together(classes[name].ruled(named.get(name), own)):
-                if entry is not None:
-                    yield Mistake(entry.place, f"tools.{number}.{wrong}")
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"cannot read {quoted(str(path), PATH)}: {(error.strerror or 'unknown error').lower()}"
 
 
-def renamed(document: Document) -> list[str]:
+def _laid(base: Node | None, over: Node | None, *, replaces: bool = False) -> Node | None:
     """
-    Returns the older words of the named file that still work, each with the one that stands for it now.
+    Returns the settings *over* laid upon *base*: the rules of `tools:` stand before those of *base*, or *replaces* them.
+    Returns None if one of both could not be read.
     """
-    return [
-        str(Mistake(entry.key, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
-        for number, rule in enumerate(rules(document.parts[0]))
-        for old, now in REPEATS.items()
-        if (entry := child(rule, old)) is not None
-    ]
+    if base is None or over is None:
+        return None
+    merged, below = _merged(base, over), items(base, "tools")
+    tools = inner(merged, "tools")
+    if not below or replaces or tools is None or not isinstance(tools.value, list):
+        return merged
+    # Two files may extend the same one: its rules stand once, below those of both.
+    both = [*(rule for rule in items(over, "tools") if not any(rule is one for one in below)), *below]
+    merged.value["tools"] = replace(tools, value=both)  # type: ignore[call-overload, index]
+    return merged
+
+
+def _merged(base: Node, over: Node) -> Node:
+    if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+        return over
+    merged = dict(base.value)
+    for limit, setting in _SAID_OF.items():
+        if limit in base.value and limit in over.value:
+            merged.pop(setting, None)
+    for key, node in over.value.items():
+        merged[key] = _merged(merged[key], node) if key in merged else node
+    return replace(over, value=merged)

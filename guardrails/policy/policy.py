@@ -5,6 +5,7 @@ A policy: the guards and settings of a kind of session.
 import os
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import inf
 from os import PathLike
 from time import monotonic, time
@@ -97,47 +98,56 @@ class Policy:
     ) -> None:
         from guardrails.core.chain import Chain
         from guardrails.core.envelope.envelope import OPTIONAL
-        from guardrails.core.guards import kinds_of, place_of
+        from guardrails.core.guards import place_of
         from guardrails.core.refusals import stopped
         from guardrails.core.values.errors import PolicyError
         from guardrails.session.calls.results import Results
         from guardrails.stores.memory import MemoryStore
 
-        from . import check
+        from .check import checked_settings, unusable
 
-        guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
-        mistakes: list[str] = []
-        said: dict[str, Any] = {
-            "mode": mode,
-            "stop": stop,
-            "on_error": on_error,
-            "by_name": by_name,
-            "envelope": envelope,
-        }
-        said |= {"fields": None if fields is None else sorted(fields), "prices": prices, "messages": messages}
-        settings = check.checked_settings(said, mistakes)
-        own = [*guards, *(guard for each in shared.values() for guard in each)]
-        mistakes += [f"messages.{code}: {said}" for code, said, _ in check.wrong_words(messages or {}, own, shared)]
-        messages, shared_messages = check.split_messages(messages or {}, shared)
-        given, known_tools = check.checked_guards(guards, mistakes), check.checked_tools(tools, mistakes)
-        known_kinds = kinds_of((*kinds, *map(type, given)))
-        known_rules = check.checked_rules(rules, mistakes, known_kinds)
-        modes: Any = {"mode": mode, "on_error": on_error}
-        scoped = check.scope_chains(shared, mistakes, rules=known_rules, messages=shared_messages, **modes)
+        said = checked_settings(
+            guards,
+            tools,
+            rules,
+            scopes or {},
+            kinds,
+            mode=mode,
+            stop=stop,
+            on_error=on_error,
+            by_name=by_name,
+            envelope=envelope,
+            fields=None if fields is None else sorted(fields),
+            prices=prices,
+            messages=messages,
+        )
+        words, modes = said.get("messages", {}), {"mode": mode, "on_error": on_error}
         chain = Chain(
-            sorted(given, key=place_of),
-            tools=known_tools,
-            rules=known_rules,
+            sorted(said["guards"], key=place_of),
+            tools=said["tools"],
+            rules=said["rules"],
             by_name=by_name,
             form=envelope,
-            left_out=frozenset() if fields is None else OPTIONAL - set(said["fields"]),
-            messages=messages,
-            kinds=known_kinds,
-            **modes,
+            left_out=OPTIONAL - set(said.get("fields", OPTIONAL)),
+            messages=words,
+            kinds=said["kinds"],
+            **modes,  # type: ignore[arg-type]
         )
+        # Only those rules hold in a scope that set the mode in which a tool is guarded.
+        ruling = [replace(rule, declared={}, guards={}) for rule in said["rules"] if rule.mode or rule.on_error]
+        scoped = {
+            scope: Chain(
+                own,
+                rules=ruling,
+                messages={
+                    code.removeprefix(f"{scope}."): one for code, one in words.items() if code.startswith(f"{scope}.")
+                },
+                **modes,  # type: ignore[arg-type]
+            )
+            for scope, own in sorted(said["scopes"].items())
+        }
         ruled = chain.ruled()
-        mistakes += [mistake for mistake in check.wrong_together(ruled) if mistake not in mistakes]
-        mistakes += check.unprepared([*given, *ruled, *(guard for each in scoped.values() for guard in each)])
+        mistakes = unusable([*chain.guards, *ruled, *(guard for each in scoped.values() for guard in each)])
         if mistakes:
             raise PolicyError(mistakes)
         self.name = name
@@ -146,7 +156,7 @@ class Policy:
         """Why every call is refused; None: calls are decided."""
         self.scopes = scoped
         """The guards of each scope, by its name."""
-        self.prices: dict[str, Price] = settings.get("prices", {})
+        self.prices: dict[str, Price] = said.get("prices", {})
         self.results = Results()
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
@@ -319,14 +329,9 @@ def _with(tools: "Iterable[Tool | Callable[..., Any]]") -> "Callable[[Chain], Ch
     """
     Returns the chain with *tools* too. Raises PolicyError if one is not valid.
     """
-    from guardrails.core.values.errors import PolicyError
-
     from .check import checked_tools
 
-    mistakes: list[str] = []
-    made = checked_tools(tools, mistakes)
-    if mistakes:
-        raise PolicyError(mistakes)
+    made = checked_tools(tools)
     return lambda chain: chain.with_tools(made)
 
 

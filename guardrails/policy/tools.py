@@ -18,7 +18,6 @@ from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Declarations, Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
-from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.session.calls.running import is_async
 
@@ -205,11 +204,8 @@ class Registry:
                 f"`{tool.name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`. "
                 f"Define it with `def`, or give it a `name`"
             )
-        mistakes: list[str] = []
         tool = replace(tool, parameters=spec)
-        checked_tools([tool], mistakes)
-        if mistakes:
-            raise PolicyError(mistakes)
+        checked_tools([tool])
         with self._lock:
             self._entries = dict(
                 sorted({**self._entries, tool.name: Registered(tool, run, asynchronous, fits)}.items())

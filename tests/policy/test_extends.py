@@ -11,7 +11,8 @@ import pytest
 
 from guardrails import Budget, Policy
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file import Document, plain, read
+from guardrails.policy.document import Document
+from guardrails.policy.file import plain
 from tests.tables import table
 
 
@@ -25,17 +26,18 @@ def mistakes_of(document: Document, folder: Path) -> list[str]:
 
 
 def data_of(document: Document) -> Any:
-    return None if document.root is None else plain(document.root)
+    data = {} if document.root is None else plain(document.root)
+    return {key: value for key, value in data.items() if key not in ("version", "extends")}
 
 
 def written(folder: Path, text: str) -> Document:
     (folder / "t.yaml").write_text(text)
 
-    return read(folder / "t.yaml")
+    return Document(folder / "t.yaml")
 
 
 def test_later_files_win_maps_merge_and_rules_add_up() -> None:
-    document = read(FILES / "team.yaml")
+    document = Document(FILES / "team.yaml")
 
     assert data_of(document) == {
         "budget": {"max_calls": 20, "max_cost_usd": 0.5, "max_elapsed": "10m"},
@@ -59,7 +61,7 @@ def rules_of(folder: Path, **files: str) -> list[str]:
     for name, text in files.items():
         (folder / f"{name}.yaml").write_text(f"version: 1\n{text}\n")
 
-    document = read(folder / "own.yaml")
+    document = Document(folder / "own.yaml")
     assert document.mistakes == []
 
     return [rule["match"] for rule in data_of(document).get("tools", [])]
@@ -147,7 +149,7 @@ def test_a_cap_that_a_file_writes_is_not_softened_by_what_was_said_of_another(
 ) -> None:
     (tmp_path / "base.yaml").write_text(f"version: 1\n{place.replace('SETTINGS', base)}\n")
     (tmp_path / "own.yaml").write_text(f"version: 1\nextends: ./base.yaml\n{place.replace('SETTINGS', own)}\n")
-    document = read(tmp_path / "own.yaml", (Budget,))
+    document = Document(tmp_path / "own.yaml", (Budget,))
     data = data_of(document) if "budget" in data_of(document) else data_of(document)["scopes"]["user"]
 
     assert document.mistakes == []
@@ -155,7 +157,7 @@ def test_a_cap_that_a_file_writes_is_not_softened_by_what_was_said_of_another(
 
 
 def test_a_circle_of_extends_shows_its_chain() -> None:
-    assert mistakes_of(read(FILES / "circle" / "a.yaml"), FILES) == [
+    assert mistakes_of(Document(FILES / "circle" / "a.yaml"), FILES) == [
         (
             "circle/c.yaml:2:10: extends: goes in a circle, "
             "`circle/a.yaml` -> `circle/b.yaml` -> `circle/c.yaml` -> `circle/a.yaml`"
@@ -170,7 +172,7 @@ def test_a_file_that_two_files_extend_is_read_once(tmp_path: Path) -> None:
         below = "base" if i == 0 else f"l{i - 1}"
         (tmp_path / f"l{i}.yaml").write_text(f"version: 1\nextends: [./{below}.yaml, ./{below}.yaml]\n")
 
-    document = read(tmp_path / "l11.yaml")
+    document = Document(tmp_path / "l11.yaml")
 
     assert len(document.sources) == 13
     assert data_of(document) == {"mode": "wrong"}
@@ -180,11 +182,10 @@ def test_a_long_chain_of_files_ends(tmp_path: Path) -> None:
     for i in range(40):
         (tmp_path / f"f{i}.yaml").write_text(f"version: 1\nextends: ./f{i + 1}.yaml\n")
 
-    document = read(tmp_path / "f0.yaml")
+    document = Document(tmp_path / "f0.yaml")
 
     assert mistakes_of(document, tmp_path) == ["f31.yaml:2:10: extends: more than 32 files"]
     assert document.root is None
-    assert data_of(document) is None
 
 
 @table(
@@ -194,22 +195,35 @@ def test_a_long_chain_of_files_ends(tmp_path: Path) -> None:
         ("[strict, ./nowhere.yaml]", "2:19: extends: no policy file `"),
         ("./", "2:10: extends: no policy file `"),
         ('"a\\0b"', "2:10: extends: no policy file `"),
-        ('""', '2:10: extends: not a name or a path: got `""`'),
-        ("5", "2:10: extends: not a name or a path: got `5`"),
-        ("", "2:9: extends: not a name or a path: got nothing"),
-        ("{a: b}", "2:10: extends: not a name or a path: got a map"),
-        ("[strict, [strict]]", "2:19: extends: not a name or a path: got a list"),
+        ('""', "2:10: extends: no policy file `"),
     ],
 )
 def test_a_missing_parent_is_a_mistake_at_its_line(tmp_path: Path, extends: str, expected: str) -> None:
     file = tmp_path / "top.yaml"
     file.write_text(f"version: 1\nextends: {extends}\nmode: wrong\n")
-    document = read(file)
+    document = Document(file)
     (mistake,) = mistakes_of(document, tmp_path)
 
     assert mistake.startswith(f"top.yaml:{expected}")
     assert document.root is None
     assert len(document.parts) == len(document.sources)
+
+
+@table(
+    ("extends", "expected"),
+    [
+        ("5", '2:10: extends: not text or a list: write "5", got `5`'),
+        ("", "2:9: extends: not text or a list: got nothing"),
+        ("{a: b}", "2:10: extends: not text or a list: got a map"),
+        ("[strict, [strict]]", "2:19: extends.1: not text: got a list"),
+    ],
+)
+def test_what_is_no_name_of_a_parent_is_a_mistake_at_its_line(tmp_path: Path, extends: str, expected: str) -> None:
+    file = tmp_path / "top.yaml"
+    file.write_text(f"version: 1\nextends: {extends}\n")
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(file)
+    assert [mistake.split("\n")[0] for mistake in caught.value.mistakes] == [f"{file}:{expected}"]
 
 
 SECRET = "hunter2-is-the-password"

@@ -91,10 +91,10 @@ def test_every_mistake_is_told_at_once() -> None:
         "messages.budget.max_calls: unknown key `mesage`, did you mean `message`?",
         "budget.max_calls: must be at least 0, got `-1`",
         "duplicates.window: must be at least 1, got `0`",
-        "`Duplicates` is no guard; call it: it is a class",
-        "`int` is no guard",
         "tools.a.cost_usd: must be at least 0, got `-1.0`",
         "tools.b.timeout",
+        "`Duplicates` is no guard; call it: it is a class",
+        "`int` is no guard",
         "`'search'` is no tool",
         "the tool `search` is given twice",
     ]

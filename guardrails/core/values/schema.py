@@ -15,7 +15,7 @@ import inspect
 import json
 import operator
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from types import NoneType, UnionType
@@ -160,6 +160,8 @@ class MapType:
     """Makes the value of the settings; it may raise ValueError."""
     of: type | None = None
     """The class that declares them."""
+    look: Callable[[Any], "Iterable[Fault]"] = lambda _: ()
+    """Further faults of a map as it is given."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -263,7 +265,7 @@ def fit(kind: Any, value: Any, path: Path = ()) -> "tuple[Any, list[Fault]]":
     if keys is None:
         return (value, []) if isinstance(kind, type) and isinstance(value, kind) else _by_pydantic(kind, value, path)
     # What code has made is looked at too: its class has taken all that it was given.
-    return _map(keys, {name: getattr(value, name) for name in keys.types} if type(value) is kind else value, path)
+    return _map(keys, {name: getattr(value, name) for name in keys.types} if type(value) is keys.of else value, path)
 
 
 def _wrong(path: Path, value: Any, *expected: str) -> list[Fault]:
@@ -314,8 +316,16 @@ def _dict(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
 def _map(keys: MapType, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
     if not isinstance(value, Mapping):
         return value, _wrong(path, value, "a map of keys")
-    known, made = keys.types, {}
-    faults = [Fault((*path, key), value, _unknown(key, keys), kind="unknown") for key in value if key not in known]
+    known, made, faults = keys.types, {}, [fault._replace(path=(*path, *fault.path)) for fault in keys.look(value)]
+    if keys.aliases:
+        named: dict[str, Any] = {}
+        for key, one in value.items():
+            name = keys.aliases.get(key, key)
+            if name in named:
+                faults.append(Fault((*path, name), one, f"{quoted(name)} is given twice, once as {quoted(key)}"))
+            named.setdefault(name, one)
+        value = named
+    faults += [Fault((*path, key), value, _unknown(key, keys), kind="unknown") for key in value if key not in known]
     faults += [
         Fault(path, value, f"missing key {quoted(key)}", kind="missing")
         for key in known

@@ -11,7 +11,7 @@ from typing import Any, Final
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, quoted, suggestion
-from guardrails.policy.file import MAX_BYTES, Mistake, Node, find, inner, mistakes_at, parse, plain, shipped
+from guardrails.policy.file import MAX_BYTES, Mistake, Node, find, inner, items, mistakes_at, parse, plain, shipped
 from guardrails.policy.reload import is_name
 
 from .steps import MAX_STEPS, Call, Repeat, Request, Settle, Step, cases_type
@@ -97,7 +97,7 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
         data, faults = fit(cases_type(), plain(root))
         mistakes += mistakes_at(faults, root)
         if not faults:
-            nodes = _items(root, "cases")
+            nodes = items(root, "cases")
             cases = [_case(one, node, name, mistakes) for one, node in zip(data["cases"], nodes, strict=True)]
             made = CaseFile(name=name, policy=data.get("policy"), cases=tuple(cases))
     if mistakes or root is None:
@@ -106,17 +106,9 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
     return made
 
 
-def _items(node: Node, key: str) -> list[Node]:
-    """
-    Returns the nodes of the list under *key*, an empty list if there is none.
-    """
-    found = inner(node, key)
-    return found.value if found is not None and isinstance(found.value, list) else []
-
-
 def _same_names(root: Node) -> Iterator[Mistake]:
     lines: dict[str, int] = {}
-    for case in _items(root, "cases"):
+    for case in items(root, "cases"):
         name = inner(case, "name")
         if name is not None and isinstance(name.value, str):
             if name.value in lines:
@@ -127,14 +119,14 @@ def _same_names(root: Node) -> Iterator[Mistake]:
 
 def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) -> Case:
     tools = []
-    for declared, place in zip(data.get("tools", []), _items(node, "tools"), strict=True):
+    for declared, place in zip(data.get("tools", []), items(node, "tools"), strict=True):
         tools.append(Tool(name=declared["name"]).override(declared))
         try:
             tools[-1].arguments()
         except PolicyError as error:
             at = inner(place, "parameters") or place
             mistakes.append(Mistake(at.position, f"parameters: {error}"))
-    mistakes += _placed(data["steps"], _items(node, "steps"), set())
+    mistakes += _placed(data["steps"], items(node, "steps"), set())
     if _total(data["steps"]) > MAX_STEPS:
         mistakes.append(Mistake(node.position, f"steps: more than {MAX_STEPS} steps, repetitions counted"))
     return Case(name=data["name"], file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data["steps"]))
@@ -156,7 +148,7 @@ def _placed(steps: list[Step], nodes: list[Node], pending: set[str]) -> Iterator
             near = suggestion(step.settle, sorted(pending))
             yield Mistake(node.position, f"settle: no call above has `id: {step.settle}` and `pending: true`{near}")
         if isinstance(step, Repeat):
-            yield from _placed(step.steps, _items(node, "steps"), pending)
+            yield from _placed(step.steps, items(node, "steps"), pending)
 
 
 def _total(steps: list[Step]) -> int:

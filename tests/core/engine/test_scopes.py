@@ -337,15 +337,15 @@ def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
         ({"user": []}, "scopes.user: a scope without guards limits nothing"),
         (
             {"user": [Duplicates()]},
-            "scopes.user: `duplicates` goes by more than amounts, and a scope holds amounts alone; a scope may",
+            "scopes.user: `duplicates` goes by more than amounts, and a scope has guards that define `edges`",
         ),
-        ({"user": [Budget(max_turns=1)]}, "scopes.user: budget.max_turns: it is a session's own"),
-        ({"user": [Budget(max_calls=-1)]}, "scopes.user: budget.max_calls: "),
+        ({"user": [Budget(max_turns=1)]}, "scopes.user.budget: unknown key `max_turns`"),
+        ({"user": [Budget(max_calls=-1)]}, "scopes.user.budget.max_calls: "),
         ({"user": [Budget]}, "scopes.user: `Budget` is no guard; call it"),
         ({"user": [Rate(max_calls_per_second=1)] * 2}, "scopes.user: `rate` is given twice"),
         (
             {"user": [Forgetful()]},
-            "scopes.user: `forgetful` goes by more than amounts, and a scope holds amounts alone;",
+            "scopes.user: `forgetful` goes by more than amounts, and a scope has guards that define `edges`",
         ),
     ],
 )
