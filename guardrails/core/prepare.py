@@ -39,12 +39,6 @@ class Prepared:
     unknown: bool = False
     """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
 
-    def of(self, outcome: Outcome) -> "Prepared":
-        """
-        Returns the same of another *outcome*, for a record.
-        """
-        return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty, self.unknown)
-
 
 def told(
     result: object,

@@ -60,7 +60,7 @@ class Ledger:
     """
 
     __slots__ = (
-        "_base", "_clock", "_digest", "_laid", "all_keys", "blocks", "engine", "id", "keys", "lock", "over", "parent",
+        "_clock", "_digest", "_laid", "all_keys", "base", "blocks", "engine", "id", "keys", "lock", "over", "parent",
         "policy", "records", "share", "store",
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ class Ledger:
         self._clock = clock
         self._laid = laid
         self.engine = Engine(laid_on(policy.chain, laid), id, scopes=scopes, life=None if sink is None else new_id)
-        self._base: Chain | None = None if policy.changed else policy.chain
+        self.base: Chain | None = None if policy.changed else policy.chain
         """The chain of the policy, on which this session has *laid* its own; None: it has to say which."""
         self._digest = None if policy.changed else policy.digest
 
@@ -110,7 +110,7 @@ class Ledger:
         own.records = None if self.records is None else Recorder(own.id, self.records.sink)
         own.engine = Engine(engine.chain, own.id, scopes=engine.scopes, child=True, life=engine.life)
         if policy.changed:
-            own._base, own._digest = None, None  # noqa: SLF001  of this class
+            own.base, own._digest = None, None  # noqa: SLF001  of this class
         return own
 
     # The amounts
@@ -270,7 +270,7 @@ class Ledger:
         policy = self.policy
         if monotonic() >= policy.due_s:
             policy.look()
-        if policy.chain is not self._base:
+        if policy.chain is not self.base:
             self._adopt()
 
     def _adopt(self) -> None:
@@ -281,7 +281,7 @@ class Ledger:
         with self.lock:
             policy, engine = self.policy, self.engine
             chain = policy.chain
-            if chain is self._base:
+            if chain is self.base:
                 return
             scopes = tuple((name, own, policy.scopes.get(name, below)) for name, own, below in engine.scopes)
             self.engine = engine.of(laid_on(chain, self._laid)).within(scopes)
@@ -292,7 +292,7 @@ class Ledger:
                 self.event("policy", {"before": before, "after": after})
             except Exception as error:  # noqa: BLE001  the next step hears of a store that fails
                 self.failed("store", error)
-            self._digest, self._base = after, chain
+            self._digest, self.base = after, chain
 
     # The clock and the store
 

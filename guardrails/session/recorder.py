@@ -1,12 +1,10 @@
 """
-Hands records from a session to its sink: each event as a small object that becomes a line off the hot path.
+Hands records from a session to its sink, each as soon as its event has happened.
 """
 
 import os
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.chain import Plan
@@ -23,23 +21,22 @@ from guardrails.core.records.record import (
 )
 from guardrails.core.text.plain_json import exact
 from guardrails.core.values.logs import log, warn_once
-from guardrails.core.values.types import Outcome
 
 
 if TYPE_CHECKING:
     from guardrails.sinks import Sink
 
 
-CALL_BYTES: Final = 1_700
-"""What a decision that waits takes beside its texts, as tracemalloc counts it."""
-SETTLE_BYTES: Final = 900
+CALL_BYTES: Final = 1_900
+"""Bytes that the record of a decision takes beside its texts, as tracemalloc counts them."""
+SETTLE_BYTES: Final = 1_900
 
 
 class Recorder:
     """
     The records of the session *session_id*, handed to *sink*. Exceptions of a sink are counted and logged once.
 
-    Arguments and results wait as JSON: as Python objects they may take many times as much, and change.
+    A record waits with its arguments and its result as JSON: as Python objects they may take many times as much, and change.
     """
 
     __slots__ = ("_put", "_session_id", "lost", "sink")
@@ -58,27 +55,39 @@ class Recorder:
         """
         Hand over the event of a decision.
         """
-        session_id, run, call = self._session_id, decision.run, decision.call
-        for n, pending in decision.expired:
+        if decision.expired or decision.claim_n:
+            self._before(decision)
+        if decision.repeated or not decision.n:
+            return
+        call = decision.call
+        arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
+        record = call_record(self._session_id, decision, plan, arguments)
+        if decision.marks is not None:
+            record |= decision.marks
+        try:
+            self._put(record, CALL_BYTES + len(arguments))
+        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+            self._lose(error)
+        if decision.park_n:
+            self._hand(park_record(self._session_id, decision), 600)
+
+    def _before(self, decision: Decision) -> None:
+        """
+        Hand over the events that happened before a decision: admissions that were given up, and a claim.
+        """
+        session_id, run, last = self._session_id, decision.run, len(decision.expired) - 1
+        for place, (n, pending) in enumerate(decision.expired):
             # Where nothing else happened, the last of them is the event that has a place in the family.
-            alone = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
-            expired = partial(expire_record, session_id, run, n, decision.at_ms, pending)
-            self._hand(expired, 600, decision.marks if alone else None)
+            alone = decision.repeated and not decision.claim_n and place == last
+            record = expire_record(session_id, run, n, decision.at_ms, pending)
+            self._hand(record, 600, decision.marks if alone else None)
         if decision.claim_n:
             claimed: dict[str, Any] = {"call_n": decision.n}
             if decision.park_n:
                 # An approval is used by whoever asks first, who may only ask.
-                claimed |= {"id": call.id, "claimed": decision.claimed}
-            claimed |= decision.marks or {}
-            self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
-        if decision.repeated or not decision.n:
-            return
-        arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
-        made = _light(decision)
-        recorded = partial(call_record, session_id, made, plan, arguments)
-        self._hand(recorded, CALL_BYTES + len(arguments), decision.marks)
-        if decision.pending:
-            self._hand(park_record(session_id, made), 600)
+                claimed |= {"id": decision.call.id, "claimed": decision.claimed}
+            record = event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed)
+            self._hand(record, 600, decision.marks)
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         """
@@ -86,12 +95,13 @@ class Recorder:
         """
         if not completion.n:
             return
-        one = prepared.outcome
-        size = SETTLE_BYTES + (0 if prepared.rendered is None else 2 * prepared.rendered.size)
-        kind, wait = one.error_type, one.retry_after_ms
-        outcome = Outcome(None, kind, one.error_message, one.http_status, wait, cost=one.cost, tokens=one.tokens)
-        made = partial(settle_record, self._session_id, _light(decision), prepared.of(outcome), completion)
-        self._hand(made, size, completion.marks)
+        record, rendered = settle_record(self._session_id, decision, prepared, completion), prepared.rendered
+        if completion.marks is not None:
+            record |= completion.marks
+        try:
+            self._put(record, SETTLE_BYTES if rendered is None else SETTLE_BYTES + rendered.size)
+        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+            self._lose(error)
 
     def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """
@@ -109,14 +119,15 @@ class Recorder:
         except Exception as error:  # noqa: BLE001
             warn_once(f"flush {type(self.sink).__qualname__}", "the sink's `flush` raised: %r", error)
 
-    def _hand(
-        self, record: "dict[str, Any] | Callable[[], dict[str, Any]]", size: int, marks: dict[str, Any] | None = None
-    ) -> None:
+    def _hand(self, record: dict[str, Any], size: int, marks: dict[str, Any] | None = None) -> None:
         try:
-            self._put(record if marks is None else partial(_marked, record, marks), size)
-        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
-            self.lost += 1
-            warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
+            self._put(record if marks is None else record | marks, size)
+        except Exception as error:  # noqa: BLE001  a record never fails the event it is about
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        self.lost += 1
+        warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
 
 
 def new_id() -> str:
@@ -125,14 +136,6 @@ def new_id() -> str:
     live again and counts from 1 then.
     """
     return os.urandom(8).hex()
-
-
-def _marked(record: Any, marks: dict[str, Any]) -> dict[str, Any]:
-    return {**record(), **marks}
-
-
-def _light(decision: Decision) -> Decision:
-    return decision.of(replace(decision.call, arguments=None, signature=None, asked=None))
 
 
 def log_refused(session: str, envelope: Envelope, tool: str) -> None:

@@ -109,7 +109,7 @@ class Session:
 
         Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
-        return at_once(steps(self, tool, arguments, execute, id, blocks=True))
+        return at_once(steps(self, tool, arguments, execute, id, awaits=False))
 
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
@@ -117,7 +117,7 @@ class Session:
         the session has less than ten minutes left, it runs in a thread. A generator is read where its function ran: a
         slow one without a timeout blocks the loop.
         """
-        return await awaited(steps(self, tool, arguments, execute, id, blocks=False))
+        return await awaited(steps(self, tool, arguments, execute, id, awaits=True))
 
     @overload
     def wrap(self, function: Callable[P, _Nothing], *, returns: Returns = "json", name: str | None = None) -> Any: ...

@@ -56,15 +56,14 @@ class MemoryStore:
                 raise RuntimeError(NESTED)
             self._in_step = True
             try:
-                live = self._live
-                if len(keys) == 1 and (first := live.get(keys[0])) is not None:
-                    live.move_to_end(keys[0])
+                if len(keys) == 1 and (first := self._live.get(keys[0])) is not None:
+                    self._live.move_to_end(keys[0])
                     return step([first])
                 states = [self._state(key) for key in keys]
                 try:
                     return step(states)
                 finally:
-                    if len(live) - len(self._stuck) > self._max_live:
+                    if len(self._live) - len(self._stuck) > self._max_live:
                         self._pack_idle(keys)
             finally:
                 self._in_step = False

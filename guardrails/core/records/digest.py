@@ -3,8 +3,7 @@ The events of a session in a few lines: the answer if a model gives none, and it
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.text.plain_json import dumps, exact
@@ -17,8 +16,7 @@ MAX_RESULT: Final = 300
 MAX_ARGUMENTS: Final = 160
 
 
-@dataclass(slots=True)
-class Earlier:
+class Earlier(NamedTuple):
     """
     One earlier result.
     """

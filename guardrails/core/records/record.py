@@ -67,10 +67,15 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     for which every call was refused.
     """
     call, denials = decision.call, decision.denials
-    said = "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow"
+    waits = decision.seq is not None and decision.envelope is not None
     # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
     record = {
-        **_head("call", session_id, decision.run, decision.n, decision.at_ms),
+        "schema_version": SCHEMA_VERSION,
+        "event": "call",
+        "session_id": session_id,
+        "run": decision.run,
+        "n": decision.n,
+        "ts_ms": decision.at_ms,
         "seq": decision.seq,
         "turn": decision.turn,
         "id": call.id,
@@ -79,8 +84,8 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "arguments": orjson.Fragment(arguments),
         "problems": [list(problem) for problem in call.problems] if call.problems else [],
         **({"places": call.places} if call.places else {}),
-        "decision": said,
-        "code": decision.code,
+        "decision": "pending" if waits else "deny" if denials else "nudge" if decision.nudges else "allow",
+        "code": denials[0].code if denials else None,
         "denials": [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
         "observed": [denial.code for denial in decision.observed] if decision.observed else [],
         "nudges": [code for code, _ in decision.nudges] if decision.nudges else [],
@@ -88,14 +93,11 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "claimed": decision.claimed,
         "cost": decision.cost,
         "tokens": decision.tokens,
-        "timeout_ms": plan.timeout_ms,
-        "mutates": plan.changes,
-        "polling": plan.tool.repeats == "allow",
-        **_declared(plan),
+        **(plan.recorded or _declared(plan)),
         "retry_source": decision.retry_source,
     }
-    if decision.code == STOPPED:
-        record["stop"] = decision.denials[0].values["reason"]
+    if denials and denials[0].code == STOPPED:
+        record["stop"] = denials[0].values["reason"]
     if plan.tokens:
         record["estimate_tokens"] = plan.tokens
     if call.sketch is not None:
@@ -106,10 +108,13 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
 
 def _declared(plan: Plan) -> dict[str, Any]:
     """
-    Other facts that guards may ask of a tool: they may be declared in code, which a replay does not have.
+    Returns the facts of a tool that guards may ask for, taken once: they may be declared in code, which a replay does not have.
     """
     tool = plan.tool
-    return {
+    plan.recorded = {
+        "timeout_ms": plan.timeout_ms,
+        "mutates": plan.changes,
+        "polling": tool.repeats == "allow",
         "estimate": plan.cost,
         "known": plan.known,
         "stable": tool.repeats == "evidence",
@@ -120,6 +125,7 @@ def _declared(plan: Plan) -> dict[str, Any]:
         **({"destructive": tool.destructive} if tool.destructive is not None else {}),
         **({"repeats": "ask"} if tool.repeats == "ask" else {}),
     }
+    return plan.recorded
 
 
 def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
@@ -135,15 +141,20 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
     call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
-    text = evidence_of(outcome, rendered)
     exact = masked = prepared.result_hash
+    text = evidence_of(outcome, None) if rendered is None else rendered.payload
     if outcome.error_type is None:
         masked = masked_result_hash(text)
     else:
         exact = result_hash(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
     record = {
-        **_head("settle", session_id, completion.run, completion.n, completion.at_ms),
+        "schema_version": SCHEMA_VERSION,
+        "event": "settle",
+        "session_id": session_id,
+        "run": completion.run,
+        "n": completion.n,
+        "ts_ms": completion.at_ms,
         "call_n": decision.n,
         "seq": decision.seq,
         "id": call.id,

@@ -93,7 +93,8 @@ def masked_result_hash(payload: bytes | str) -> int:
 
     The length is no part of it, for "line 9" and "line 10" are to be one.
     """
-    return _signed(xxh3_64_intdigest(_head(payload)[0].translate(None, _DIGITS)))
+    head = payload[:RESULT_HEAD] if type(payload) is bytes else _head(payload)[0]
+    return (xxh3_64_intdigest(head.translate(None, _DIGITS)) ^ _SIGN) - _SIGN
 
 
 def parse_arguments(text: str) -> tuple[object, str | None]:

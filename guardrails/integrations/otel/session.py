@@ -100,6 +100,7 @@ class TracedCalls(Calls):
     __slots__ = ()
 
     ledger: TracedLedger
+    heard = True
 
     def decide(
         self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
@@ -116,7 +117,6 @@ class TracedCalls(Calls):
         return decision
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
-        super().settled(decision, prepared, completion, envelope)
         one = current_call()
         # What is late was told of already.
         if one is not None and not completion.late and one.key == key_of(decision):

@@ -4,12 +4,14 @@ The calls of a session: decided by the chain, and settled by how they ended, who
 
 import os
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from logging import INFO
-from typing import TYPE_CHECKING, Any, Final
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision
@@ -28,7 +30,7 @@ from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
 from guardrails.session.approval import Approvals
 from guardrails.session.children import grow
 from guardrails.session.ledger import Ledger
-from guardrails.session.recorder import log_refused, new_id
+from guardrails.session.recorder import log_refused
 
 from .running import Limit, Reading, limit_of, stops
 from .steps import Execute, awaited
@@ -48,6 +50,9 @@ class Calls:
     """
 
     __slots__ = ("approvals", "ledger", "on_decision", "passes", "sleep", "tools")
+
+    heard: ClassVar[bool] = False
+    """Calls that are over are told to `settled`."""
 
     def __init__(
         self,
@@ -86,12 +91,18 @@ class Calls:
         Returns the decision on a call. The caller is *execute*, which claims the call unless it is `asked`. With *tells*
         the host's hook hears of it.
         """
-        tool, call_id = checked(tool, call_id, execute)
         ledger = self.ledger
-        ledger.fresh()
-        engine, stop = ledger.engine, ledger.policy.stop
-        plan = engine.chain.plans.get(tool) or ledger.plan(tool)
-        call = self._made(tool, arguments, call_id or new_id(), plan)
+        policy = ledger.policy
+        if policy.chain is not ledger.base or monotonic() >= policy.due_s:
+            ledger.fresh()
+        engine = ledger.engine
+        plan = engine.chain.plans.get(tool) if type(tool) is str else None
+        if plan is None or call_id is not None or not callable(execute):
+            # Under a name that has a plan, a tool was called before.
+            tool, call_id = checked(tool, call_id, execute)
+            plan = ledger.plan(tool)
+        spec = plan.arguments or self.tools.specs.get(tool)
+        call = tool_call(tool, arguments, call_id or next(_ids), spec, plan.tool.labels)
         locates = plan.unfit_locates if call.problems else plan.locates
         if locates:
             call.places = places_of(locates, call, plan.tool)
@@ -100,7 +111,9 @@ class Calls:
             now = ledger.time(needed=plan.deny_on_error)
             failed = "store"
             claims = execute is not asked
-            decision = ledger.store.update(ledger.all_keys, partial(engine.decide, call, plan, now, claims, stop))
+            decision = ledger.store.update(
+                ledger.all_keys, partial(engine.decide, call, plan, now, claims, policy.stop)
+            )
         except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
             decision = ledger.undecided(call, plan, now, failed, error)
         else:
@@ -195,9 +208,10 @@ class Calls:
         """
         Settle a call whose result was read, in the session's state.
         """
-        ledger, files = self.ledger, self.ledger.policy.model_files
-        if prepared.outcome.error_type is not None and files is not None:
-            files.refresh(now)
+        ledger, call, outcome, rendered = self.ledger, decision.call, prepared.outcome, prepared.rendered
+        policy, failed = ledger.policy, outcome.error_type is not None
+        if failed and policy.model_files is not None:
+            policy.model_files.refresh(now)
         step = partial(ledger.engine.complete, decision, prepared, plan, now, None)
         try:
             envelope, completion = ledger.store.update(ledger.all_keys, step)
@@ -210,23 +224,22 @@ class Calls:
         else:
             if ledger.records is not None:
                 ledger.records.settled(decision, prepared, completion)
-        self.settled(decision, prepared, completion, envelope)
+        if failed:
+            fields = {"session": ledger.id, "tool": call.tool, "error": outcome.error_message}
+            log.info("tool execution failed", extra={**fields, "error_type": outcome.error_type})
+        if call.canonical is not None and call.sig is not None and not completion.late:
+            payload = failure(outcome) if rendered is None else rendered.payload
+            policy.results.keep(ledger.id, call.sig, Earlier(call.tool, call.canonical, payload, not failed))
+        if completion.errors:
+            self._failed(completion)
+        if self.heard:
+            self.settled(decision, prepared, completion, envelope)
         return envelope
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
         """
-        Keep the result of a call that is over, and log its failure.
+        Hear of a call that is over, where that is *heard*.
         """
-        ledger, call, outcome = self.ledger, decision.call, prepared.outcome
-        if outcome.error_type is not None:
-            fields = {"session": ledger.id, "tool": call.tool, "error": outcome.error_message}
-            log.info("tool execution failed", extra={**fields, "error_type": outcome.error_type})
-        if call.sig is not None and call.canonical is not None and not completion.late:
-            payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload
-            earlier = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
-            ledger.policy.results.keep(ledger.id, call.sig, earlier)
-        if completion.errors:
-            self._failed(completion)
 
     def _failed(self, made: Decision | Completion) -> None:
         for guard, raised in made.errors:
@@ -338,6 +351,19 @@ def _bare(pending: Pending) -> ToolCall:
     An open call without its arguments, which no state keeps.
     """
     return ToolCall(pending.tool, None, pending.id, None, pending.sig, sketch=pending.entry.sketch or None)
+
+
+def _draw() -> None:
+    # Every process has a beginning of its own, a forked one too.
+    global _ids  # noqa: PLW0603
+    _ids = map(f"{os.urandom(6).hex()}{{:04x}}".format, count(1))
+
+
+_ids: Iterator[str]
+"""Ids of calls that come without one: no other process draws the same."""
+_draw()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_draw)
 
 
 Asks = Callable[[ToolCall, Tool], Iterable[tuple[str, Sequence[str]]]]

@@ -33,16 +33,16 @@ class Results:
         Remember the result of a call; *earlier* is the cache's from here on, its texts take no more than they say
         (`jsonable.exact`).
         """
-        key, kept, size = (session, sig), self._kept, _size(earlier)
+        key, kept = (session, sig), self._kept
+        size = len(earlier.payload) + len(earlier.arguments) + OVERHEAD
         with _lock:
-            before = kept.pop(key, None)
-            total = self.size - (0 if before is None else _size(before))
+            if key in kept:
+                self.size -= _size(kept.pop(key))
             if size <= self._max:
                 kept[key] = earlier
-                total += size
-                while total > self._max:
-                    total -= _size(kept.popitem(last=False)[1])
-            self.size = total
+                self.size += size
+                while self.size > self._max:
+                    self.size -= _size(kept.popitem(last=False)[1])
 
     def find(self, session: str, sig: int | None) -> Earlier | None:
         """

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.prepare import Prepared
 from guardrails.core.values.logs import log
 from guardrails.session.ledger import Ledger
 
@@ -87,7 +88,7 @@ class Ask(NamedTuple):
 
 class Run(NamedTuple):
     """
-    The run of a tool, for as long as it may take.
+    The run of a tool that is awaited, for as long as it may take.
     """
 
     calls: "Calls"
@@ -98,17 +99,7 @@ class Run(NamedTuple):
     """The name that the caller gave it."""
 
     def now(self) -> Any:
-        calls, decision, plan, execute, tool = self
-        call = decision.call
-        limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
-        if limit is None:
-            result = execute(tool, call.arguments)
-        else:
-            run = partial(calls.reading(decision, plan).run, execute, tool, call.arguments)
-            result = with_timeout(run, limit, partial(calls.settle, decision, plan))
-        if type(result) not in PLAIN:
-            return not_awaited(result) if inspect.isawaitable(result) else calls.reading(decision, plan).drained(result)
-        return result
+        return run_now(*self)
 
     async def later(self) -> Any:
         calls, decision, plan, execute, tool = self
@@ -124,6 +115,23 @@ class Run(NamedTuple):
         if type(result) not in PLAIN:
             result = await calls.reading(decision, plan).gathered(result)
         return result
+
+
+def run_now(calls: "Calls", decision: Decision, plan: Plan, execute: Execute, tool: str) -> Any:
+    """
+    Returns the result of a tool that runs at once, in this thread unless its time is limited.
+    """
+    limit = None
+    if plan.timeout_ms is not None or decision.left_ms is not None:
+        limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
+    if limit is None:
+        result = execute(tool, decision.call.arguments)
+    else:
+        run = partial(calls.reading(decision, plan).run, execute, tool, decision.call.arguments)
+        result = with_timeout(run, limit, partial(calls.settle, decision, plan))
+    if type(result) not in PLAIN:
+        return not_awaited(result) if inspect.isawaitable(result) else calls.reading(decision, plan).drained(result)
+    return result
 
 
 class Sleep(NamedTuple):
@@ -150,42 +158,43 @@ Steps = Generator[Step, Any, T]
 
 
 def steps(
-    session: "Session", tool: str, arguments: Any, execute: Execute, call_id: str | None, *, blocks: bool
+    session: "Session", tool: str, arguments: Any, execute: Execute, call_id: str | None, *, awaits: bool
 ) -> Steps[Envelope]:
     """
-    Decide, run, complete; and again if the policy makes a failed call again by itself. A wait that *blocks* would hold up
-    a loop that runs.
+    Decide, run, complete; and again if the policy makes a failed call again by itself.
+
+    Where nobody *awaits* the steps a driver has nothing to do but for the wait of the last one, and for a person's.
     """
     calls, ledger = session.calls, session.ledger
+    away = awaits and ledger.blocks
     asks, attempt = calls.approvals.approver is not None, 0
     failed: Envelope | None = None
     while True:
-        decision = yield Store(ledger, partial(calls.decide, tool, arguments, call_id, execute, tells=False))
+        decide = partial(calls.decide, tool, arguments, call_id, execute, tells=False)
+        decision: Decision = (yield Store(ledger, decide)) if away else decide()
         if calls.on_decision is not None:
             calls.tell(decision)
-        call_id = decision.call.id
-        envelope: Envelope = decision.envelope
-        if decision.envelope is None:
+        call = decision.call
+        call_id, envelope = call.id, decision.envelope
+        if envelope is None:
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": ledger.id})
-            plan, before = ledger.plan(decision.call.tool), CALLER.set(session)
+            plan, before = ledger.engine.chain.plans.get(call.tool) or ledger.plan(call.tool), CALLER.set(session)
             try:
-                closed = calls.read(decision, plan, (yield Run(calls, decision, plan, execute, tool)))
-            except Exception as error:  # a tool may raise anything; the model reads it as data
-                if calls.passes and (yield Store(ledger, partial(calls.passed, decision, error))):
-                    raise
-                closed = calls.read(decision, plan, error)
-            except BaseException as error:
-                close = partial(calls.settle, decision, plan, error)
-                if is_cancelled(error):
-                    yield Store(ledger, close)
-                elif not (calls.passes and calls.passed(decision, error)):
-                    # The loop may be over: nobody waits for anything any more.
-                    close()
-                raise
+                if awaits:
+                    result = yield Run(calls, decision, plan, execute, tool)
+                else:
+                    result = run_now(calls, decision, plan, execute, tool)
+                now, came = calls.read(decision, plan, result)
+            except BaseException as error:  # noqa: BLE001  most of what a tool raises the model reads as data
+                now, came = yield from _raised(calls, decision, plan, error)
             finally:
-                leave(before)
-            envelope = yield Store(ledger, partial(calls.close, decision, plan, *closed))
+                if awaits:
+                    leave(before)
+                else:
+                    CALLER.reset(before)
+            close = partial(calls.close, decision, plan, now, came)
+            envelope = (yield Store(ledger, close)) if away else close()
         elif asks and (yield from calls.approvals.asks(decision)):
             asks = False
             continue
@@ -196,10 +205,27 @@ def steps(
         if attempt > 1:
             envelope.tries = attempt
         wait_ms = None if envelope.status != "error" else _again_ms(ledger, decision, envelope, attempt)
-        if wait_ms is None or (blocks and calls.sleep is None and has_loop()):
+        if wait_ms is None or (not awaits and calls.sleep is None and has_loop()):
+            # A wait would hold up the loop that runs.
             return envelope
         failed = envelope
         yield Sleep(calls.sleep, wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002)  # noqa: S311
+
+
+def _raised(calls: "Calls", decision: Decision, plan: Plan, error: BaseException) -> Steps[tuple[int, Prepared]]:
+    """
+    Read the *error* that a tool raised, or raise it on: if it is the control flow of a host, or ends the task or the program.
+    """
+    passed, close = partial(calls.passed, decision, error), partial(calls.settle, decision, plan, error)
+    if isinstance(error, Exception):
+        if not calls.passes or not (yield Store(calls.ledger, passed)):
+            return calls.read(decision, plan, error)
+    elif is_cancelled(error):
+        yield Store(calls.ledger, close)
+    elif not calls.passes or not passed():
+        # The loop may be over: nobody waits for anything any more.
+        close()
+    raise error
 
 
 def _again_ms(ledger: Ledger, decision: Decision, envelope: Envelope, attempt: int) -> int | None:
