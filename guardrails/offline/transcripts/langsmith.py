@@ -40,7 +40,7 @@ class LangSmith:
                 if (span := _span(run)) is not None:
                     # The runs above, and the run itself, by their ids.
                     spans[str(run.get("id"))] = span, _RUN_ID.findall(text(run.get("dotted_order")) or "")
-        tools = {own for own, (span, _) in spans.items() if span.tool is not None}
+        tools = {own for own, (span, _) in spans.items() if span.call is not None}
         for own, (span, order) in spans.items():
             below = next((each for each in reversed(order) if each in tools and each != own), None)
             span.session_id = span.session_id if below is None else f"{span.session_id}/{below}"
@@ -74,15 +74,14 @@ def _span(run: Mapping[str, Any]) -> Span | None:
         )
         span.asked = asked_in(objects(message.get("tool_calls")), "args")
         return span
-    span.tool = text(run.get("name"))
-    if run["run_type"] != "tool" or span.tool is None:
+    tool = text(run.get("name"))
+    if run["run_type"] != "tool" or tool is None:
         return None
     inputs = mapping(run.get("inputs"))
     bare = inputs["input"] if inputs.keys() == {"input"} and type(inputs["input"]) is str else run.get("inputs")
     value = outputs["output"] if outputs.keys() == {"output"} else run.get("outputs")
     message = mapping(value) if mapping(value).get("type") == "tool" and "content" in mapping(value) else {}
-    span.arguments = arguments_of(bare)
-    span.id = text(extra.get("tool_call_id")) or text(message.get("tool_call_id"))
-    span.result = error or (message["content"] if message else text_of(value) if outputs else None)
-    span.failed = bool(error or run.get("status") == "error" or message.get("status") == "error") or None
-    return span
+    id_ = text(extra.get("tool_call_id")) or text(message.get("tool_call_id"))
+    result = error or (message["content"] if message else text_of(value) if outputs else None)
+    failed = bool(error or run.get("status") == "error" or message.get("status") == "error") or None
+    return span.of_call(tool, arguments_of(bare), id_, result, failed)

@@ -10,17 +10,16 @@ tell the calls. A session is the `gen_ai.conversation.id` or `session.id`, or el
 
 import re
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from guardrails.core.result.kinds import kind_of_name, kind_of_status
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
-from .fields import NOTHING, amount, arguments_of, count, is_one_of, listed, mapping, objects, text, text_of, time_ms
+from .fields import amount, arguments_of, count, is_one_of, listed, mapping, objects, text, text_of, time_ms
 from .json_text import parsed
 from .results import settle
 
@@ -59,26 +58,44 @@ class Span:
     end_ns: int
     """0: it has not ended."""
     session_id: str
-    tool: str | None = None
+    call: RecordedCall | None = None
     """None: a response."""
-    id: str | None = None
-    arguments: Any = None
-    result: Any = None
-    """None: the text is not there."""
-    failed: bool | None = None
-    """None: nothing is known but that nothing was raised, and the text is asked."""
-    message: str = ""
-    """Of its status."""
-    error: Any = None
-    """The name of the failure: a status, or a class."""
-    own: Mapping[str, Any] = field(default_factory=dict)
-    """Attributes of this library."""
     model: str | None = None
     tokens: tuple[int | None, int | None] = (None, None)
     asked: list[Asked] = field(default_factory=list)
     """What a response called."""
     answers: list[tuple[str, Any]] | None = None
     """The ids and results that a response was given; None: its messages are not there."""
+
+    def of_call(
+        self,
+        tool: str,
+        arguments: Any,
+        id_: str | None,
+        result: Any,
+        failed: bool | None,
+        message: str = "",
+        error: Any = None,
+    ) -> Self:
+        """
+        Returns the same span as that of a call of *tool*. Its *result* is None if its text was left out; then the *message* of the status
+        tells of a failure. Whether it *failed* is None if it is known only that nothing was raised; then the text is asked. An *error* is
+        the name of the failure: a status, or a class.
+        """
+        self.call = call = RecordedCall("", "", 0, tool, arguments, id=id_)
+        if self.start_ns:
+            call.ts_ms = self.start_ns // 1_000_000
+            call.duration_ms = max(self.end_ns - self.start_ns, 0) // 1_000_000 if self.end_ns else None
+        if failed is None and not self.end_ns and result is None:
+            call.has_result = False
+            return self
+        settle(call, message if result is None else result, failed=failed)
+        if result is None and not call.is_error:
+            call.result = None
+        if call.is_error and type(error) is str:
+            status = kind_of_status(int(error)) if error.isdecimal() and len(error) == 3 else None
+            call.error_type = status or _OWN.get(error) or kind_of_name(error.rsplit(".", 1)[-1]) or call.error_type
+        return self
 
 
 class Spans:
@@ -110,14 +127,18 @@ def span_events(spans: Iterable[Span]) -> Iterator[Event]:
     Yields the calls among *spans*, in the order of their start in each session.
     """
     ordered = sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
-    traced = {span.session_id for span in ordered if span.tool is not None}
-    sessions = defaultdict[str, _Session](_Session)
+    traced = {span.session_id for span in ordered if span.call is not None}
+    latest: dict[str, tuple[int, Span]] = {}
     for number, span in enumerate(ordered):
-        session = sessions[span.session_id]
-        if span.tool is not None:
-            yield session.made(span)
+        if (call := span.call) is not None:
+            call.session_id = span.session_id
+            response, by = latest.get(span.session_id, (None, None))
+            if by is not None:
+                call.model = by.model
+                _join(call, by.asked)
+            yield Made(call, response=response, again=True)
             continue
-        session.response, session.number, session.asked = span, number, list(span.asked)
+        latest[span.session_id] = number, span
         yield Used(span.session_id, number, *span.tokens)
         if span.session_id not in traced and span.answers is not None:
             for id_, content in span.answers:
@@ -128,82 +149,38 @@ def span_events(spans: Iterable[Span]) -> Iterator[Event]:
                 yield Made(call, asked.id, number, again=True)
 
 
-@dataclass(slots=True)
-class _Session:
-    response: Span | None = None
-    """The latest."""
-    number: int | None = None
-    asked: list[Asked] = field(default_factory=list)
-    """What it called, as far as no span was found for it."""
-
-    def made(self, span: Span) -> Made:
-        """
-        Returns the call of *span*.
-        """
-        call = RecordedCall("", span.session_id, 0, str(span.tool), span.arguments, id=span.id)
-        self._join(call)
-        call.model = self.response.model if self.response is not None else None
-        if span.start_ns:
-            call.ts_ms = span.start_ns // 1_000_000
-            call.duration_ms = max(span.end_ns - span.start_ns, 0) // 1_000_000 if span.end_ns else None
-        if text(span.own.get("guardrails.decision")) is None:
-            _settle(call, span)
-        else:
-            _decide(call, span)
-        return Made(call, response=self.number, again=True)
-
-    def _join(self, call: RecordedCall) -> None:
-        """
-        Give *call* the id and the arguments that the model's response has for it.
-        """
-        asked = [each for each in self.asked if each.tool == call.tool]
-        found = next((each for each in asked if each.id is not None and each.id == call.id), None)
-        if found is None and call.id is None:
-            found = next((each for each in asked if each.arguments == call.arguments), None)
-            if found is None and asked and type(call.arguments) is not dict:
-                # Some programs write the bare value of a single argument.
-                found = asked[0]
-        if found is not None:
-            self.asked.remove(found)
-            call.id = call.id or found.id
-            call.arguments = call.arguments if type(call.arguments) is dict else found.arguments
+def _join(call: RecordedCall, asked: list[Asked]) -> None:
+    """
+    Give *call* the id and the arguments that the model's response has for it, among those that no other call has.
+    """
+    named = [each for each in asked if each.tool == call.tool]
+    found = next((each for each in named if each.id is not None and each.id == call.id), None)
+    if found is None and call.id is None:
+        found = next((each for each in named if each.arguments == call.arguments), None)
+        if found is None and named and type(call.arguments) is not dict:
+            # Some programs write the bare value of a single argument.
+            found = named[0]
+    if found is not None:
+        asked.remove(found)
+        call.id = call.id or found.id
+        call.arguments = call.arguments if type(call.arguments) is dict else found.arguments
 
 
-def _decide(call: RecordedCall, span: Span) -> None:
+def _decide(call: RecordedCall, said: Mapping[str, Any]) -> None:
     """
     Note the decision that a chain of this library made on *call*. A call that it refused, or that did not end, has no
     result.
     """
-    said = span.own
     call.decision, call.code = text(said.get("guardrails.decision")), text(said.get("guardrails.code"))
     call.nudges = tuple(code for code in listed(said.get("guardrails.nudges")) if type(code) is str)
     call.run, call.number = text(said.get("guardrails.run")) or "", count(said.get("guardrails.n"))
-    call.has_result = not is_one_of(call.decision, _REFUSED) and is_one_of(said.get("guardrails.status"), _ENDED)
-    if not call.has_result:
-        call.duration_ms = None
+    if is_one_of(call.decision, _REFUSED) or not is_one_of(said.get("guardrails.status"), _ENDED):
+        call.has_result, call.result, call.is_error, call.error_type, call.duration_ms = False, None, None, None, None
         return
-    _settle(call, span)
     complete = said.get("guardrails.is_complete")
     call.is_complete = complete if type(complete) is bool else None
     call.tool_cost_usd = amount(said.get("guardrails.cost_usd"))
-    if call.is_error:
-        call.retry_after_ms = count(said.get("guardrails.retry_after_ms"))
-
-
-def _settle(call: RecordedCall, span: Span) -> None:
-    """
-    A span that ended had a result, though its text may have been left out.
-    """
-    if span.failed is None and not span.end_ns and span.result is None:
-        call.has_result = False
-        return
-    settle(call, span.message if span.result is None else span.result, failed=span.failed)
-    if span.result is None and not call.is_error:
-        call.result = None
-    if call.is_error and type(span.error) is str:
-        status = kind_of_status(int(span.error)) if span.error.isdecimal() and len(span.error) == 3 else None
-        named = status or _OWN.get(span.error) or kind_of_name(span.error.rsplit(".", 1)[-1])
-        call.error_type = named or call.error_type
+    call.retry_after_ms = count(said.get("guardrails.retry_after_ms")) if call.is_error else None
 
 
 def _is_sdk_span(value: Any) -> bool:
@@ -234,8 +211,7 @@ def _span(said: Mapping[str, Any], span: Span, failed: bool, message: Any) -> Sp
     """
     Returns *span* with what its attributes say; None for one that is no call of a tool or of a model.
     """
-    span.message, span.error = text_of(message), said.get("error.type")
-    failed = failed or span.error is not None
+    failed = failed or said.get("error.type") is not None
     span.session_id = text(said.get("gen_ai.conversation.id")) or span.session_id
     operation, tool = said.get("gen_ai.operation.name"), text(said.get("gen_ai.tool.name"))
     if is_one_of(operation, _MODEL_CALLS):
@@ -250,11 +226,15 @@ def _span(said: Mapping[str, Any], span: Span, failed: bool, message: Any) -> Sp
             span.asked = asked_in(_parts(said["gen_ai.output.messages"], "tool_call"))
         return span
     if operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in said):
-        span.tool, span.own, span.failed = tool, said, failed
-        span.id, span.result = text(said.get("gen_ai.tool.call.id")), said.get("gen_ai.tool.call.result")
-        span.arguments = arguments_of(said.get("gen_ai.tool.call.arguments"))
-        return None if tool is None or said.get("guardrails.status") == "claimed" else span
-    return _openinference(said, span, failed)
+        if tool is None or said.get("guardrails.status") == "claimed":
+            return None
+        arguments, id_ = arguments_of(said.get("gen_ai.tool.call.arguments")), text(said.get("gen_ai.tool.call.id"))
+        result, error = said.get("gen_ai.tool.call.result"), said.get("error.type")
+        call = span.of_call(tool, arguments, id_, result, failed, text_of(message), error).call
+        if call is not None and text(said.get("guardrails.decision")):
+            _decide(call, said)
+        return span
+    return _openinference(said, span, failed, text_of(message))
 
 
 def _parts(messages: Any, kind: str) -> Iterator[Mapping[str, Any]]:
@@ -307,7 +287,7 @@ def _nanoseconds(value: Any) -> int:
     return number if type(number) is int and 0 < number < 2**63 else 0
 
 
-def _openinference(said: Mapping[str, Any], span: Span, failed: bool) -> Span | None:
+def _openinference(said: Mapping[str, Any], span: Span, failed: bool, message: str) -> Span | None:
     span.session_id = text(said.get("session.id")) or span.session_id
     if said.get(_KIND) == "LLM":
         span.model = text(said.get("llm.model_name"))
@@ -318,23 +298,16 @@ def _openinference(said: Mapping[str, Any], span: Span, failed: bool) -> Span | 
                 found.setdefault((int(place[1]), int(place[2])), {})[place[3].removeprefix("function.")] = value
         span.asked = asked_in(found[place] for place in sorted(found))
         return span
-    span.tool = text(said.get("tool.name"))
-    if said.get(_KIND) != "TOOL" or span.tool is None:
+    tool, id_ = text(said.get("tool.name")), None
+    if said.get(_KIND) != "TOOL" or tool is None:
         return None
-    arguments, span.result = (
-        None if (value := said.get(f"{key}.value")) == _HIDDEN else value for key in ("input", "output")
+    arguments, result = (
+        None if said.get(f"{of}.value") == _HIDDEN else said.get(f"{of}.value") for of in ("input", "output")
     )
-    span.arguments, written = arguments_of(arguments), span.result
-    message: Mapping[str, Any] = NOTHING
-    if type(written) is str and written.startswith('{"type": "tool"') and len(written) <= _MAX_PARSED:
+    if type(result) is str and result.startswith('{"type": "tool"') and len(result) <= _MAX_PARSED:
         # The message of LangChain that a result is wrapped in.
-        found_in = mapping(parsed(written))
-        message = mapping(found_in.get("data")) or found_in
-    if {"content", "tool_call_id"} <= message.keys():
-        span.result, span.id, failed = (
-            message["content"],
-            text(message["tool_call_id"]),
-            failed or message.get("status") == "error",
-        )
-    span.failed = failed or None
-    return span
+        held = mapping(parsed(result))
+        told = mapping(held.get("data")) or held
+        if {"content", "tool_call_id"} <= told.keys():
+            result, id_, failed = told["content"], text(told["tool_call_id"]), failed or told.get("status") == "error"
+    return span.of_call(tool, arguments_of(arguments), id_, result, failed or None, message, said.get("error.type"))
