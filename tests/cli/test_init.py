@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
-from guardrails import Policy
+from guardrails import JsonLines, Policy, Success
 from guardrails.cli import app
 from tests.tables import table
 
@@ -57,6 +57,26 @@ def test_without_a_transcript_it_writes_a_starter_that_is_the_default_policy(tmp
         assert Policy.load(path).chain.plan(name).tool == Policy.load("default").chain.plan(name).tool
 
 
+def test_names_and_costs_propose_declarations_that_a_person_confirms(tmp_path: Path) -> None:
+    records = JsonLines(tmp_path / "r.jsonl")
+    session = Policy().session("s", records=records)
+    for n in range(3):
+        session.call("send_mail", {"n": n}, lambda *_: Success("sent", cost_usd=0.02))
+    records.close()
+    path = tmp_path / "policy.yaml"
+    assert guardrails("init", tmp_path / "r.jsonl", "-o", path).exit_code == 0
+    assert Policy.load(path).chain.plan("send_mail").tool == Policy.load("default").chain.plan("send_mail").tool
+    lines = path.read_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if "- match: send_mail" in line)
+    settings = [line for line in lines[at + 1 :] if line.startswith("  #   ") and "# " not in line[4:]]
+    assert settings == ["  #   idempotent: false", "  #   repeats: ask", "  #   cost_usd: 0.02"]
+    path.write_text(
+        "\n".join([*lines[:at], "  - match: send_mail", *(line.replace("#   ", "  ") for line in settings)])
+    )
+    tool = Policy.load(path).chain.plan("send_mail").tool
+    assert (tool.idempotent, tool.repeats, tool.cost_usd) == (False, "ask", 0.02)
+
+
 def test_of_a_transcript_it_says_which_tools_there_are_and_how_often(tmp_path: Path) -> None:
     calls = [call(n, "get_price" if n % 2 else "book", {"n": n}, arguments={"n": n}) for n in range(10)]
     path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
@@ -75,7 +95,10 @@ def test_a_guess_is_a_comment(tmp_path: Path) -> None:
     calls = [call(n, "query_users", "text", arguments={"n": n}) for n in range(5)]
     path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
     assert guardrails("init", seen, "-o", path).exit_code == 0
-    assert "  # - match: query_users\n  #   read_only: true" in path.read_text()
+    assert (
+        "  # - match: query_users\n  #   # by its name only: it changes nothing\n  #   read_only: true"
+        in path.read_text()
+    )
     assert Policy.load(path).chain.plan("query_users").tool.read_only is None
     uncommented = (
         path.read_text().replace("  # - match: query", "  - match: query").replace("  #   read_only", "    read_only")

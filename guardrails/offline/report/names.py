@@ -1,5 +1,5 @@
 """
-Reads the name of a tool: it may say that the tool reads, or that it asks a person.
+Reads the name of a tool: it may say that the tool reads, that a call of it is to happen once, or that it asks a person.
 """
 
 from typing import Final
@@ -22,6 +22,11 @@ ASKS: Final = frozenset(
 )
 """Words of a name that say that a person answers, whose time is no figure of the tool."""
 
+ONCE: Final = frozenset(
+    "book buy charge deposit issue mint order pay publish purchase refund reply send submit transfer withdraw".split()  # noqa: SIM905
+)
+"""First words of a name that say that a second time is too much: a payment, a message."""
+
 
 @cached_if_short(512)
 def named_to_read(tool: str) -> bool:
@@ -29,6 +34,13 @@ def named_to_read(tool: str) -> bool:
     Returns whether the first word is one of `READS`; a prefix for the tool's server does not count.
     """
     return not READS.isdisjoint(words(tool)[:1])
+
+
+def named_once(tool: str) -> bool:
+    """
+    Returns whether the first word is one of `ONCE`.
+    """
+    return not ONCE.isdisjoint(words(tool)[:1])
 
 
 def waits_for_a_person(tool: str) -> bool:

@@ -7,11 +7,13 @@ Nothing is declared of a tool that nobody has confirmed.
 import glob
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.types import MICRO
 from guardrails.offline.figures import plural, visible
 from guardrails.offline.report.counting import Quality
-from guardrails.offline.report.names import named_to_read
+from guardrails.offline.report.names import named_once, named_to_read
 from guardrails.offline.report.suggestions import Suggestion
 from guardrails.offline.report.tally import Tally
 from guardrails.policy.policy import Policy
@@ -127,15 +129,27 @@ def _tool(tally: Tally, one: Suggestion | None, policy: Policy, *, observed: boo
     if observed:
         yield f"  - match: {name}"
         yield "    mode: observe                 # some of its calls would have been refused wrongly: recorded, and let run"
-    settings = {} if one is None else one.settings
-    guessed = tool.read_only is None and "read_only" not in settings and named_to_read(tally.tool)
-    if not settings and not guessed:
-        return
-    if not observed:
+    proposed = {key: (value, one.evidence[key]) for key, value in one.settings.items()} if one is not None else {}
+    proposed = dict(_guesses(tally, tool)) | proposed
+    if proposed and not observed:
         yield f"  # - match: {name}"
-    if guessed:
-        yield "  #   read_only: true               # by its name only"
-    for key, value in settings.items():
-        evidence = one.evidence[key] if one is not None else ""
+    for key, (value, evidence) in proposed.items():
         yield f"  #   # {visible(evidence)}"
         yield f"  #   {key}: {written(value)}"
+
+
+def _guesses(tally: Tally, tool: Tool) -> Iterator[tuple[str, tuple[Any, str]]]:
+    """
+    Yields declarations that a tool's name and the cost of its calls propose.
+    """
+    if tool.read_only is None and named_to_read(tally.tool):
+        yield "read_only", (True, "by its name only: it changes nothing")
+    if not tool.read_only and named_once(tally.tool):
+        if tool.idempotent is None:
+            yield "idempotent", (False, "by its name only: it is not run again while nobody knows how it ended")
+        if not tool.repeats:
+            yield "repeats", ("ask", "by its name only: a person is asked before an equal call runs again")
+    ran = tally.calls - tally.denied.total()
+    if tally.cost and not tool.cost_usd:
+        each = float(f"{tally.cost / MICRO / max(ran, 1):.3g}")
+        yield "cost_usd", (each, f"the average of {plural(ran, 'call')}: held back before a call runs")
