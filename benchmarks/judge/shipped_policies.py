@@ -7,14 +7,14 @@ figures mean. Reading is done once, for all policies together.
 
 import sys
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from guardrails import Policy
-from guardrails.offline.replay.counting import WHY
-from guardrails.offline.replay.result import Judgement, Tally, add
 from guardrails.offline.replay.run import judge_files
+from guardrails.offline.replay.tally import Judgement, Tally, summed
 from guardrails.offline.transcripts.inputs import inputs
 
 
@@ -24,48 +24,50 @@ CODING: Final = ("cc_entireio_cli", "cc_context_evaluator", "cx_agentv")
 WEAK: Final = ("mint", "reflexion_hotpotqa", "toolbench_rapidapi", "tau2_retail")
 HEADS: Final = (
     "policy",
-    "wrong denials per 1,000 coding calls",
+    "refused though they had worked, in 1,000 coding calls",
+    "of these as repeats",
     "third-or-later pointless repeats of weak models stopped",
     "all calls stopped",
 )
-SPLIT: Final = ("policy", "source", "wrong", *WHY, "lost after the end", "of these worked", "of these no repeat")
+REPEATS: Final = ("duplicates.", "loops.")
+"""Codes of guards that take a call for a repeat."""
+SPLIT: Final = ("policy", "source", "calls", "refused", "wrong", "repeat", "failed", "unknown", "wrong by guard")
 
 
 def together(judgement: Judgement, sources: Iterable[str]) -> Tally:
-    whole = Tally("together")
-    for tally in judgement.tallies:
-        if tally.source in sources:
-            add(whole, tally)
-    return whole
+    return summed("together", [tally for tally in judgement.tallies if tally.source in sources])
+
+
+def rate(counter: Counter[str], calls: int, codes: tuple[str, ...] = ("",)) -> str:
+    """
+    Calls of *counter*, by codes that begin so, in 1,000 *calls*.
+    """
+    return f"{1000 * sum(n for code, n in counter.items() if code.startswith(codes)) / calls:.2f}"
 
 
 def row(judgement: Judgement) -> list[str]:
     coding, weak, total = together(judgement, CODING), together(judgement, WEAK), judgement.total
-    stopped = total.denials + sum(total.after_exhaustion.values())
-    if not stopped and total.observed:
-        met = f"(would have: {100 * weak.observed_later / weak.pointless_later:.1f} %)"
-        return [judgement.policy, f"0 (would have: {coding.wrong_observed_per_1000:.2f})", f"0 {met}", "0"]
+    if not total.refused and total.observed:
+        wrong, met = coding.wrong_observed, 100 * weak.observed_later / weak.pointless_later
+        rates = (f"0 (would have: {rate(wrong, coding.calls, codes)})" for codes in (("",), REPEATS))
+        return [judgement.policy, *rates, f"0 (would have: {met:.1f} %)", "0"]
     later = f"{100 * weak.stopped_later / weak.pointless_later:.1f} % ({weak.stopped_later} of {weak.pointless_later})"
-    return [judgement.policy, f"{coding.wrong_per_1000:.2f}", later, f"{100 * stopped / total.calls:.1f} %"]
+    rates = (rate(coding.wrong, coding.calls, codes) for codes in (("",), REPEATS))
+    return [judgement.policy, *rates, later, f"{100 * total.refused / total.calls:.1f} %"]
 
 
 def split(judgement: Judgement) -> list[list[str]]:
     """
-    Why denials were wrong (worked: the call is recorded as a success) and what was lost, by source and of all.
+    What was refused, and of it what had worked, by source and of all.
     """
     rows = []
     for tally in (*judgement.tallies, judgement.total):
-        watched = not tally.wrong and bool(tally.wrong_observed)
-        why, worked = (
-            (tally.wrong_observed_why, tally.wrong_observed_worked)
-            if watched
-            else (tally.wrong_why, tally.wrong_worked)
-        )
-        if not why and not tally.lost:
-            continue
-        cells = [f"{why[each]:,} ({worked[each]:,} worked)" if why[each] else "0" for each in WHY]
-        lost = (f"{each.total():,}" for each in (tally.lost, tally.lost_worked, tally.lost_new))
-        rows.append([judgement.policy, tally.source, f"{why.total():,}{' (observed)' * watched}", *cells, *lost])
+        wrong = tally.wrong or tally.wrong_observed
+        parts = (tally.wrong or tally.wrong_observed, tally.repeats, tally.failed, tally.unknown)
+        counts = [tally.calls, tally.refused or tally.observed_calls, *(part.total() for part in parts)]
+        if counts[1]:
+            by = ", ".join(f"{code} {n:,}" for code, n in wrong.most_common())
+            rows.append([judgement.policy, tally.source, *(f"{n:,}" for n in counts), by])
     return rows
 
 
@@ -82,7 +84,9 @@ def main(folder: Path = DATA) -> int:
     judged = judge_files([Policy.load(name) for name in POLICIES], files)
     print(f"{judged[0].total.calls:,} calls, {judged[0].total.sessions:,} sessions\n")
     print(table(HEADS, map(row, judged)))
-    print("\nWhy denials were wrong (what docs/replay.md says), and the calls lost after the end of a session\n")
+    print(
+        "\nRefused calls by what is recorded of them (docs/replay.md); of a policy that observes, what it would have refused\n"
+    )
     print(table(SPLIT, (cells for judgement in judged for cells in split(judgement))))
     return 0
 

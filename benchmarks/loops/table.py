@@ -14,8 +14,8 @@ from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
 from guardrails import Duplicates, Loops, Policy
-from guardrails.offline.replay.result import Judgement
 from guardrails.offline.replay.run import judge_files
+from guardrails.offline.replay.tally import Judgement
 from guardrails.offline.transcripts.inputs import inputs
 
 
@@ -96,14 +96,13 @@ def row(name: str, policy: Policy, judged: Judgement | None) -> list[str]:
     if judged is None:
         return cells
     coding, weak, total = together(judged, CODING), together(judged, WEAK), judged.total
-    denials, wrong = sum(total.denied.values()), sum(total.wrong.values())
-    nudges = 1_000 * sum(coding.wrong_nudges.values()) / coding.calls
+    nudges = 1_000 * coding.wrong_nudges.total() / coding.calls
     return [
         *cells,
         f"{coding.wrong_per_1000:.2f}",
         *(_share(tally) for tally in (total, weak, coding)),
         f"{total.stopped_second} of {total.pointless_second}",
-        f"{100 * wrong / denials:.1f} %" if denials else "none",
+        f"{100 * total.wrong.total() / total.refused:.1f} %" if total.refused else "none",
         f"{nudges:.2f}",
     ]
 

@@ -18,7 +18,7 @@ from guardrails.cli.text.printing import fail, failures_told, print_json, printa
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from guardrails.offline.replay.result import Judgement
+    from guardrails.offline.replay.tally import Judgement
     from guardrails.offline.report.counting import Quality
     from guardrails.offline.transcripts.inputs import Input
 
@@ -129,7 +129,7 @@ def _policy(
     judged = _judged(text, files)
     if not _refused_wrongly(judged):
         return text, "enforce", ()
-    observed = {stop.tool for stop in judged.stops if stop.decision == "deny" and stop.pointless is not True}
+    observed = {stop.tool for stop in judged.stops if stop.refused and stop.recorded != "repeat"}
     text = write(observed=observed)
     if not _refused_wrongly(_judged(text, files)):
         return text, "enforce", observed
@@ -147,5 +147,7 @@ def _judged(text: str, files: "list[Input]") -> "Judgement":
 
 
 def _refused_wrongly(judged: "Judgement") -> bool:
+    from guardrails.offline.replay.tally import LIMITS
+
     total = judged.total
-    return bool(total.wrong or total.limit_stops or total.lost_new)
+    return bool(total.wrong) or any(code.startswith(LIMITS) for code in total.denied)

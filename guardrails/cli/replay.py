@@ -5,7 +5,7 @@ The command `replay`.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -30,57 +30,49 @@ from .policies import load_policy
 
 if TYPE_CHECKING:
     from guardrails.offline.replay.exactness import Exactness
-    from guardrails.offline.replay.result import Judgement, Stop, Tally
+    from guardrails.offline.replay.tally import Judgement, Stop, Tally
     from guardrails.offline.transcripts.inputs import Input
     from guardrails.policy.policy import Policy
 
 
-MAX_ROWS: Final = 40
+MAX_ROWS: Final = 12
 """Sources in a table."""
-MAX_NOTICES: Final = 12
+MAX_NOTICES: Final = 6
 SHOWN: Final = 10
 """Refused calls that are shown one by one."""
-NAME: Final = 24
+NAME: Final = 22
 """Characters of a source's name."""
-_COLUMNS: "Final[tuple[tuple[str, Callable[[Tally], str]], ...]]" = (
-    ("calls", lambda t: f"{t.calls:,}"),
-    ("denied", lambda t: f"{t.denials:,}"),
-    ("wrong", lambda t: f"{t.wrong.total():,}"),
-    ("per 1,000", lambda t: f"{t.wrong_per_1000:.2f}"),
-    ("limits", lambda t: f"{t.limit_stops.total():,}"),
-    ("after", lambda t: f"{t.after_exhaustion.total():,}"),
-    ("2nd", lambda t: f"{t.stopped_second:,}/{t.pointless_second:,}"),
-    ("later", lambda t: f"{t.stopped_later:,}/{t.pointless_later:,}"),
-    ("nudged", lambda t: f"{t.nudged.total():,}"),
+_COLUMNS: "Final[tuple[tuple[str, Callable[[Tally], int], str], ...]]" = (
+    ("calls", lambda t: t.calls, "recorded calls"),
+    ("refused", lambda t: t.refused, "calls that the policy would not have let run, by any guard"),
+    (
+        "wrong",
+        lambda t: t.wrong.total(),
+        "of the refused: it had worked, and brought what the same call had not brought before",
+    ),
+    ("repeat", lambda t: t.repeats.total(), "of the refused: it brought what the same call had brought before"),
+    ("failed", lambda t: t.failed.total(), "of the refused: it had failed, in another way than before"),
+    ("unknown", lambda t: t.unknown.total(), "of the refused: no result is recorded"),
+    ("hinted", lambda t: t.nudged.total(), "hints that calls which ran would have got"),
+    ("watched", lambda t: t.observed_calls, "calls that guards in observe mode would have refused"),
+    ("worked", lambda t: t.wrong_observed.total(), "of the watched: it had worked, as under wrong"),
 )
+_ALWAYS: Final = ("calls", "refused", "wrong")
+"""Columns that are there though there is none."""
 _BY_CODE: "Final[tuple[tuple[str, Callable[[Tally], Counter[str]]], ...]]" = (
-    ("denied", lambda t: t.denied),
+    ("refused", lambda t: t.denied + t.after_exhaustion),
     ("wrong", lambda t: t.wrong),
-    ("no result", lambda t: t.unknown),
-    ("after", lambda t: t.after_exhaustion),
-    ("nudged", lambda t: t.nudged),
-    ("observed", lambda t: t.observed),
-    ("wrongly", lambda t: t.wrong_observed),
-    ("cap off", lambda t: t.denied_without_cap if t.denied_without_cap != t.denied else Counter()),
-)
-_LEGEND: Final = (
-    "wrong: denials by duplicates or loops of calls that brought something new; limits: denials by budget, rate, growth and "
-    "streak; after: further calls of sessions that were exhausted by then; 2nd, later: pointless repeats that were stopped, "
-    "of those there are; no result: nobody knows whether they are wrong; observed, wrongly: guards in observe mode would have "
-    "denied; cap off: denied without `denials`."
+    ("repeat", lambda t: t.repeats),
+    ("failed", lambda t: t.failed),
+    ("unknown", lambda t: t.unknown),
+    ("hinted", lambda t: t.nudged),
+    ("watched", lambda t: t.observed),
+    ("worked", lambda t: t.wrong_observed),
 )
 _FIGURES: "Final[tuple[tuple[str, Callable[[Tally], float]], ...]]" = (
-    ("after exhaustion", lambda t: t.after_exhaustion.total()),
-    ("lost after the end", lambda t: t.lost.total()),
-    ("nudged", lambda t: t.nudged.total()),
-    ("observed", lambda t: t.observed.total()),
-    ("wrong", lambda t: t.wrong.total()),
-    ("wrong per 1,000", lambda t: t.wrong_per_1000),
-    ("wrong observed", lambda t: t.wrong_observed.total()),
-    ("limit stops", lambda t: t.limit_stops.total()),
-    ("2nd pointless stopped", lambda t: t.stopped_second),
-    ("later pointless stopped", lambda t: t.stopped_later),
-    ("saved calls, at most", lambda t: t.saved_calls),
+    *(column[:2] for column in _COLUMNS[1:]),
+    ("wrong in 1,000", lambda t: t.wrong_per_1000),
+    ("later repeats refused", lambda t: t.stopped_later),
     ("saved responses, at most", lambda t: t.saved_responses),
     ("saved tokens, at most", lambda t: t.saved_tokens),
     ("saved USD, at most", lambda t: t.saved_micro_usd / 1_000_000),
@@ -110,6 +102,7 @@ def replay(
         Path | None, typer.Option(metavar="FILE", help="Write there one JSON line for each recorded call.")
     ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
+    legend: Annotated[bool, typer.Option("--legend", help="Say what each word of the tables means.")] = False,
     exact: Annotated[
         bool, typer.Option("--exact", help="Decide our own records again exactly; exit code 1: something differs.")
     ] = False,
@@ -149,6 +142,7 @@ def replay(
         tell_of_nothing(nothing_found(files, made[0].without))
     if not as_json:
         typer.echo("\n\n".join(_judged(*made) if len(made) == 1 else _compared(*made)))
+        typer.echo("\n" + (_legend() if legend else "`--legend` says what each word means."))
     # After the figures: a full disk does not cost those too.
     if html is not None:
         from guardrails.cli.text.page import write_page
@@ -173,39 +167,49 @@ def _exact(policies: "list[Policy]", files: "list[Input]", *, as_json: bool) -> 
 
 def _judged(one: "Judgement") -> Iterator[str]:
     """
-    One policy: the figures of each source, then of all what was decided by which code, and why that was wrong.
+    One policy: the figures of each source, of all by guard, and what they come to.
     """
-    from guardrails.offline.replay.counting import WHY
-
-    meanings: dict[Any, str] = {**WHY}
     total, sources = one.total, sorted(one.tallies, key=lambda tally: -tally.calls)
     yield heading(f"{one.policy} on {_seen(total)}")
-    rows = [(_name(t.source), *(of(t) for _, of in _COLUMNS)) for t in (*sources[:MAX_ROWS], total)]
-    yield table([("", *(name for name, _ in _COLUMNS)), *rows], figures=True)
+    columns = [(name, of) for name, of, _ in _COLUMNS if name in _ALWAYS or of(total)]
+    rows = [(_name(t.source), *(f"{of(t):,}" for _, of in columns)) for t in (*sources[:MAX_ROWS], total)]
+    yield table([("source", *(name for name, _ in columns)), *rows], figures=True)
     if len(sources) > MAX_ROWS:
         yield f"The total is of {len(sources) - MAX_ROWS:,} more sources; `--json` has them all."
     counts = [(name, counter) for name, of in _BY_CODE if (counter := of(total))]
     if counts:
         codes = dict.fromkeys(code for _, counter in counts for code, _ in counter.most_common())
         rows = [(code, *(f"{counter[code]:,}" for _, counter in counts)) for code in codes]
-        yield table([("code", *(name for name, _ in counts)), *rows], figures=True)
-    yield paragraph(_LEGEND)
-    for which, why, worked in (
-        ("wrong", total.wrong_why, total.wrong_worked),
-        ("observed wrongly", total.wrong_observed_why, total.wrong_observed_worked),
-    ):
-        if why:
-            each = (f"{n:,} {name} ({worked[name]:,} worked): {meanings[name]}" for name, n in why.most_common())
-            yield paragraph(f"{which} because {'; '.join(each)}.")
-    if total.lost:
-        lost, worked_too, new = (counter.total() for counter in (total.lost, total.lost_worked, total.lost_new))
-        yield paragraph(f"lost after the end {lost:,} ({worked_too:,} worked, {new:,} of them no repeat)")
-    yield paragraph(
-        f"Saved at most: {plural(total.saved_calls, 'call')}; {plural(total.saved_responses, 'model response')} all of whose "
-        f"calls were stopped, with {plural(total.saved_tokens, 'token')} and ${total.saved_micro_usd / 1_000_000:,.2f}. A "
-        "model that is stopped may do something else."
-    )
+        yield table([("guard", *(name for name, _ in counts)), *rows], figures=True)
+    yield "\n".join(map(paragraph, _sums(one, total)))
     yield from _ends(one)
+
+
+def _sums(one: "Judgement", total: "Tally") -> Iterator[str]:
+    if total.refused:
+        parts = ", ".join(f"{n:,} by {code}" for code, n in total.wrong.most_common())
+        rate = f" ({total.wrong_per_1000:.2f} in 1,000 calls: {parts})" if parts else ""
+        yield f"Of {plural(total.refused, 'refused call')} {total.wrong.total():,} had worked{rate}."
+    if total.observed_calls:
+        yield f"{one.policy} would have refused {total.observed_calls:,}, of which {total.wrong_observed.total():,} had worked."
+    if total.recorded_observed:
+        had = f"{total.recorded_observed:,}, of which {total.recorded_observed_worked:,} had worked"
+        yield f"When these calls were recorded, guards observed them: they would have refused {had}."
+    if total.refused and total.pointless_second:
+        second = f"{total.stopped_second:,} of {total.pointless_second:,} second ones"
+        yield f"Repeats that brought nothing, refused: {second}, {total.stopped_later:,} of {total.pointless_later:,} later ones."
+    for path, model in one.models.items():
+        asked = f"asked about {plural(total.asked, 'failure')} and called {total.advised:,} worth a retry"
+        yield f"Advice of the retry model `{path}` ({model}) is used: it was {asked}."
+    if total.refused:
+        responses = f"{plural(total.saved_responses, 'model response')} all of whose calls were refused"
+        cost = f"{plural(total.saved_tokens, 'token')} and ${total.saved_micro_usd / 1_000_000:,.2f}"
+        yield f"Saved at most: {plural(total.refused, 'call')}; {responses}, with {cost}. A model that is refused may do something else."
+
+
+def _legend() -> str:
+    words = [f"{name}: {meaning}" for name, _, meaning in _COLUMNS]
+    return "\n".join(paragraph(word, hanging="  ") for word in words)
 
 
 def _compared(one: "Judgement", other: "Judgement") -> Iterator[str]:
@@ -213,31 +217,35 @@ def _compared(one: "Judgement", other: "Judgement") -> Iterator[str]:
     Two policies side by side, harm first; last the next step with the *other*.
     """
     names = (one.policy, other.policy) if one.policy != other.policy else (f"{one.policy} (1)", f"{one.policy} (2)")
-    totals, refused = (one.total, other.total), [_harming(each) for each in (one, other)]
-    harmed = [
-        t.denials + t.after_exhaustion.total() - t.stopped_second - t.stopped_later for t in totals
-    ]  # of all, not only of the stops that are kept
+    totals, wrong = (
+        (one.total, other.total),
+        [[s for s in each.stops if s.refused and s.recorded == "worked"] for each in (one, other)],
+    )
     yield heading(f"{names[0]} and {names[1]} on {_seen(totals[0])}")
-    counts = "; ".join(f"{name} {plural(n, 'call')}" for name, n in zip(names, harmed, strict=True))
-    said = [paragraph(f"Refused, and no pointless repeat: {counts}.")]
-    if harmed[1]:
-        before = {_place(stop) for stop in refused[0]}
+    counts = "; ".join(f"{name} {plural(t.wrong.total(), 'call')}" for name, t in zip(names, totals, strict=True))
+    said = [paragraph(f"Refused though it had worked: {counts}.")]
+    if wrong[1]:
+        before = {_place(stop) for stop in wrong[0]}
         said.append(heading(f"{names[1]} would refuse"))
-        for stop in refused[1][:SHOWN]:
-            why = [*filter(None, [stop.why]), *(["no recorded result"] if stop.pointless is None else [])]
-            why.append(f"so does {names[0]}" if _place(stop) in before else f"{names[0]} does not")
+        for stop in wrong[1][:SHOWN]:
+            why = f"so does {names[0]}" if _place(stop) in before else f"{names[0]} does not"
             where = f"{stop.source}: {stop.session_id}, call {stop.call_index}: {stop.tool}, {stop.code}"
-            said.append(paragraph(f"{where} ({', '.join(why)})", indent="  ", hanging="    "))
-        if harmed[1] > SHOWN:
-            said.append(f"  and {harmed[1] - SHOWN:,} more; `--decisions FILE` has all")
+            said.append(paragraph(f"{where} ({why})", indent="  ", hanging="    "))
+        if totals[1].wrong.total() > SHOWN:
+            said.append(f"  and {totals[1].wrong.total() - SHOWN:,} more; `--decisions FILE` has all")
     yield "\n".join(said)
-    rows = [("total", *names, "difference"), ("denied", *_pair(*(t.denials for t in totals)))]
-    codes = sorted({*totals[0].denied, *totals[1].denied})
-    rows += [(f"  {code}", *_pair(*(t.denied[code] for t in totals))) for code in codes]
-    rows += [(what, *_pair(*map(figure, totals))) for what, figure in _FIGURES]
+    rows = [("total", *names, "difference")]
+    for what, figure in _FIGURES:
+        if any(map(figure, totals)) or what in _ALWAYS:
+            rows.append((what, *_pair(*map(figure, totals))))
+        if what == "refused":
+            each = [t.denied + t.after_exhaustion for t in totals]
+            rows += [
+                (f"  {code}", *_pair(*(counter[code] for counter in each))) for code in sorted({*each[0], *each[1]})
+            ]
     yield table(rows, figures=True)
     yield from _ends(one, other)
-    yield paragraph(f"Next: {_next(names[1].removesuffix(' (2)'), totals[1], refused[1])}")
+    yield paragraph(f"Next: {_next(names[1].removesuffix(' (2)'), totals[1], wrong[1])}")
 
 
 def _pair(one: float, other: float) -> tuple[str, str, str]:
@@ -246,26 +254,21 @@ def _pair(one: float, other: float) -> tuple[str, str, str]:
     return f"{one:,{digits}}", f"{other:,{digits}}", "=" if same else f"{other - one:+,{digits}}"
 
 
-def _next(policy: str, total: "Tally", refused: "list[Stop]") -> str:
-    denied = total.denials + total.after_exhaustion.total()
-    if refused:
-        code = Counter(stop.code for stop in refused).most_common(1)[0][0]
+def _next(policy: str, total: "Tally", wrong: "list[Stop]") -> str:
+    if wrong:
+        code = Counter(stop.code for stop in wrong).most_common(1)[0][0]
         return (
             f"look at the calls above: what is honest work must not be refused. `guardrails explain {code}` says how to loosen "
             f"it in `{policy}`. Then give this command again."
         )
-    if denied:
+    if total.refused:
         return (
-            f"`{policy}` refuses pointless repeats only, {denied:,} of {plural(total.calls, 'call')}. Check it "
+            f"of {plural(total.calls, 'call')} `{policy}` refuses {total.refused:,}, none of which had worked. Check it "
             f"(`guardrails policy check {policy}`), load it in place of the one that observes, and report on the next day."
         )
     if total.observed:
         return f"`{policy}` refuses nothing: it observes. Set `mode: enforce` once what it would have refused is right."
     return f"`{policy}` refuses none of these calls. Record more days, or ask for more: `guardrails report --suggest`."
-
-
-def _harming(judgement: "Judgement") -> "list[Stop]":
-    return [stop for stop in judgement.stops if stop.decision == "deny" and not stop.pointless]
 
 
 def _place(stop: "Stop") -> tuple[str, str, str, int]:

@@ -43,7 +43,9 @@ def judged(policy: Path, transcript: Path) -> dict[str, Any]:
 
 def refused_wrongly(policy: Path, transcript: Path) -> list[Any]:
     total = judged(policy, transcript)
-    return [total[name] for name in ("wrong", "limit_stops", "lost_new") if total[name]]
+    return [
+        code for name in ("wrong", "denied") for code in total[name] if name == "wrong" or code.startswith("budget.")
+    ]
 
 
 def test_without_a_transcript_it_writes_a_starter_that_is_the_default_policy(tmp_path: Path) -> None:
@@ -122,7 +124,7 @@ def test_a_tool_that_would_be_refused_wrongly_is_observed(tmp_path: Path) -> Non
 def test_a_limit_of_the_session_has_room_above_the_longest_one(tmp_path: Path) -> None:
     calls = [call(n, "edit", {"n": n}, arguments={"n": n}) for n in range(1_500)]
     path, seen = tmp_path / "policy.yaml", recorded(tmp_path / "calls.jsonl", calls)
-    assert judged(Path("default"), seen)["limit_stops"]
+    assert judged(Path("default"), seen)["wrong"]
     assert guardrails("init", seen, "-o", path).exit_code == 0
     assert "max_calls: 4500" in path.read_text()
     assert Policy.load(path).chain.mode == "enforce"

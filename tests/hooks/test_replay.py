@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from guardrails import Policy
-from guardrails.offline.replay.judgement import Judge
+from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import Report, open_calls
 from tests.hooks.driven import Claude, Codex, Gemini, refused
 

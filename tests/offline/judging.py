@@ -4,8 +4,7 @@ What the tests that judge share.
 
 from collections.abc import Iterable
 
-from guardrails.offline.replay.counting import Said
-from guardrails.offline.replay.judgement import Judge, sessions_of
+from guardrails.offline.replay.judge import Judge, Said, sessions_of
 from guardrails.offline.transcripts import RecordedCall
 
 

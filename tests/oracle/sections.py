@@ -57,8 +57,8 @@ def replay(name: str) -> Iterator[Entry]:
         key = (one["source"], digest(one["session_id"]))
         said = "" if one["decision"] == "allow" else f"{one['decision']} {one['code']}"
         calls[key].append(said)
-        if "why" in one:
-            judged[key].append(f"{one['call_index']} {one['why']} {one['worked']}")
+        if "recorded" in one:
+            judged[key].append(f"{one['call_index']} {one['recorded']}")
     sums: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for (source, _), each in calls.items():
         for said in ("sessions", *(said or "allow" for said in each)):

@@ -35,9 +35,6 @@ class Lens:
     """
 
     engine: Engine
-    uncapped: Engine
-    """The same without the cap on refused turns."""
-    cap: Denials | None
     timed: bool
     """Calls have times."""
     turned: bool
@@ -64,34 +61,15 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     Returns the part of *chain* that can be judged in a session whose calls are *timed* and *turned*, or not.
     """
     seen = [guard for guard in (_seen(guard, timed, turned) for guard in chain.guards) if guard is not None]
-    cap = next(
-        (
-            g
-            for g in seen
-            if isinstance(g, Denials) and g.max_turns_in_a_row is not None and g.mode == chain.mode == "enforce"
-        ),
-        None,
-    )
     rules = [_seen_rule(rule, timed) for rule in chain.rules]
-    capped = _chain(chain, seen, rules)
-    uncapped = capped if cap is None else _chain(chain, [guard for guard in seen if guard is not cap], rules)
+    made = chain.with_guards(seen, rules)
+    # Nobody reads it.
+    made.left_out |= {"progress"}
     content = (Duplicates, Loops, Retryable)
     looks = any(isinstance(guard, content) and guard.mode != "off" for guard in seen) or any(
         cls.name in rule.guards for rule in rules for cls in content
     )
-    return Lens(Engine(capped), Engine(uncapped), cap, timed, turned, looks)
-
-
-def _chain(chain: Chain, guards: list[Guard], rules: list[Rule]) -> Chain:
-    return Chain(
-        guards,
-        tools=chain.tools.values(),
-        rules=rules,
-        mode=chain.mode,
-        on_error=chain.on_error,
-        left_out=chain.left_out | {"progress"},
-        by_name=chain.by_name,
-    )
+    return Lens(Engine(made), timed, turned, looks)
 
 
 def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:

@@ -17,9 +17,8 @@ from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.inputs import Input, calls_of
 from guardrails.policy.policy import Policy
 
-from .counting import Said
-from .judgement import Judge, sessions_of
-from .result import Judgement
+from .judge import Judge, Said, sessions_of
+from .tally import Judgement
 
 
 TOLD_CALLS: Final = 256
@@ -77,8 +76,8 @@ def _line(call: RecordedCall, said: Said) -> bytes:
     }
     if call.run:
         data["run"] = call.run
-    if said.why is not None:
-        data |= {"why": said.why, "worked": said.worked}
+    if said.decision == "deny" or said.observed:
+        data["recorded"] = said.recorded
     try:
         return orjson.dumps(data, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import REPAIRABLE, TRANSIENT, WITHOUT_EFFECT
 from guardrails.core.values.types import micro_dollars
-from guardrails.offline.replay.evidence import SUCCESS, WINDOW, Past, Worth, evidence_of, outcome_of_call
+from guardrails.offline.replay.evidence import WINDOW, Past, Worth, end_of
 from guardrails.offline.transcripts.calls import RecordedCall
 
 from .names import named_to_read
@@ -312,10 +312,9 @@ def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | Non
 def _count_run(
     tallies: dict[str, Tally], tally: Tally, trail: Trail, call: RecordedCall, sig: int | None, tool: Tool
 ) -> None:
-    outcome = outcome_of_call(call, tool) if call.has_result else SUCCESS
-    error = outcome.error_type
+    outcome, evidence = end_of(call, tool)
+    error = outcome.error_type if call.has_result else None
     worked = call.has_result and error is None
-    evidence = evidence_of(call, error is not None)
     polling = tool.repeats == "allow" or call.polling
     place = trail.latest(sig)
     since = [] if place is None else trail.done[place + 1 :]

@@ -66,11 +66,13 @@ class RecordedCall:
     sig: int | None = None
     """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
     decision: str | None = None
-    """What a chain said of it (`allow`, `nudge` or `deny`), in records of this library; so are the next four."""
+    """What a chain said of it (`allow`, `nudge` or `deny`), in records of this library; so are the next five."""
     code: str | None = None
     """Of the denial."""
     nudges: tuple[str, ...] = ()
     """Codes of the nudges."""
+    observed: tuple[str, ...] = ()
+    """Codes of guards in observe mode that would have denied it."""
     is_complete: bool | None = None
     """What the envelope said of the result."""
     tool_cost_usd: float | None = None

@@ -99,6 +99,7 @@ def _call(session_id: str, run: str, line: Line) -> RecordedCall:
     call.sig = sig if type(sig) is int else None
     call.decision, call.code = text(line.get("decision")), text(line.get("code"))
     call.nudges = tuple(code for code in listed(line.get("nudges")) if type(code) is str)
+    call.observed = tuple(code for code in listed(line.get("observed")) if type(code) is str)
     return call
 
 

@@ -22,15 +22,16 @@ TALLY: Final[dict[str, Any]] = {
     "source": EVIL,
     "calls": 12,
     "sessions": 2,
-    "denials": 8,
+    "refused": 8,
     "wrong_per_1000": 166.7,
-    **{name: {} for name in ("nudged", "observed", "limit_stops", "after_exhaustion")},
+    **{
+        name: {}
+        for name in ("nudged", "observed", "repeats", "failed", "unknown", "after_exhaustion", "wrong_observed")
+    },
     "denied": {"duplicates.window": 6, "budget.max_calls": 2},
     "wrong": {"duplicates.window": 2},
-    "wrong_why": {"changed": 2},
-    "wrong_worked": {"changed": 1},
     **{f"{what}_{which}": 3 for what in ("pointless", "stopped") for which in ("second", "later")},
-    **dict.fromkeys(("saved_calls", "saved_tokens"), 0),
+    **dict.fromkeys(("observed_calls", "saved_tokens"), 0),
 }
 JUDGED: Final[dict[str, Any]] = {
     "policy": EVIL,

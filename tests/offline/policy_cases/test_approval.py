@@ -8,7 +8,7 @@ from typing import Any
 from guardrails import Approve, Duplicates, Policy
 from guardrails.offline.policy_cases.reading import read_cases
 from guardrails.offline.policy_cases.run import run_case
-from guardrails.offline.replay.judgement import Judge
+from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import Report, open_calls
 from guardrails.offline.transcripts.calls import RecordedCall
 from tests.tables import table

@@ -13,8 +13,8 @@ import pytest
 from guardrails import Budget, Duplicates, Policy
 from guardrails.offline.learning.rows import read
 from guardrails.offline.replay.exactness import replayed
-from guardrails.offline.replay.result import Judgement
 from guardrails.offline.replay.run import judge_files
+from guardrails.offline.replay.tally import Judgement
 from guardrails.offline.report.run import count_files
 from guardrails.offline.transcripts.inputs import inputs
 from guardrails.sinks import JsonLines

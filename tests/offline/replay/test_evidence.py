@@ -5,7 +5,8 @@ What a recorded call really brought.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.offline.replay.evidence import CUT, WINDOW, Past, evidence_of
+from guardrails import Tool
+from guardrails.offline.replay.evidence import WINDOW, Past, end_of
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
 
@@ -46,46 +47,28 @@ def test_what_is_remembered_is_bounded(story: list[tuple[int, int | None]]) -> N
     past = Past()
     for sig, evidence in story:
         past.add(sig, evidence)
-    assert len(past.sigs) == len(past.evidence) == len(past.said) == min(len(story), WINDOW + 1)
+    assert len(past.sigs) == len(past.evidence) == min(len(story), WINDOW + 1)
 
 
-def test_results_are_alike_but_for_what_they_say_of_themselves() -> None:
-    past = Past()
-    for sig, evidence, said in (
-        (7, 1, '{"took": 12, "passed": 3}'),
-        (8, 2, '{"took": 12, "passed": 4}'),
-        (9, ~3, '{"took": 12, "passed": 3}'),
-        (6, 4, None),
-        (5, 5, "x" * CUT),
-        (4, None, '{"took": 12, "passed": 3}'),
-    ):
-        past.add(sig, evidence, said)
-    past.add(7, 9, '{"took": 34, "passed": 3}')
-    assert [past.alike(at) for at in range(6)] == [True, False, False, False, False, False]
-    assert past.twin() == 0
-
-
-def test_of_results_whose_text_is_not_known_only_equal_ones_are_alike() -> None:
-    past = Past()
-    assert [past.add(7, 1), past.add(7, 2, "x" * CUT), past.add(8, 2)] == ["new"] * 3
-    assert (past.alike(0), past.alike(1), past.twin(), past.worked) == (False, True, None, True)
+def end(call: RecordedCall) -> int | None:
+    return end_of(call, Tool(name="a"))[1]
 
 
 def test_hashes_that_the_transcript_holds_stand_above_its_text() -> None:
-    assert evidence_of(call(plain_hash=5, result="cut"), False) == 5
-    assert evidence_of(call(masked_hash=5, result="cut"), True) == ~5
+    assert end(call(plain_hash=5, result="cut")) == 5
+    assert end(call(masked_hash=5, result="cut", is_error=True)) == ~5
 
 
 def test_failures_are_compared_without_digits_and_successes_with_them() -> None:
-    assert evidence_of(call(result="line 9"), True) == evidence_of(call(result="line 10"), True)
-    assert evidence_of(call(result="line 9"), False) != evidence_of(call(result="line 10"), False)
+    assert end(call(result="line 9", is_error=True)) == end(call(result="line 10", is_error=True))
+    assert end(call(result="line 9")) != end(call(result="line 10"))
 
 
 def test_a_failure_without_a_text_is_told_by_its_kind() -> None:
-    timeouts = [evidence_of(call(error_type="timeout"), True) for _ in range(2)]
-    assert timeouts[0] == timeouts[1] != evidence_of(call(error_type="auth"), True)
+    timeouts = [end(call(error_type="timeout", is_error=True)) for _ in range(2)]
+    assert timeouts[0] == timeouts[1] != end(call(error_type="auth", is_error=True))
 
 
 @table("said", [{"has_result": False, "result": "x"}, {"result": None}])
 def test_without_a_result_there_is_no_evidence(said: dict[str, object]) -> None:
-    assert evidence_of(call(**said), False) is None
+    assert end(call(**said)) is None

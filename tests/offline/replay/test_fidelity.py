@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Streak, Tool
 from guardrails.offline.replay.exactness import replayed
-from guardrails.offline.replay.judgement import Judge
+from guardrails.offline.replay.judge import Judge
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in

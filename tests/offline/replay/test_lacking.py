@@ -7,7 +7,7 @@ from collections.abc import Callable
 from guardrails import Budget, Denials, Duplicates, Loops, Policy, Rate
 from guardrails.core.chain import Rule
 from guardrails.core.guards.base import Guard
-from guardrails.offline.replay.judgement import Judge
+from guardrails.offline.replay.judge import Judge
 from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged
 from tests.tables import table

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Denials, Duplicates, Policy
-from guardrails.offline.replay.result import Judgement
 from guardrails.offline.replay.run import judge_files
+from guardrails.offline.replay.tally import Judgement
 from guardrails.offline.transcripts import ReaderError
 from guardrails.offline.transcripts.inputs import inputs
 
@@ -73,7 +73,7 @@ def test_decisions_are_lines_that_say_which_call_and_what_was_decided(tmp_path: 
     head = {"source": "calls", "session_id": "\ud800"}
     assert [json.loads(each) for each in decisions.read_text().splitlines()[2:]] == [
         {**head, "call_index": 0, "decision": "allow", "code": None},
-        {**head, "call_index": 1, "decision": "deny", "code": "duplicates.window", "why": "changed", "worked": True},
+        {**head, "call_index": 1, "decision": "deny", "code": "duplicates.window", "recorded": "worked"},
     ]
 
 

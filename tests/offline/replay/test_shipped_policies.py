@@ -4,21 +4,18 @@ The shipped policies over the recorded data sets; `docs/shipped-policies.md` tel
 
 import re
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from benchmarks.judge.shipped_policies import row
+from benchmarks.judge.shipped_policies import CODING, REPEATS, WEAK, rate, row, together
 from guardrails import Policy
-from guardrails.offline.replay.result import Judgement, Tally, add
 from guardrails.offline.replay.run import judge_files
+from guardrails.offline.replay.tally import Judgement
 from guardrails.offline.transcripts.inputs import inputs
 
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
-CODING = ("cc_entireio_cli", "cc_context_evaluator", "cx_agentv")
-WEAK = ("mint", "reflexion_hotpotqa", "toolbench_rapidapi", "tau2_retail")
 
 pytestmark = [
     pytest.mark.system,
@@ -33,19 +30,11 @@ def judged() -> dict[str, Judgement]:
     return {judgement.policy: judgement for judgement in made}
 
 
-def together(judgement: Judgement, sources: Iterable[str]) -> Tally:
-    whole = Tally("together")
-    for tally in judgement.tallies:
-        if tally.source in sources:
-            add(whole, tally)
-    return whole
-
-
 def test_all_recorded_calls_are_judged(judged: dict[str, Judgement]) -> None:
     assert {name: judgement.total.calls for name, judgement in judged.items()} == dict.fromkeys(judged, 50_976)
 
 
-def test_default_denies_at_most_0_3_of_1000_coding_calls_wrongly(judged: dict[str, Judgement]) -> None:
+def test_default_refuses_at_most_0_3_of_1000_coding_calls_that_had_worked(judged: dict[str, Judgement]) -> None:
     assert together(judged["default"], CODING).wrong_per_1000 <= 0.3
 
 
@@ -53,14 +42,12 @@ def test_default_stops_most_of_the_later_pointless_repeats_of_weak_models(judged
     weak = together(judged["default"], WEAK)
     # What more would take is a rule that can be wrong about work just done.
     assert weak.stopped_later >= 0.85 * weak.pointless_later > 690
-    # Not because sessions were ended by the cap on refused turns.
-    assert weak.stopped_later_without_cap >= 0.85 * weak.pointless_later
 
 
 def test_strict_stops_nearly_all_repeats_of_weak_models_and_errs_on_coding_agents(judged: dict[str, Judgement]) -> None:
     weak, coding = together(judged["strict"], WEAK), together(judged["strict"], CODING)
     assert weak.stopped_second >= 0.85 * weak.pointless_second
-    assert coding.wrong_per_1000 > 3 * together(judged["default"], CODING).wrong_per_1000
+    assert float(rate(coding.wrong, coding.calls, REPEATS)) > 0.5
 
 
 def test_observe_denies_nothing_and_sees_what_default_would_deny(judged: dict[str, Judgement]) -> None:
@@ -72,12 +59,12 @@ def test_observe_denies_nothing_and_sees_what_default_would_deny(judged: dict[st
 
 def test_the_table_of_the_readme_is_what_is_judged(judged: dict[str, Judgement]) -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    table = readme.partition("| policy | wrong denials")[2].partition("\n\n")[0]
+    table = readme.partition("| policy | refused though")[2].partition("\n\n")[0]
     told = {name: next(line for line in table.splitlines() if line.startswith(f"| `{name}`")) for name in judged}
     for name, judgement in judged.items():
         # Which calls a share is of is told elsewhere.
         figures = [re.sub(r" \(\d+ of \d+\)", "", cell) for cell in row(judgement)[1:]]
-        assert [cell.strip() for cell in told[name].split("|")[2:5]] == figures
+        assert [cell.strip() for cell in told[name].split("|")[2:6]] == figures
 
 
 def test_the_page_of_the_shipped_policies_tells_what_is_judged(judged: dict[str, Judgement]) -> None:
@@ -86,11 +73,11 @@ def test_the_page_of_the_shipped_policies_tells_what_is_judged(judged: dict[str,
     sides = [judged[name] for name in ("default", "strict", "observe")]
     weak, coding = ([together(side, sources) for side in sides] for sources in (WEAK, CODING))
     later = [f"{(t.stopped_later or t.observed_later):,} of {t.pointless_later:,}" for t in weak]
-    rates = [f"{(t.wrong_per_1000 or t.wrong_observed_per_1000):.2f}" for t in coding]
-    wrong = [f"({(sum(side.total.wrong.values()) or sum(side.total.wrong_observed.values()))} wrong" for side in sides]
+    rates = [rate(t.wrong or t.wrong_observed, t.calls) for t in coding]
+    wrong = [rate(t.wrong or t.wrong_observed, t.calls, REPEATS) for t in coding]
     for row_name, figures in {
         "later pointless repeats stopped, weak": later,
-        "wrong denials per 1,000 coding calls": rates,
-        "denied by duplicates and loops, all sources": wrong,
+        "refused though they had worked, in 1,000 coding calls": rates,
+        "of these as repeats": wrong,
     }.items():
         assert [figure in cell for figure, cell in zip(figures, told[row_name], strict=True)] == [True] * 3

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Policy, Summary
 from guardrails.cli import app
-from guardrails.offline.replay.result import Tally
 from guardrails.offline.replay.run import judge_files
+from guardrails.offline.replay.tally import Tally
 from guardrails.offline.transcripts.inputs import inputs
 from tests.tables import table
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Tool
-from guardrails.offline.replay.evidence import outcome_of_call
+from guardrails.offline.replay.evidence import end_of
 from guardrails.offline.transcripts.calls import RecordedCall
 from guardrails.offline.transcripts.fields import text_of
 from guardrails.offline.transcripts.results import settle
@@ -136,7 +136,7 @@ def test_the_wrapping_of_mcp_is_taken_off_as_json_and_as_python_prints_it(
 def test_a_flag_of_mcp_is_kept_where_the_format_has_none() -> None:
     one = call()
     settle(one, '{"content": [{"type": "text", "text": "no"}], "isError": true}', failed=False)
-    assert outcome_of_call(one, Tool(name="t")).error_type == "other"
+    assert end_of(one, Tool(name="t"))[0].error_type == "other"
 
 
 @given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))

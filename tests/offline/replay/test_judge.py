@@ -2,10 +2,15 @@
 Judging a policy call by call.
 """
 
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from guardrails import (
     Budget,
@@ -24,11 +29,13 @@ from guardrails import (
 from guardrails.core.guards.base import Guard
 from guardrails.core.values.types import Nudge
 from guardrails.core.values.usage import Price
-from guardrails.offline.replay.counting import Said
-from guardrails.offline.replay.judgement import Judge
-from guardrails.offline.replay.result import Tally
+from guardrails.offline.replay.judge import Judge, Said
+from guardrails.offline.replay.tally import Tally
 from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged as told
+from tests.tables import table
+
+from .conftest import recorded
 
 
 Calls = Callable[..., list[RecordedCall]]
@@ -72,8 +79,9 @@ def test_what_a_denied_call_gave_back_is_not_shown_to_the_guards(calls: Calls) -
 
 
 def test_a_denial_of_a_call_without_a_recorded_result_is_neither_right_nor_wrong(calls: Calls) -> None:
-    _, total = judged(ALWAYS, calls("a=1", "a?"))
+    said, total = judged(ALWAYS, calls("a=1", "a?"))
     assert (total.denied, total.unknown, total.wrong) == ({"duplicates.window": 1}, {"duplicates.window": 1}, {})
+    assert said[1].recorded == "unknown"
     assert total.pointless_second == 0
 
 
@@ -144,13 +152,55 @@ def test_results_come_in_the_order_of_their_ends_and_not_of_their_calls(calls: C
     assert codes(Streak(max_failures=2), made) == [None, None, None]
 
 
-def test_the_first_call_that_an_exhausted_session_refuses_is_a_limit_stop_and_the_others_come_after(
-    calls: Calls,
-) -> None:
-    _, total = judged(Budget(max_calls=1), calls("a=1", "b=1", "c=1", "d=1"))
-    assert total.denied == total.limit_stops == {"budget.max_calls": 1}
-    assert total.after_exhaustion == {"budget.max_calls": 2}
-    assert (total.saved_calls, total.wrong) == (3, {})
+def test_calls_of_a_session_that_is_over_are_wrongly_refused_if_they_had_worked(calls: Calls) -> None:
+    _, total = judged(Budget(max_calls=1), calls("a=1", "b=1", "c=1", "a=1", "d!no", "e?"))
+    code = "budget.max_calls"
+    assert (total.denied, total.after_exhaustion, total.refused) == ({code: 1}, {code: 4}, 5)
+    assert (total.wrong, total.repeats, total.failed, total.unknown) == ({code: 2}, {code: 1}, {code: 1}, {code: 1})
+
+
+def test_a_retry_that_had_to_wait_and_had_worked_at_once_is_wrongly_refused(calls: Calls) -> None:
+    made = calls("a!timeout", {"call": "a=1", "ts_ms": 1_800_000_000_200})
+    said, total = judged(Retryable(backoff=1.0), made)
+    assert (said[1].code, said[1].recorded) == ("retryable.wait", "worked")
+    assert total.wrong == {"retryable.wait": 1}
+
+
+@table(
+    "first, then, recorded",
+    [
+        ("a=3 passed", "a=4 passed", "worked"),
+        ("a!no such file", "a=done", "worked"),
+        ("a=done", "a=done", "repeat"),
+        ("a!line 1", "a!line 2", "repeat"),
+        ("a=done", "a!no such file", "failed"),
+        ("a=done", "a?", "unknown"),
+    ],
+)
+def test_a_refused_call_is_told_by_what_is_recorded_of_it(calls: Calls, first: str, then: str, recorded: str) -> None:
+    said, total = judged(ALWAYS, calls(first, then))
+    assert (said[1].decision, said[1].recorded) == ("deny", recorded)
+    rows = {"worked": total.wrong, "repeat": total.repeats, "failed": total.failed, "unknown": total.unknown}
+    assert {row: counter for row, counter in rows.items() if counter} == {recorded: {"duplicates.window": 1}}
+
+
+def test_the_advice_of_a_retry_model_is_used_and_said(calls: Calls, tmp_path: Path) -> None:
+    path = tmp_path / "retries.json"
+    told = [{"call": "a!timeout", "duration_ms": 0}, {"call": "a=1", "ts_ms": 1_800_000_001_200}]
+    rules, learned = (Policy([Retryable(backoff=1.0, model=model)]) for model in (None, str(path)))
+    assert codes(rules, calls(*told)) == [None, None]
+    judge = Judge(learned)
+    told_by = judge.judge(calls(*told))
+    found = judge.judgement()
+    assert list(found.models) == [str(path)]
+    assert (found.total.asked, found.total.advised) == (1, 1)
+    assert told_by[1].code == "retryable.wait", "what is shipped waits longer than a second"
+
+
+def test_what_observed_calls_came_to_live_is_told_of_our_own_records(calls: Calls) -> None:
+    made = calls("a=1", {"call": "b=1", "observed": ("budget.max_calls",)}, {"call": "b=1", "observed": ("x",)})
+    _, total = judged(Policy([]), made)
+    assert (total.recorded_observed, total.recorded_observed_worked) == (2, 1)
 
 
 def test_turns_are_those_of_the_model_responses(calls: Calls) -> None:
@@ -166,20 +216,6 @@ def test_without_turns_the_cap_on_turns_and_on_refusals_is_not_judged(calls: Cal
     assert judgement.total.denied == {"duplicates.window": 1}
 
 
-def repeats(calls: Calls, *told: str) -> list[RecordedCall]:
-    return calls(*({"call": one, "turn": n, "tokens_in": 10, "cost_usd": 0.5} for n, one in enumerate(told, 1)))
-
-
-def test_with_the_cap_on_refused_turns_off_the_session_goes_on_beside(calls: Calls) -> None:
-    made = repeats(calls, "a=1", "a=1", "a=1", "a=1", "b=1", "b=1", "c=1")
-    said, total = judged(Policy([Denials(max_turns_in_a_row=2), ALWAYS]), made)
-    cap = "denials.max_turns_in_a_row"
-    assert [each.code for each in said] == [None, *["duplicates.window"] * 3, cap, cap, cap]
-    assert (total.denied, total.after_exhaustion) == ({"duplicates.window": 3, cap: 1}, {cap: 2})
-    assert (total.denied_without_cap, total.after_exhaustion_without_cap) == ({"duplicates.window": 4}, {})
-    assert (total.stopped_second, total.stopped_second_without_cap) == (2, 2)
-
-
 def test_only_responses_all_of_whose_calls_are_stopped_are_saved(calls: Calls) -> None:
     made = calls(
         {"call": "a=1", "turn": 1, "tokens_in": 10, "tokens_out": 1, "cost_usd": 0.25},
@@ -189,7 +225,7 @@ def test_only_responses_all_of_whose_calls_are_stopped_are_saved(calls: Calls) -
         {"call": "b=1", "turn": 3},
     )
     _, total = judged(ALWAYS, made)
-    assert (total.saved_calls, total.saved_responses) == (3, 1)
+    assert (total.refused, total.saved_responses) == (3, 1)
     assert (total.saved_tokens, total.saved_micro_usd) == (22, 500_000)
     assert (total.tokens, total.micro_usd) == (77, 1_750_000)
 
@@ -238,7 +274,7 @@ def test_what_guards_in_observe_mode_would_have_denied_is_counted_and_changes_no
     assert [each.decision for each in said] == ["allow"] * 3
     assert said[2].observed == ("budget.max_calls", "duplicates.window")
     assert total.observed == {"duplicates.window": 2, "budget.max_calls": 1}
-    assert total.wrong_observed == {"duplicates.window": 1}
+    assert (total.observed_calls, total.wrong_observed) == (2, {"budget.max_calls": 1})
     assert total.observed_second == 1
     assert total.wrong_observed_per_1000 == pytest.approx(333.33, abs=0.01)
 
@@ -253,7 +289,7 @@ def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
     judge = Judge(Policy([ALWAYS]))
     told(judge, [*calls("a=1", "a=1", "b=1"), *calls("a=1", source="more")])
     judgement = judge.judgement()
-    assert [(tally.source, tally.calls, tally.denials) for tally in judgement.tallies] == [
+    assert [(tally.source, tally.calls, tally.refused) for tally in judgement.tallies] == [
         ("data", 3, 1),
         ("more", 1, 0),
     ]
@@ -281,3 +317,29 @@ def test_tools_that_nobody_lists_are_not_judged(calls: Calls) -> None:
         "duplicates.stable",
         "growth.max_requests_per_second",
     }
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> list[dict[str, Any]]:
+    said = st.sampled_from(["a=1", "a=2", "a=1 in 3s", "a=1 in 4s", "b=1", "b=2", "a!x", "b!y", "a?", "c=1"])
+    return [{"call": one, "turn": n // 2 + 1} for n, one in enumerate(draw(st.lists(said, max_size=40)))]
+
+
+POLICIES = (
+    Policy([ALWAYS]),
+    Policy([Denials(), Loops()]),
+    Policy([Budget(max_calls=9), Denials(max_turns_in_a_row=1), EVIDENCE]),
+    Policy([Duplicates(window=5, mode="observe"), Loops()]),
+)
+
+
+@given(story=stories(), policy=st.sampled_from(POLICIES))
+def test_the_parts_add_up_to_all_that_is_refused(story: list[dict[str, Any]], policy: Policy) -> None:
+    said, total = judged(policy, recorded(*story))
+    refused = [each for each in said if each.decision == "deny"]
+    assert len(refused) == total.refused
+    parts = total.wrong, total.repeats, total.failed, total.unknown
+    assert sum(parts, Counter()) == total.denied + total.after_exhaustion
+    assert total.wrong.total() == sum(each.recorded == "worked" for each in refused)
+    assert total.stopped_second + total.stopped_later == total.repeats.total()
+    assert total.wrong_observed.total() <= total.observed_calls == sum(bool(each.observed) for each in said)
