@@ -55,8 +55,9 @@ class Codex:
 
     def fits(self, value: Any) -> bool | None:
         line = mapping(value)
-        if is_one_of(line.get("type"), _LINES):
-            return type(line.get("payload")) is dict
+        if type(line.get("payload")) is dict:
+            # Newer versions add kinds of lines.
+            return is_one_of(line.get("type"), _LINES) or (None if type(line.get("type")) is str else False)
         if "type" not in line:
             return {"id", "timestamp"} <= line.keys() and not {"instructions", "git"}.isdisjoint(line)
         return is_one_of(line["type"], _PRINTED) or (None if is_one_of(line["type"], _BARE) else False)
@@ -106,8 +107,9 @@ class _Session:
             yield self._made(item, at_ms)
         elif kind == "response_item" and is_one_of(what, _OUTPUTS):
             yield from self._came(item, at_ms)
-        elif kind == "event_msg" and what == "token_count":
-            usage = mapping(mapping(item.get("info")).get("last_token_usage"))
+        elif kind == "token_usage_record" or (kind == "event_msg" and what == "token_count"):
+            # Newer versions write both.
+            usage = mapping(item.get("usage")) or mapping(mapping(item.get("info")).get("last_token_usage"))
             if usage and self.untold:
                 yield Used(self.id, self.response, *usage_of(usage))
                 self.untold = False
@@ -235,6 +237,9 @@ def _shows_failure(piece: str) -> bool:
     Whether something that a script has shown, or one of the things in it, is the end of a command or of a call that failed.
     """
     value = parsed(piece) if piece.lstrip()[:1] in ("{", "[") else None
+    if value is None:
+        header = next(_HEADER.finditer(piece))
+        return (header["exit"] or header["code"] or "0") != "0"
     ends = [
         mapping(each.get("value")) or each for each in (value if type(value) is list else [value]) if type(each) is dict
     ]
@@ -245,8 +250,9 @@ def _shown(piece: str) -> str:
     """
     The output alone of a command's end that a script has shown: the rest is of that one run.
     """
+    header = next(_HEADER.finditer(piece))
     end = mapping(parsed(piece)) if '"chunk_id"' in piece else {}
-    return text(end.get("output")) or piece
+    return text(end.get("output")) or (piece[header.end() :] if header["output"] else piece)
 
 
 def _flag(output: Mapping[str, Any]) -> bool | None:
