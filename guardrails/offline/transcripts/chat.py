@@ -15,6 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from guardrails.core.values.types import ErrorType
+
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
 from .fields import (
@@ -189,10 +191,8 @@ class _Stream:
             self.over(session)
             of = session, self._responses[session], name
             self._ends[of] += 1
-            key, kind = (
-                name if item else (of[1], name, self._ends[of]),
-                "cancelled" if failed and text_of(content).startswith(_DENIED) else None,
-            )
+            kind: ErrorType | None = "cancelled" if failed and text_of(content).startswith(_DENIED) else None
+            key = name if item else (of[1], name, self._ends[of])
             yield Came(session, key, content, failed, None if item else at_ms, kind=kind)
         if not item and part.get("role") not in ("assistant", *_RESULTS):
             self.over(session)
