@@ -7,6 +7,7 @@ and how many children there were. `ToolBudget` is of one tool: the `budget` of a
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
 from guardrails.core.guards.settings import Keys, map_of, respelt
@@ -367,7 +368,9 @@ class Budget(Guard):
     """The effect of a model response of unknown price on a session with `max_cost_usd`: it ends it, or is only logged."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_bound", Limits(self))
+        # Settings that are no amounts are told when a policy is made of it.
+        with suppress(TypeError, ValueError, ArithmeticError):
+            object.__setattr__(self, "_bound", Limits(self))
 
     @property
     def limits(self) -> Limits:
