@@ -70,6 +70,7 @@ class Codex:
                 yield from session.printed(line)
             else:
                 yield from session.kept(line)
+        yield from session.notes.values()
 
 
 class _Session:
@@ -86,6 +87,8 @@ class _Session:
         self.failing = False
         """Of the scripts that run, whether something in them has failed."""
         self.items: set[str | None] = set()
+        self.notes: dict[str | None, Came] = {}
+        """Outputs of scripts that may not be their last."""
 
     def kept(self, line: Mapping[str, Any]) -> Iterator[Event]:
         """
@@ -163,13 +166,15 @@ class _Session:
 
     def _came(self, item: Mapping[str, Any], at_ms: int | None) -> Iterator[Event]:
         id_, output = text(item.get("call_id")), item.get("output")
+        came = _told(Came(self.id, id_, at_ms=at_ms), output, self.failing and id_ in self.scripts)
         if id_ in self.scripts and type(output) is str and not output.startswith("Script "):
-            # A script tells the model something while it runs.
+            # What a script tells the model while it runs; or all there is, if it could not run.
+            self.notes[id_] = came
             return
-        failing = self.failing and id_ in self.scripts
+        self.notes.pop(id_, None)
         self.scripts.discard(id_)
         self.answered = True
-        yield _told(Came(self.id, id_, at_ms=at_ms), output, failing)
+        yield came
 
 
 def _has_failed(item: Mapping[str, Any]) -> bool:

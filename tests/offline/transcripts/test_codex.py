@@ -57,6 +57,15 @@ def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> N
     assert report.notices == []
 
 
+@table("output, is_error", [("unsupported call: exec", True), ("aborted by user after 2.0s", True), ("half", False)])
+def test_a_script_that_could_not_run_has_what_was_said_of_it_for_its_result(
+    read: Any, output: str, is_error: bool
+) -> None:
+    made = {"type": "custom_tool_call", "name": "exec", "input": "text(1)", "call_id": "c"}
+    calls, _ = read(rollout(made, {"type": "custom_tool_call_output", "call_id": "c", "output": output}))
+    assert [(c.result, c.is_error) for c in calls] == [(output, is_error)]
+
+
 def test_what_codex_exec_prints_is_read(read: Any) -> None:
     calls, report = read("codex_exec.jsonl")
     assert [(c.session_id, c.id, c.turn, c.tool, c.is_error, c.error_type) for c in calls] == [
