@@ -394,14 +394,12 @@ def _lacking(policy: "Policy", document: "Document", host: str | None = None) ->
     from guardrails.policy.file import Mistake, shipped
 
     said = []
-    numbers = [number for number, _ in document.rules()]
     for place, message in (*_packages(policy), *_models(policy), *_not_held(policy, host)):
         position = _position(document.root, place)
         if position is not None and Path(position.source.name).parent == shipped() and "no model response" in message:
             # A shipped policy is for all hosts; the limits that a person wrote are wanted.
             continue
-        shown = [numbers[key] if isinstance(key, int) and numbers else key for key in place]
-        told = f"{'.'.join(map(str, shown))}: {message}"
+        told = f"{'.'.join(map(str, place))}: {message}"
         said.append(told if position is None else str(Mistake(position, told)))
     return said
 

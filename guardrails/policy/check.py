@@ -98,6 +98,8 @@ _EXTENDS: Final = {
         "file. Maps merge, rules of `tools:` add up, other values replace, the later one wins."
     ),
 }
+HEAD: Final = MapType("Policy", {"version": Annotated[Any, FromText(_version)], "extends": str | list[str]})
+"""The keys that each file has for itself."""
 SETTINGS: Final[Mapping[str, Any]] = {
     "mode": Mode,
     "stop": Annotated[str, MinLen(1)],
@@ -116,9 +118,7 @@ def file_type(kinds: Kinds) -> MapType:
     """
     Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`.
     """
-    own = {"version": Annotated[Any, FromText(_version, _VERSION)]}
-    own |= {"extends": Annotated[str | list[str], FromText(lambda names: names, _EXTENDS)]}
-    types: dict[str, Any] = {**own, **SETTINGS, "tools": list[_rules(kinds)], "scopes": _scopes(kinds)}  # type: ignore[misc]
+    types: dict[str, Any] = {**SETTINGS, "tools": list[_rules(kinds)], "scopes": _scopes(kinds)}  # type: ignore[misc]
     types |= _guards(kinds, "")
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
     make = partial(_arguments, frozenset(cls.name for cls in kinds))
@@ -134,7 +134,9 @@ def file_schema(kinds: Kinds) -> Schema:
     named: dict[str, Schema] = {}
     json_schema(file_type(kinds), named)
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, "$defs": named, **named.pop("Policy"), "required": ["version"]}
+    body = named.pop("Policy")
+    properties = {"version": _VERSION, "extends": _EXTENDS, **body["properties"]}
+    return {"$schema": dialect, "$defs": named, **body, "properties": properties, "required": ["version"]}
 
 
 def _rules(kinds: Iterable[type[Guard]], parameters: Any = dict[str, Any]) -> MapType:
@@ -222,9 +224,7 @@ def _rule(ruled: frozenset[str], *, match: Any, mode: Any = None, on_error: Any 
     return Rule(match=globs, declared=entry, guards=guards, mode=mode, on_error=on_error)
 
 
-def _arguments(
-    names: frozenset[str], *, tools: Any = (), version: Any = 0, extends: Any = (), **said: Any
-) -> dict[str, Any]:
+def _arguments(names: frozenset[str], *, tools: Any = (), **said: Any) -> dict[str, Any]:
     guards = [said.pop(name) for name in [*said] if name in names]
     return {"guards": guards, "rules": list(tools), **said}
 

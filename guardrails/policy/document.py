@@ -6,8 +6,7 @@ Promises, each with a test:
 * Maps merge key by key, other values replace, the later file wins, the file itself comes last. The rules of `tools:` add up: those of a
   file stand before those of the policies it extends, and each once. `tools: !replace` drops those. A cap that a file writes is not
   softened by what another file said of the cap it replaces.
-* All mistakes of all files come at once. Each file is held to the types by itself too, so that no mistake hides behind a file that
-  replaces it. A key that another file may supply is no mistake of a part.
+* All mistakes of what holds come at once, each in its own file. A value that another file replaces is not looked at.
 * Settings that are each valid and do not go together are told where they stand, also those of a rule with those of the policy.
 * Of a file that another one extends and that is no policy nothing is shown, and nothing below `/proc`, `/sys` and `/dev` is opened.
 """
@@ -15,8 +14,7 @@ Promises, each with a test:
 import os
 import re
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 from os import PathLike
@@ -29,7 +27,7 @@ from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, quoted
 
-from .check import VERSION, file_type, unusable
+from .check import HEAD, VERSION, file_type, unusable
 from .file import (
     MAX_BYTES,
     PATH,
@@ -81,20 +79,17 @@ class Document:
     """
 
     def __init__(self, source: str | PathLike[str], kinds: Kinds = ()) -> None:
-        self.kinds = kinds
-        self.parts: list[Node] = []
-        """The settings of each readable file by itself."""
+        self.kinds = {cls.name: cls for cls in kinds}
         self.sources: list[Source] = []
         """The texts that were read, the named file first."""
         self.files: dict[str, Content] = {}
         """Those that are files, by name."""
         self.mistakes: list[Mistake] = []
-        self._named = {cls.name: cls for cls in kinds}
-        self._done: dict[Path, Node | None] = {}
+        self._done: dict[Path, Node] = {}
         path = find(source)
         try:
             self.root = self._file(path, ())
-            """The merged settings; None where a file could not be read or is of a newer version."""
+            """The settings of all files."""
         except OSError as error:
             raise PolicyError([_unreadable(path, error)]) from None
 
@@ -102,39 +97,20 @@ class Document:
         """
         Returns the arguments that it stands for. Raises PolicyError with every mistake, file by file.
         """
-        kind, arguments = file_type(self.kinds), dict[str, Any]()
-        failed = False
-        for part in [*(part for part in self.parts if part is not self.root), self.root]:
-            if part is None:
-                continue
-            arguments, faults = fit(kind, plain(part))
-            # Each rule was checked in its own file; the names of scopes, with which words begin, may be in another one.
-            skip = ("messages",) if part is not self.root else ("tools",) if failed else None
-            faults = [fault for fault in faults if fault.path[:1] != skip or len(fault.path) == 1]
-            failed = failed or bool(faults)
-            self.mistakes += mistakes_at(faults, part, partial=part is not self.root)
-        self._raise()
-        return arguments
+        arguments, faults = fit(file_type(tuple(self.kinds.values())), plain(self.root))
+        self._refuse(*mistakes_at(faults, self.root))
+        return arguments  # type: ignore[no-any-return]
 
     def check_rules(self, arguments: dict[str, Any], made: Iterable[Guard]) -> None:
         """
         Raise PolicyError if the settings of a rule do not go together with those of the policy, or of the guards *made* in code.
         """
         guards = {guard.name: guard for guard in (*made, *arguments["guards"])}
-        for rule, (number, node) in zip(arguments["rules"], self.rules(), strict=True):
+        for number, (rule, node) in enumerate(zip(arguments["rules"], items(self.root, "tools"), strict=True)):
             for name, own in rule.guards.items():
-                wrong = unusable(self._named[name].ruled(guards.get(name), own))
+                wrong = unusable(self.kinds[name].ruled(guards.get(name), own))
                 self.mistakes += [Mistake((inner(node, name) or node).place, f"tools.{number}.{one}") for one in wrong]
-        self._raise()
-
-    def rules(self) -> Iterator[tuple[int, Node]]:
-        """
-        Returns its rules, each with its number in its own file.
-        """
-        seen: Counter[Source] = Counter()
-        for rule in items(self.root, "tools"):
-            yield seen[rule.position.source], rule
-            seen[rule.position.source] += 1
+        self._refuse()
 
     def renamed(self) -> list[str]:
         """
@@ -142,24 +118,22 @@ class Document:
         """
         return [
             str(Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
-            for number, rule in enumerate(items(self.parts[0], "tools"))
+            for number, rule in enumerate(items(self.root, "tools"))
             for old, now in REPEATS.items()
-            if (entry := inner(rule, old)) is not None
+            if (entry := inner(rule, old)) is not None and rule.position.source is self.sources[0]
         ]
 
-    def _raise(self) -> None:
-        if self.mistakes or self.root is None:
+    def _refuse(self, *mistakes: Mistake) -> None:
+        found = {*self.mistakes, *mistakes}
+        if found:
             order = {source: place for place, source in enumerate(self.sources)}
-            found = sorted(
-                dict.fromkeys(self.mistakes),
-                key=lambda one: (order[one.position.source], *one.position[1:], one.message),
-            )
-            raise PolicyError(list(map(str, found)))
+            ordered = sorted(found, key=lambda one: (order[one.position.source], *one.position[1:], one.message))
+            raise PolicyError(list(map(str, ordered)))
 
     def _mistake(self, position: Position, message: str) -> None:
         self.mistakes.append(Mistake(position, message))
 
-    def _file(self, path: Path, chain: tuple[Path, ...]) -> Node | None:
+    def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """
         Returns the settings of a file, which those of *chain* extend, with those that it extends. Raises PolicyError if it is extended and is
         no policy.
@@ -175,28 +149,32 @@ class Document:
         self.files[str(path)] = Content(seen, digest(text))
         self.sources.append(parsed.source)
         self.mistakes += parsed.mistakes
-        self._done[real] = None if parsed.root is None else self._settings(parsed.root, path, (*chain, path))
-        return self._done[real]
+        root = parsed.root or Node(Position(parsed.source, 1, 1), {}, broken=True)
+        made = self._done[real] = self._settings(root, path.parent, (*chain, path))
+        return made
 
-    def _settings(self, root: Node, path: Path, chain: tuple[Path, ...]) -> Node | None:
+    def _settings(self, root: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
         if not isinstance(root.value, dict):
             self._mistake(root.position, f"not a map of keys: got {got(root)}")
-            return None
-        if inner(root, "version") is None:
+            return replace(root, value={})
+        settings, tools = {**root.value}, inner(root, "tools")
+        version, extends = settings.pop("version", None), settings.pop("extends", None)
+        if version is None and not root.broken:
             said = f"missing key `version`: write `version: {VERSION}`, the version of the file format"
             self._mistake(root.position, said)
-        settings, tools, extends = {**root.value}, inner(root, "tools"), inner(root, "extends")
+        head = {"version": version, "extends": extends}
+        _, faults = fit(HEAD, {name: plain(node) for name, node in head.items() if node is not None})
+        self.mistakes += mistakes_at(faults, root)
         if tools is not None and tools.value is None and not tools.written:
             # All of its rules are comments.
             del settings["tools"]
-        own = self._renamed(replace(root, value=settings), path.parent)
-        self.parts.append(own)
         listed = items(root, "extends") or ([] if extends is None else [extends])
-        parents = [self._parent(item, path.parent, chain) for item in listed if isinstance(item.value, str)]
-        replaces = tools is not None and tools.replaces
-        return _laid(reduce(_laid, parents), own, replaces=replaces) if parents else own
+        parents = [self._parent(item, folder, chain) for item in listed if isinstance(item.value, str)]
+        own = self._renamed(replace(root, value=settings), folder)
+        base = reduce(_laid, parents) if parents else replace(root, value={})
+        return _laid(base, own, replaces=tools is not None and tools.replaces)
 
-    def _parent(self, item: Node, folder: Path, chain: tuple[Path, ...]) -> Node | None:
+    def _parent(self, item: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
         path = folder / item.value  # type: ignore[operator]
         try:
             path = find(item.value if is_name(item.value) else path)  # type: ignore[arg-type]
@@ -217,7 +195,7 @@ class Document:
         except OSError as error:
             said = _unreadable(path, error)
         self._mistake(item.position, f"extends: {said}")
-        return None
+        return replace(item, value={})
 
     def _renamed(self, node: Node, folder: Path, key: str = "") -> Node:
         """
@@ -229,7 +207,7 @@ class Document:
         if not isinstance(node.value, dict):
             return node
         made: dict[str, Node] = {}
-        kind = self._named.get(key, Guard)
+        kind = self.kinds.get(key, Guard)
         for written, value in node.value.items():
             name = kind.aliases.get(written, written)
             if name in made:
@@ -257,13 +235,10 @@ def _unreadable(path: Path, error: OSError) -> str:
     return f"cannot read {quoted(str(path), PATH)}: {(error.strerror or 'unknown error').lower()}"
 
 
-def _laid(base: Node | None, over: Node | None, *, replaces: bool = False) -> Node | None:
+def _laid(base: Node, over: Node, *, replaces: bool = False) -> Node:
     """
     Returns the settings *over* laid upon *base*: the rules of `tools:` stand before those of *base*, or *replaces* them.
-    Returns None if one of both could not be read.
     """
-    if base is None or over is None:
-        return None
     merged, below = _merged(base, over), items(base, "tools")
     tools = inner(merged, "tools")
     if not below or replaces or tools is None or not isinstance(tools.value, list):

@@ -343,27 +343,20 @@ def resolve(text: str) -> tuple[str | int | float | bool | None, str]:
 # Faults at their places
 
 
-def mistakes_at(faults: Sequence[Fault], root: Node, *, partial: bool = False) -> Iterator[Mistake]:
+def mistakes_at(faults: Sequence[Fault], root: Node) -> Iterator[Mistake]:
     """
-    Returns *faults* in the data of *root*, as mistakes at their places. With *partial* the data is one file of several: a
-    key that another file may supply is no mistake.
+    Returns *faults* in the data of *root*, as mistakes at their places.
     """
     for fault in faults[:MAX_MISTAKES]:
         node = root
         for part in fault.path:
             node = inner(node, part) or node
         where = re.sub(r"\s+", " ", ".".join(map(str, fault.path)))
-        # An item of a list is whole in its file.
-        apart = partial and not any(isinstance(part, int) for part in fault.path)
-        if fault.kind == "unknown":
-            yield Mistake(node.named, fault.said)
-        elif node.broken or (apart and fault.kind in ("missing", "whole")):
-            continue
-        elif fault.kind == "missing":
+        if fault.kind in ("unknown", "missing"):
             yield Mistake(node.named, fault.said)
         elif fault.kind == "key":
             yield Mistake(node.named, f"{where}: {fault.sentence(quoted(str(fault.path[-1])))}")
-        else:
+        elif not node.broken:
             said = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
             yield Mistake(node.place, f"{where}: {said}" if where else said)
     if len(faults) > MAX_MISTAKES:

@@ -3,7 +3,6 @@ The model files of a policy, loaded again when they change.
 """
 
 import os
-import threading
 
 from collections.abc import Iterable
 from functools import cache
@@ -15,7 +14,7 @@ from guardrails.core.retries.serving import Models
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.logs import log, warn_once
 
-from .reload import Stamp, stamp, stamp_of
+from .reload import Stamp, stamp_of
 
 
 CHECK_MS: Final = 5_000
@@ -28,7 +27,8 @@ def read_model(path: str | os.PathLike[str]) -> RetryModel:
     """
     Returns the model in a file. Raises OSError, and ModelError with the mistake in it.
     """
-    return _read(path)[0]
+    with Path(path).open("rb") as file:
+        return parse(file.read(MAX_BYTES + 1))
 
 
 @cache
@@ -39,22 +39,22 @@ def cold_model() -> RetryModel:
     return read_model(COLD)
 
 
-class ModelFiles:
+class ModelFiles(Models):
     """
-    The models in *paths*, kept up to date in *models*. Safe in any number of threads: one looks, the others go on with
-    the model that is there.
+    The models in *paths*, kept up to date. Safe in any number of threads: one looks, the others go on with the model
+    that is there.
 
     A file that is not there stands for the shipped model. A file that is not valid is logged, once for each version of
     it, and the model that was loaded before stays. A file is read whole and its hash checked, so that one that is just
     being written is never served in part.
     """
 
+    __slots__ = ("_checked_ms", "_stamps")
+
     def __init__(self, paths: Iterable[str]) -> None:
-        self.models = Models()
-        self._paths = tuple(dict.fromkeys(paths))
-        self._seen: dict[str, Stamp | None] = {}
+        super().__init__()
+        self._stamps: dict[str, Stamp | None] = dict.fromkeys(paths)
         self._checked_ms = 0
-        self._lock = threading.Lock()
         self._look()
 
     def refresh(self, now_ms: int) -> None:
@@ -62,33 +62,22 @@ class ModelFiles:
         Look whether a file has changed, at most every `CHECK_MS` of the caller's time.
         """
         # Two sessions may have clocks of their own.
-        if 0 <= now_ms - self._checked_ms < CHECK_MS or self._lock.locked():
-            return
-        with self._lock:
-            self._look()
+        if not 0 <= now_ms - self._checked_ms < CHECK_MS:
             self._checked_ms = now_ms
+            self._look()
 
     def _look(self) -> None:
-        loaded, seen = dict(self.models.loaded), dict(self._seen)
-        for path in self._paths:
-            stamped = stamp_of(path)
-            if path in loaded and seen.get(path) == stamped:
+        for path, seen in self._stamps.items():
+            # Before it is read: what is written meanwhile is found by the next look.
+            stamped, model = stamp_of(path), self.loaded.get(path)
+            if model is not None and seen == stamped:
                 continue
-            seen[path] = stamped
             try:
-                loaded[path], seen[path] = _read(path)
+                model = read_model(path)
             except FileNotFoundError:
-                if path not in loaded:
+                if model is None:
                     warn_once(f"model {path}", "no model `%s` yet: the shipped one is asked until it is trained", path)
             except (ModelError, OSError) as error:
                 log.error("the model `%s` cannot be used, what was loaded before stays: %s", path, error)
-            loaded.setdefault(path, cold_model())
-        # What a signal breaks off before is looked for again.
-        self.models.loaded, self._seen = loaded, seen
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[RetryModel, Stamp]:
-    with Path(path).open("rb") as file:
-        found = os.fstat(file.fileno())
-        text = file.read(MAX_BYTES + 1)
-    return parse(text), stamp(found)
+            self.loaded = {**self.loaded, path: model or cold_model()}
+            self._stamps[path] = stamped

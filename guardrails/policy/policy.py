@@ -162,9 +162,11 @@ class Policy:
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
         paths = [path for guard in (*chain.guards, *ruled) if (path := guard.retry_model) is not None]
-        self.model_files = _model_files(paths) if paths else None
-        if self.model_files is not None:
-            chain.models = self.model_files.models
+        self.model_files: ModelFiles | None = None
+        if paths:
+            from . import models
+
+            chain.models = self.model_files = models.ModelFiles(paths)
 
     @classmethod
     def load(
@@ -335,12 +337,6 @@ def _with(tools: "Iterable[Tool | Callable[..., Any]]") -> "Callable[[Chain], Ch
     return lambda chain: chain.with_tools(made)
 
 
-def _model_files(paths: Iterable[str]) -> "ModelFiles":
-    from .models import ModelFiles
-
-    return ModelFiles(paths)
-
-
 def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":
     """
     Returns (name, id, chain) of each scope, for a session of which *given* says whose it is.
@@ -351,23 +347,17 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
     from guardrails.core.values.errors import SessionError
     from guardrails.core.values.names import checked_id
 
-    def listed(names: Iterable[str]) -> str:
-        return ", ".join(f"`{name}`" for name in names) or "none"
-
-    for name in given.keys() - chains.keys():
-        from guardrails.core.values.schema import suggestion
-
-        raise SessionError(
-            f"the policy has no scope `{name}`{suggestion(str(name), list(chains)) or f'; it has {listed(chains)}'}"
-        )
-    ids = ({GLOBAL: GLOBAL} if GLOBAL in chains else {}) | dict(given)
-    missing = [name for name in chains if name not in ids]
+    said = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
+    known = ", ".join(f"`{name}`" for name in chains) or "none"
+    for name in said.keys() - chains.keys():
+        raise SessionError(f"the policy has no scope `{name}`; it has {known}")
+    missing = [f"`{name}`" for name in chains if name not in said]
     if missing:
         shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)
         raise SessionError(
-            f"the policy limits the scope{'s' if len(missing) > 1 else ''} {listed(missing)}: say whose this session is, "
+            f"the policy limits the scope{'s' if len(missing) > 1 else ''} {', '.join(missing)}: say whose this session is, "
             f"`policy.session(name, scopes={{{shown}}})`"
         )
     return tuple(
-        (name, checked_id(ids[name], f"the id of the scope `{name}`"), chain) for name, chain in chains.items()
+        (name, checked_id(said[name], f"the id of the scope `{name}`"), chain) for name, chain in chains.items()
     )

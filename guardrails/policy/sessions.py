@@ -61,10 +61,8 @@ class Sessions:
         self._guarded = guarded
         self._options = options
         self._kept: OrderedDict[str, Session] = OrderedDict()
-        self._runs: set[str] = set()
-        """Of those that are kept, whose names nobody says again once their runs are over."""
-        self._loose: dict[str, weakref.ref[Any]] = {}
-        """Of those, which are not kept any more: what is alive as long as one of their objects is."""
+        self._runs: dict[str, weakref.ref[Any]] = {}
+        """Of those whose names nobody says again once their runs are over: what is alive as long as one of their objects is."""
         self._lock = threading.Lock()
 
     def of(self, name: object = None, *, run: bool = False) -> "Session":
@@ -80,18 +78,21 @@ class Sessions:
         if isinstance(self._guarded, Session):
             return self._guarded
         own = session_name(uuid4() if name is None else name)
-        gone: list[str] = []
+        over: list[str] = []
         with self._lock:
-            session = self._kept.get(own)
+            session = self._kept.pop(own, None)
             if session is None:
-                session = self._kept[own] = self._guarded.session(own, **self._options)
-                if name is None or run or self._loose.pop(own, None) is not None:
-                    self._runs.add(own)
-                if len(self._kept) > MAX_KEPT:
-                    gone = self._let_go()
-            else:
-                self._kept.move_to_end(own)
-        for one in gone:
+                session = self._guarded.session(own, **self._options)
+                if name is None or run or own in self._runs:
+                    # Its copies, which adapters hold, share this.
+                    self._runs[own] = weakref.ref(session.ledger.lock)
+            self._kept[own] = session
+            if len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+                over = [run for run, alive in self._runs.items() if alive() is None]
+            for one in over:
+                del self._runs[one]
+        for one in over:
             _forget(self._guarded.session(one, **self._options))
         return session
 
@@ -109,10 +110,8 @@ class Sessions:
         its store fails.
         """
         with self._lock:
-            made = self._kept.pop(session.id, None) is not None or session.id in self._loose
-            self._loose.pop(session.id, None)
-            self._runs.discard(session.id)
-        if made:
+            kept, ran = self._kept.pop(session.id, None), self._runs.pop(session.id, None)
+        if kept is not None or ran is not None:
             _tried(session, session.close)
             _tried(session, session.ledger.forget)
 
@@ -120,29 +119,11 @@ class Sessions:
         """
         Flush the records, and forget the sessions that nobody can name again.
         """
-        with self._lock:
-            kept = list(self._kept.values())
-            runs = {session.id for session in kept if session.id in self._runs}
-        for session in kept:
-            if session.id in runs:
+        for session in [*self._kept.values()]:
+            if session.id in self._runs:
                 self.end(session)
             else:
                 session.close()
-
-    def _let_go(self) -> list[str]:
-        """
-        Keep the session no more that was not asked for longest; the names of runs that are over.
-        """
-        name, session = self._kept.popitem(last=False)
-        if name in self._runs:
-            self._runs.remove(name)
-            # Its copies, which adapters hold, share this.
-            self._loose[name] = weakref.ref(session.ledger.lock)
-        del session
-        over = [name for name, alive in self._loose.items() if alive() is None]
-        for name in over:
-            del self._loose[name]
-        return over
 
 
 def _forget(session: "Session") -> None:

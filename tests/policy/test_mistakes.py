@@ -12,11 +12,6 @@ from guardrails.policy.file import mistakes_at, parse, plain
 from tests.tables import table
 
 
-class Circle(TypedDict):
-    kind: Literal["circle"]
-    radius: Annotated[int, Gt(0)]
-
-
 class Square(TypedDict):
     kind: Literal["square"]
     side: int
@@ -36,11 +31,11 @@ def asserted(value: int) -> int:
     return value
 
 
-def mistakes(kind: Any, value: str, *, partial: bool = False) -> list[str]:
+def mistakes(kind: Any, value: str) -> list[str]:
     parsed = parse(f"a: {value}\n", "t")
     assert parsed.root is not None
     _, faults = fit(dict[str, kind], plain(parsed.root))
-    found = mistakes_at(faults, parsed.root, partial=partial)
+    found = mistakes_at(faults, parsed.root)
 
     return [f"{m.position.line}:{m.position.column}: {m.message}" for m in found]
 
@@ -97,11 +92,3 @@ def test_a_wrong_key_of_a_free_map_is_pointed_to_itself() -> None:
 )
 def test_of_a_union_the_alternative_that_was_meant_is_reported(value: str, expected: str) -> None:
     assert mistakes(Annotated[int, Ge(1)] | Literal["auto"] | Square, value) == [expected]
-
-
-def test_a_part_of_a_policy_may_lack_what_another_part_has() -> None:
-    assert mistakes(Circle, "{kind: circle}", partial=True) == []
-    assert mistakes(Circle, "{kind: circle, x: 1}", partial=True) == [
-        "1:19: unknown key `x`, known here: `kind`, `radius`"
-    ]
-    assert mistakes(list[Circle], "[{kind: circle}]", partial=True) == ["1:5: missing key `radius`"]

@@ -16,7 +16,7 @@ from tests.core.retries.conftest import text
 
 
 def names(files: ModelFiles) -> list[str]:
-    return [model.name for model in files.models.loaded.values()]
+    return [model.name for model in files.loaded.values()]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_until_there_is_a_file_the_shipped_model_is_asked(path: Path) -> None:
     files = ModelFiles([str(path)])
-    assert files.models.loaded[str(path)] is cold_model()
+    assert files.loaded[str(path)] is cold_model()
     path.write_bytes(text())
     files.refresh(CHECK_MS)
     assert names(files) == [read_model(path).name]

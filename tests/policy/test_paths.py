@@ -18,7 +18,7 @@ def test_a_model_is_relative_to_the_policy_file_that_names_it(tmp_path: Path) ->
     )
     policy = Policy.load(tmp_path / "own.yaml")
     assert policy.model_files is not None
-    found = [Path(path) for path in policy.model_files.models.loaded]
+    found = [Path(path) for path in policy.model_files.loaded]
     assert found == [tmp_path / "base" / "../models/base.json", tmp_path / "pay.json"]
     chain = policy.chain
     own = next(guard for guard in chain.plan("pay").guards if isinstance(guard, Retryable))

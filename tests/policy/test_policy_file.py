@@ -157,10 +157,12 @@ def test_on_no_and_yes_are_text_where_text_is_wanted() -> None:
     assert [rule.match for rule in policy.chain.rules] == [("no",), ("on",)]
 
 
-def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file(tmp_path: Path) -> None:
+def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file_but_of_what_is_replaced(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "top.yaml").write_text("version: 1\nextends: [sub/a.yaml, b.yaml]\nbudget: {max_calls: 3}\nmoed: off\n")
-    (tmp_path / "sub" / "a.yaml").write_text("version: 1\nbudget: {max_calls: many, max_turns: -1}\n")
+    (tmp_path / "sub" / "a.yaml").write_text("version: 1\nbudget: {max_calls: many, max_tokens: -1}\n")
     (tmp_path / "b.yaml").write_text("version: 1\nbudget:\n  max_turns: 3\n  max_elapsed: soon\n")
 
     with pytest.raises(PolicyError) as caught:
@@ -168,8 +170,7 @@ def test_mistakes_of_all_extended_files_are_reported_each_in_its_own_file(tmp_pa
 
     assert [mistake.split("\n")[0].removeprefix(f"{tmp_path}{os.sep}") for mistake in caught.value.mistakes] == [
         "top.yaml:4:1: unknown key `moed`, did you mean `mode`?",
-        "sub/a.yaml:2:21: budget.max_calls: not a whole number: got `many`",
-        "sub/a.yaml:2:38: budget.max_turns: must be at least 0, got `-1`",
+        "sub/a.yaml:2:39: budget.max_tokens: must be at least 0, got `-1`",
         "b.yaml:4:16: budget.max_elapsed: not a duration: write 500ms, 30s, 10m, 24h or 7d, got `soon`",
     ]
 

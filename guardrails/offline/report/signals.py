@@ -6,8 +6,7 @@ import re
 
 from typing import Final, Literal
 
-from guardrails.core.result.completeness import extent_of
-from guardrails.core.result.names import about
+from guardrails.core.result.completeness import extent_of, kind_of
 from guardrails.offline.transcripts.calls import RecordedCall
 
 
@@ -67,7 +66,7 @@ def _in_words(text: str) -> bool:
 
 
 def _is_sign(name: str) -> bool:
-    return name == "is_complete" or about(name).more in _SIGNS
+    return name == "is_complete" or kind_of(name) in _SIGNS
 
 
 def _goes_on(text: str) -> bool:
@@ -79,7 +78,7 @@ def _goes_on(text: str) -> bool:
     for at in _MEMBER.finditer(text):
         if at[2] is None:
             continue
-        kind = about(at[1]).more
+        kind = kind_of(at[1])
         if at[2] == "true":
             if kind == "flag":
                 return True
