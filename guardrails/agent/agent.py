@@ -13,11 +13,11 @@ from guardrails.agent.conversations.repair import Repaired
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai import run
 from guardrails.integrations.openai.conversation import WIRES
+from guardrails.integrations.openai.loop import LoopResult
 from guardrails.integrations.otel import of_process
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import Registry
 from guardrails.session.session import Session
-from guardrails.session.turns.loop import LoopResult
 
 from .built_in import built_in_tools, confined, memory_file
 from .conversations import Conversation, Conversations

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from guardrails.core.values.errors import GuardrailsError
-from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS
+from guardrails.integrations.openai.loop import MAX_TOOL_ITERATIONS
 
 
 class AgentError(GuardrailsError):

@@ -27,7 +27,7 @@ from guardrails.processes.streams import let_go_of_stdout, tell_of_loss
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
     from guardrails.agent.view import View
-    from guardrails.session.turns.loop import LoopResult
+    from guardrails.integrations.openai.loop import LoopResult
 
 _CAME_TO: Final = ("answer", "finish_reason", "requests", "iterations")
 _LIMITS: Final = "max_calls, max_turns, max_tokens, max_cost_usd or max_elapsed"

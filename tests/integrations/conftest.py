@@ -14,7 +14,7 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, Ope
 
 from guardrails import Session
 from guardrails.integrations.openai import Responses, arun, run
-from guardrails.session.turns.loop import LoopResult
+from guardrails.integrations.openai.loop import LoopResult
 from guardrails.testing.scripted_openai import Reply, Script, ScriptedOpenAI
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from guardrails import Budget, Duplicates, Policy, Registry, Tool, ToolFilter
 from guardrails.core.values.errors import LoopLimitExceeded
-from guardrails.session.turns.loop import LIMIT_CODE
+from guardrails.integrations.openai.loop import LIMIT_CODE
 from guardrails.testing.scripted_openai import Calls, Reply, Text, Usage, call, obeying
 from tests.tables import table
 

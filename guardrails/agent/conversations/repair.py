@@ -12,8 +12,8 @@ from guardrails.core.values.types import Outcome, ToolCall
 
 
 if TYPE_CHECKING:
+    from guardrails.integrations.openai.loop import RequestedCall
     from guardrails.session.session import Session
-    from guardrails.session.turns.loop import RequestedCall
 
 
 INTERRUPTED: Final = "this call was interrupted: the process that ran it ended. It may or may not have run"

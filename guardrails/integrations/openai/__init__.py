@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.session.session import Session
-from guardrails.session.turns.loop import LoopResult, RequestedCall
 
 from .answers import Answers
 from .conversation import Conversation
+from .loop import LoopResult, RequestedCall
 from .responses import Responses
 from .settings import with_settings_of
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.types import Denial
-from guardrails.session.turns.loop import RequestedCall
 
 from .context import BROKEN_OFF
+from .loop import RequestedCall
 from .wire import Message, Wire
 
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final
 from guardrails.core.text.redaction import sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.session.turns.loop import RequestedCall, Turn
 
 from .forms import nested, nested_choice
+from .loop import RequestedCall, Turn
 from .reading import (
     Cut,
     Unreadable,

@@ -15,7 +15,6 @@ from guardrails.policy.tools import Registry
 from guardrails.session.calls.steps import Execute
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import refusal
-from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit
 from guardrails.session.turns.turns import Requested
 
 from .answers import Answers
@@ -23,6 +22,7 @@ from .chat_completions import ChatCompletions
 from .context import Compact, Context, cleaned
 from .heard import Heard, raw
 from .listener import Listener
+from .loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit
 from .offered import Offered, Tools
 from .reading import check_sendable, cut_off, readable_usage
 from .responses import Responses

@@ -12,9 +12,9 @@ from guardrails.core.text.redaction import sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import ResponseFailed
-from guardrails.session.turns.loop import RequestedCall, Turn
 
 from .forms import flat, flat_choice
+from .loop import RequestedCall, Turn
 from .reading import (
     Cut,
     Unreadable,

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.session.turns.loop import RequestedCall, Turn
+
+from .loop import RequestedCall, Turn
 
 
 Message = dict[str, Any]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from guardrails.integrations.openai.chat_completions import Response
-from guardrails.session.turns.loop import RequestedCall
+from guardrails.integrations.openai.loop import RequestedCall
 from guardrails.testing.chat_completions import frames, whole
 from guardrails.testing.replies import Calls, Text, Usage, call
 from tests.tables import table

@@ -15,7 +15,7 @@ from guardrails import Policy
 from guardrails.integrations.openai import Responses
 from guardrails.integrations.openai.chat_completions import ChatCompletions
 from guardrails.integrations.openai.context import PUT_BACK, Context
-from guardrails.session.turns.loop import RequestedCall
+from guardrails.integrations.openai.loop import RequestedCall
 from guardrails.testing.scripted_openai import Calls, Reply, Text, call
 from tests.tables import table
 

@@ -16,8 +16,8 @@ from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, Ope
 from guardrails import Budget, Policy, Session, ToolFilter, Validation
 from guardrails import Tool as Declared
 from guardrails.integrations.openai import arun, run
+from guardrails.integrations.openai.loop import LoopResult
 from guardrails.session.turns.final_answer import SILENT_CODE
-from guardrails.session.turns.loop import LoopResult
 from guardrails.testing.scripted_openai import Calls, Reply, Script, ScriptedOpenAI, Text, Usage, call, obeying
 from tests.tables import table
 

@@ -14,8 +14,8 @@ from openai.types.responses import Response as Whole
 
 from guardrails import Policy, ResponseFailed
 from guardrails.integrations.openai import Responses
+from guardrails.integrations.openai.loop import RequestedCall
 from guardrails.integrations.openai.responses import Response
-from guardrails.session.turns.loop import RequestedCall
 from guardrails.testing.replies import Calls, Failed, Text, Usage, call, reasoning
 from guardrails.testing.responses import frames, whole
 from tests.tables import table

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.types import Denial
 from guardrails.core.words import ended
-
-from .final_answer import Ended, Ending, Meaning
+from guardrails.session.turns.final_answer import Ended, Ending, Meaning
 
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.values.errors import SessionError
-from guardrails.session.turns.loop import LIMIT_CODE, Loop, RequestedCall, Turn
+from guardrails.integrations.openai.loop import LIMIT_CODE, Loop, RequestedCall, Turn
 from tests.tables import table
 
 
