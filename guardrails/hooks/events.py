@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.denials import Denials
+from guardrails.core.guards.denials import Denials, refused_turns
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.session.turns.final_answer import FORCED_ASKS, digest_of
@@ -128,7 +128,7 @@ def _is_over(own: "Session", decision: Decision, told: Told, client: Client, *, 
     if code is None:
         known.told = None
         return False
-    refused = own.ledger.refused_turns
+    refused = own.ledger.read(lambda state, _: refused_turns(state))
     if known.told is None:
         known.told = min(refused - 1, _refused_by_then(own, code)) if alone else refused - 1
     return refused - known.told >= FORCED_ASKS and _was_read(code, told, client)

@@ -17,7 +17,6 @@ from guardrails.core.engine import Engine, exhausted_by
 from guardrails.core.events import ITERATIONS, event, is_shared, lose
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.budget import NO_LIMITS, Limits, unpriced
-from guardrails.core.guards.denials import refused_turns
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.refusals import unreachable, unreadable
 from guardrails.core.scopes import Scope, progress
@@ -42,8 +41,8 @@ Lay = Callable[[Chain], Chain]
 """What a session, or a host, puts on a policy's chain: tools, limits, a rule."""
 Look = Callable[[SessionState, int, Sequence[Scope]], T]
 """A question about a session's state and those of its scopes, at a time of its clock in milliseconds."""
-LATEST_S: Final = 9e12
-"""Seconds since 1970 from which on a clock is not believed."""
+LATEST_S: Final = 253_402_300_800
+"""Seconds since 1970 from which on a clock is not believed: the year 10,000."""
 OVER: Final = "The session is over."
 
 
@@ -135,20 +134,6 @@ class Ledger:
         The used and the remaining amounts, in USD and seconds.
         """
         return self.look(partial(progress, self.chain))
-
-    @property
-    def refused_turns(self) -> int:
-        """
-        Turns in a row, the present one among them, of nothing but refusals.
-        """
-        return self.read(lambda state, _: refused_turns(state))
-
-    @property
-    def iterations_more(self) -> int:
-        """
-        The iterations that every loop may make beyond its own limit, as `extend` said.
-        """
-        return self.read(lambda state, _: state.limits.get(ITERATIONS, 0))
 
     @property
     def limit_message(self) -> str | None:
@@ -253,8 +238,7 @@ class Ledger:
         """
         Returns the plan of the calls of *tool*.
         """
-        chain = self.engine.chain
-        return chain.plans.get(tool) or chain.plan(tool)
+        return self.engine.chain.plan(tool)
 
     def lay(self, lay: Lay) -> None:
         """

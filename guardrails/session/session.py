@@ -27,7 +27,7 @@ from .calls.tools import Tools
 from .children import grow, reserve, take
 from .ledger import Ledger
 from .turns.prices import Priced, price_of, public
-from .turns.turns import Requested, entered, holds, key_of
+from .turns.turns import Requested, holds, key_of
 
 
 if TYPE_CHECKING:
@@ -292,15 +292,13 @@ class Session:
         priced by the policy's `prices`, else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's
         URL). If *cost_usd* is given, that is the cost. A response without a known price is counted in `unpriced`, never
         as free. A response that is not *whole* broke off. The argument *request* is the result of `request` for it.
-        Without it, the request is that of the `with` block around it, else the one among the open requests that it
-        fits. Raises SessionError if *cost_usd*, *usage*, *calls* or *key* is not valid. Nothing is charged then.
+        Without it, the request is the one among the open requests that it fits. Raises SessionError if *cost_usd*, *usage*, *calls* or *key* is not valid. Nothing is charged then.
 
         A response that is told again by the same *key*, its id, changes nothing: no charge, no turn, no event. A host
         that runs a step again after a restart, in another process too, may so tell it again. Amounts that the *request*
         of that step holds come back. The latest 64 keys of a session are remembered.
         """
         ledger = self.ledger
-        held = request or entered(ledger)
         used, count, mark = read_usage(usage), units.amount("calls", "calls", calls), key_of(key)
         if cost_usd is not None:
             priced = Priced(units.amount("cost_usd", "max_cost_usd", cost_usd), "caller")
@@ -311,11 +309,11 @@ class Session:
         values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
         if whole and priced.untold:
             values["untold"] = True
-        values |= mark if held is None else {**mark, "request": held.n}
+        values |= mark if request is None else {**mark, "request": request.n}
         made = ledger.event("charge", values)
-        if made is not None and not made.n and held is not None:
+        if made is not None and not made.n and request is not None:
             # The step that ran again has made this request; its response was charged before.
-            held.release()
+            request.release()
         return priced
 
     def tool_choice(

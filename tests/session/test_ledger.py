@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import pytest
 
 from guardrails import Budget, Policy, Session, SessionError
-from guardrails.core.guards.budget import held
 from guardrails.core.state import SessionState
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
@@ -96,15 +95,3 @@ def test_what_a_session_does_not_allow_is_an_error_whatever_the_policy_says_of_f
     session = Policy([Budget(max_calls=3)], on_error="allow").session("s", clock=clock)
     with pytest.raises(SessionError, match="asks for max_calls 5"):
         session.child("kid", max_calls=5)
-
-
-def test_a_request_within_another_leaves_it_the_one_that_is_charged(clock: Any) -> None:
-    store = MemoryStore()
-    policy = Policy([Budget(max_tokens=9_000)])
-    outer, inner = (policy.session(name, store=store, clock=clock) for name in ("outer", "inner"))
-    with outer.request(tokens=500), outer.request(tokens=4_000) as large:
-        with inner.request(tokens=100), outer.request(tokens=10):
-            pass
-        outer.charge(model="m", usage={"prompt_tokens": 90, "completion_tokens": 10})
-        large.release()
-        assert store.update(["outer"], lambda states: held(states[0])[1]) == 500

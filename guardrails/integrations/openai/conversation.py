@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from json import JSONDecodeError
 from typing import Any, Final, Literal, Self, Unpack
 
+from guardrails.core.events import ITERATIONS
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import Usage, read_usage, tells
@@ -105,7 +106,7 @@ class Conversation:
         """
         Returns whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
-        self._loop.more = self._session.ledger.iterations_more
+        self._loop.more = self._session.ledger.read(lambda state, _: state.limits.get(ITERATIONS, 0))
         return self._loop.next()
 
     def create(self, client: Any) -> Callable[..., Any]:

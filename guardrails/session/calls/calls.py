@@ -19,6 +19,7 @@ from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared, prepare, told
 from guardrails.core.records.digest import Earlier, failure
+from guardrails.core.result import Reading
 from guardrails.core.state import Pending, SessionState
 from guardrails.core.text.path_text import within
 from guardrails.core.tools.tool import Tool
@@ -26,13 +27,13 @@ from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import bounded_name
-from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
+from guardrails.core.values.types import NO_TIME, Outcome, Success, ToolCall
 from guardrails.session.approval import Approvals
 from guardrails.session.children import grow
 from guardrails.session.ledger import Ledger
 from guardrails.session.recorder import log_refused
 
-from .running import Limit, Reading, limit_of, stops
+from .running import Limit, limit_of, stops
 from .steps import Execute, awaited
 from .tools import Tools
 
@@ -158,21 +159,32 @@ class Calls:
 
     # After it ran
 
-    def reading(self, decision: Decision, plan: Plan) -> Reading:
+    def told(self, decision: Decision, plan: Plan, result: object) -> Reading:
         """
-        Returns the way in which the result of a call is read if it is an iterator.
+        Returns the outcome of a call that came to *result*, as it is read while its tool runs.
         """
-        return Reading(plan, decision.call.arguments, partial(self._time, decision), self.passes)
-
-    def _time(self, decision: Decision) -> int:
         at_ms = self.ledger.time()
-        return decision.at_ms if at_ms == NO_TIME else at_ms
+        known = decision.at_ms if at_ms == NO_TIME else at_ms
+        return told(result, plan, decision.call.arguments, known, passes=self.passes)
+
+    def drained(self, decision: Decision, plan: Plan, result: object) -> object:
+        """
+        Returns *result*, or its outcome if it is an iterator.
+        """
+        items = result.value if isinstance(result, Success) else result
+        return self.told(decision, plan, result) if hasattr(type(items), "__next__") else result
 
     def settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         """
-        Returns the envelope of a call that came to *result*, a value or an exception, and is over.
+        Returns the envelope of a call that came to *result*, a value or an exception, and is over. What ends the program
+        while it is read is raised on, and the call is settled by it.
         """
-        return self.close(decision, plan, *self.read(decision, plan, result))
+        try:
+            now, prepared = self.read(decision, plan, result)
+        except BaseException as error:
+            self.close(decision, plan, *self.read(decision, plan, error))
+            raise
+        return self.close(decision, plan, now, prepared)
 
     def late(self, decision: Decision, plan: Plan, result: object) -> None:
         """

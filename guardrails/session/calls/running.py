@@ -10,16 +10,11 @@ import threading
 import time
 
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future
-from contextlib import suppress
+from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from guardrails.core.chain import Plan
-from guardrails.core.prepare import told
-from guardrails.core.text.collect import collect_async
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import Success, ToolCall
 
 
 if TYPE_CHECKING:
@@ -88,51 +83,6 @@ def seconds_left() -> float | None:
     return None if until is None else max(0.0, until - time.monotonic())
 
 
-class Reading(NamedTuple):
-    """
-    The way in which a result that is an iterator becomes an outcome: reading it is a part of running its tool.
-    """
-
-    plan: Plan
-    arguments: Any
-    now: Callable[[], int]
-    """Milliseconds since 1970."""
-    passes: tuple[type[BaseException], ...]
-    """What is raised on where reading raises it."""
-
-    def run(self, execute: Callable[[str, Any], Any], tool: str, arguments: Any) -> object:
-        """
-        Returns the result of `execute(tool, arguments)`, or its outcome if it is an iterator.
-        """
-        return self.drained(execute(tool, arguments))
-
-    def drained(self, result: object) -> object:
-        """
-        Returns *result*, or its outcome if it is an iterator.
-        """
-        if not _has(result, "__next__"):
-            return result
-        return told(result, self.plan, self.arguments, self.now(), passes=self.passes)
-
-    async def gathered(self, result: object) -> object:
-        """
-        Returns *result*, or its outcome if it is an iterator, which may be asynchronous.
-        """
-        if not _has(result, "__anext__"):
-            return self.drained(result)
-        items: Any = result.value if isinstance(result, Success) else result
-        try:
-            taken, whole = await collect_async(items, self.plan.max_bytes)
-        except Exception as problem:  # a generator that raises half-way has failed
-            if isinstance(problem, self.passes):
-                raise
-            return told(problem, self.plan, self.arguments, self.now())
-        value = Success(taken, result.cost_usd, result.tokens) if isinstance(result, Success) else taken
-        read = told(value, self.plan, self.arguments, self.now())
-        read.complete = read.complete and whole
-        return read
-
-
 def is_async(function: Callable[..., Any]) -> bool:
     """
     Returns whether *function*, or the function that a callable object or a partial calls, is a coroutine or an
@@ -177,15 +127,6 @@ def current_session() -> "Session | None":
     return session
 
 
-def leave(before: "contextvars.Token[Any]") -> None:
-    """
-    Say that the call of a task is over, which began with *before*.
-    """
-    # A coroutine that nobody awaits any more is closed by whoever finds it, in a context of theirs.
-    with suppress(ValueError):
-        CALLER.reset(before)
-
-
 def not_awaited(result: object, whose: str = "tool") -> Exception:
     """
     Returns the error that answers a synchronous call if its tool, or *whose* result it is, gave back something to await.
@@ -195,49 +136,38 @@ def not_awaited(result: object, whose: str = "tool") -> Exception:
     return SessionError(f"the {whose} is asynchronous: use `acall`, or wrap it as an async function")
 
 
-def _has(result: object, method: str) -> bool:
-    return hasattr(type(result.value if isinstance(result, Success) else result), method)
-
-
-def in_thread(
-    run: Callable[[], Any], on_late: Late, seconds: float | None = None
-) -> "tuple[Future[Any], Callable[[], bool]]":
+def in_thread(run: Callable[[], Any], on_late: Late, seconds: float) -> "Future[Any]":
     """
     Start *run* in a daemon thread, with the caller's context variables; it may take *seconds*.
 
-    Returns the future of its result and `abandon`: once that returned True the outcome, value or exception, goes to
-    *on_late* instead.
+    Returns the future of its result. Once that is cancelled the outcome, value or exception, goes to *on_late* instead.
     """
     future: Future[Any] = Future()
-    first: dict[str, object] = {}
     context = contextvars.copy_context()
-    if seconds is not None:
-        context.run(_until.set, time.monotonic() + seconds)
+    context.run(_until.set, time.monotonic() + seconds)
 
     def work() -> None:
-        outcome: Any
-        failed = True
+        outcome: Any = None
+        give: Callable[[Any], None] = future.set_exception
         try:
-            outcome, failed = context.run(run), False
+            outcome, give = context.run(run), future.set_result
         except StopIteration as error:
             # No future of asyncio takes one: it would never be done.
             outcome = RuntimeError(f"the tool raised StopIteration: {error}")
         except BaseException as error:  # noqa: BLE001  the thread's whole purpose is to carry it over
             outcome = error
-        if first.setdefault("", work) is work:
-            (future.set_exception if failed else future.set_result)(outcome)
-        elif inspect.iscoroutine(outcome):
-            # It never ran, and will not.
-            outcome.close()
-        else:
-            # What is told of it belongs to where it began.
-            context.run(on_late, outcome)
-
-    def abandon() -> bool:
-        return first.setdefault("", abandon) is abandon
+        try:
+            give(outcome)
+        except InvalidStateError:
+            if inspect.iscoroutine(outcome):
+                # It never ran, and will not.
+                outcome.close()
+            else:
+                # What is told of it belongs to where it began.
+                context.run(on_late, outcome)
 
     threading.Thread(target=work, name="guardrails-tool", daemon=True).start()
-    return future, abandon
+    return future
 
 
 def with_timeout(run: Callable[[], Any], limit: Limit, on_late: Late) -> Any:
@@ -245,49 +175,35 @@ def with_timeout(run: Callable[[], Any], limit: Limit, on_late: Late) -> Any:
     Returns the result of *run*, or TimeoutError after its *limit*; the thread is then abandoned, its outcome goes to
     *on_late*.
     """
-    future, abandon = in_thread(run, on_late, limit.seconds)
+    future = in_thread(run, on_late, limit.seconds)
     try:
         return future.result(limit.seconds)
-    except TimeoutError:
-        if not future.done() and abandon():
+    except BaseException as error:
+        # Ctrl-C while waiting too: the tool goes on, and its outcome must still be recorded.
+        if future.cancel() and isinstance(error, TimeoutError):
             raise limit.error() from None
-        return future.result()
-    except BaseException:
-        # Ctrl-C while waiting: the tool goes on, its outcome must still be recorded.
-        if not future.done():
-            abandon()
+        if isinstance(error, TimeoutError):
+            return future.result()
         raise
 
 
-async def within(
-    limit: Limit, execute: Callable[[str, Any], Any], call: ToolCall, on_late: Late, reading: Reading
-) -> Any:
+async def threaded(run: Callable[[], Any], limit: Limit, on_late: Late) -> Any:
     """
-    Returns the awaited and read result of `execute(tool, arguments)`, or TimeoutError after *limit*.
-
-    A coroutine is cancelled then; a synchronous function runs in a thread, which is abandoned.
+    Returns the result of *run*, as `with_timeout` starts it, for whoever awaits it and keeps its *limit*.
     """
     import asyncio
 
-    async def run() -> Any:
-        if is_async(execute):
-            result = execute(call.tool, call.arguments)
-        else:
-            run_it = functools.partial(reading.run, execute, call.tool, call.arguments)
-            future, abandon = in_thread(run_it, on_late, limit.seconds)
-            try:
-                result = await asyncio.shield(asyncio.wrap_future(future))
-            except asyncio.CancelledError:
-                if abandon():
-                    raise
-                # It was over just before: what it came to is late, and not lost.
-                result = future.result()
-                if inspect.iscoroutine(result):
-                    result.close()
-                    raise
-        return await reading.gathered(await result if inspect.isawaitable(result) else result)
-
-    return await in_time(run(), limit, on_late)
+    future = in_thread(run, on_late, limit.seconds)
+    try:
+        return await asyncio.shield(asyncio.wrap_future(future))
+    except asyncio.CancelledError:
+        if future.cancel():
+            raise
+        # It was over just before: what it came to is late, and not lost.
+        if inspect.iscoroutine(result := future.result()):
+            result.close()
+            raise
+        return result
 
 
 async def in_time(work: Awaitable[Any], limit: Limit, on_late: Late) -> Any:

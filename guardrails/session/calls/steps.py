@@ -19,7 +19,9 @@ from guardrails.core.chain import Plan
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared
+from guardrails.core.text.collect import collect_async
 from guardrails.core.values.logs import log
+from guardrails.core.values.types import Success
 from guardrails.session.ledger import Ledger
 
 from .running import (
@@ -28,11 +30,10 @@ from .running import (
     in_time,
     is_async,
     is_cancelled,
-    leave,
     limit_of,
     not_awaited,
+    threaded,
     with_timeout,
-    within,
 )
 
 
@@ -88,7 +89,7 @@ class Ask(NamedTuple):
 
 class Run(NamedTuple):
     """
-    The run of a tool that is awaited, for as long as it may take.
+    The run of a tool, for as long as it may take. Reading a result that is an iterator is a part of it.
     """
 
     calls: "Calls"
@@ -103,18 +104,45 @@ class Run(NamedTuple):
 
     async def later(self) -> Any:
         calls, decision, plan, execute, tool = self
-        call, late = decision.call, partial(calls.late, decision, plan)
-        threaded = plan.timeout_ms is None and decision.left_ms is not None and not is_async(execute)
-        limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
-        if limit is not None:
-            return await within(limit, execute, call, late, calls.reading(decision, plan))
-        result = execute(tool, call.arguments)
-        if type(result) is CoroutineType or inspect.isawaitable(result):
-            held = limit_of(plan.tool, None, decision.left_ms, threaded=False)
-            result = await (result if held is None else in_time(result, held, late))
-        if type(result) not in PLAIN:
-            result = await calls.reading(decision, plan).gathered(result)
-        return result
+        given, late, waits = decision.call.arguments, partial(calls.late, decision, plan), is_async(execute)
+        own = plan.timeout_ms is None and decision.left_ms is not None and not waits
+        limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=own)
+        if limit is None:
+            result = execute(tool, given)
+            if type(result) is CoroutineType or inspect.isawaitable(result):
+                limit = limit_of(plan.tool, None, decision.left_ms, threaded=False)
+                result = await (result if limit is None else in_time(result, limit, late))
+            return await self._read(result)
+
+        async def run() -> Any:
+            result = execute(tool, given) if waits else await threaded(partial(drained, self), limit, late)
+            return await self._read(await result if inspect.isawaitable(result) else result)
+
+        return await in_time(run(), limit, late)
+
+    async def _read(self, result: Any) -> Any:
+        calls, decision, plan, _, _ = self
+        items = result.value if isinstance(result, Success) else result
+        if not hasattr(type(items), "__anext__"):
+            return calls.drained(decision, plan, result)
+        try:
+            taken, whole = await collect_async(items, plan.max_bytes)
+        except calls.passes:
+            raise
+        except Exception as problem:  # noqa: BLE001  a generator that raises half-way has failed
+            return calls.told(decision, plan, problem)
+        value = Success(taken, result.cost_usd, result.tokens) if isinstance(result, Success) else taken
+        read = calls.told(decision, plan, value)
+        read.complete = read.complete and whole
+        return read
+
+
+def drained(run: Run) -> Any:
+    """
+    Returns the result of *run* where it is made, or its outcome if it is an iterator.
+    """
+    calls, decision, plan, execute, tool = run
+    return calls.drained(decision, plan, execute(tool, decision.call.arguments))
 
 
 def run_now(calls: "Calls", decision: Decision, plan: Plan, execute: Execute, tool: str) -> Any:
@@ -127,11 +155,11 @@ def run_now(calls: "Calls", decision: Decision, plan: Plan, execute: Execute, to
     if limit is None:
         result = execute(tool, decision.call.arguments)
     else:
-        run = partial(calls.reading(decision, plan).run, execute, tool, decision.call.arguments)
+        run = partial(drained, Run(calls, decision, plan, execute, tool))
         result = with_timeout(run, limit, partial(calls.settle, decision, plan))
-    if type(result) not in PLAIN:
-        return not_awaited(result) if inspect.isawaitable(result) else calls.reading(decision, plan).drained(result)
-    return result
+    if type(result) in PLAIN:
+        return result
+    return not_awaited(result) if inspect.isawaitable(result) else calls.drained(decision, plan, result)
 
 
 class Sleep(NamedTuple):
@@ -179,7 +207,8 @@ def steps(
         if envelope is None:
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": ledger.id})
-            plan, before = ledger.engine.chain.plans.get(call.tool) or ledger.plan(call.tool), CALLER.set(session)
+            plan, before = ledger.engine.chain.plans.get(call.tool) or ledger.plan(call.tool), CALLER.get()
+            CALLER.set(session)
             try:
                 if awaits:
                     result = yield Run(calls, decision, plan, execute, tool)
@@ -189,10 +218,9 @@ def steps(
             except BaseException as error:  # noqa: BLE001  most of what a tool raises the model reads as data
                 now, came = yield from _raised(calls, decision, plan, error)
             finally:
-                if awaits:
-                    leave(before)
-                else:
-                    CALLER.reset(before)
+                # A coroutine that nobody awaits any more is closed by whoever finds it, in a context of theirs.
+                if CALLER.get() is session:
+                    CALLER.set(before)
             close = partial(calls.close, decision, plan, now, came)
             envelope = (yield Store(ledger, close)) if away else close()
         elif asks and (yield from calls.approvals.asks(decision)):

@@ -18,8 +18,6 @@ from guardrails.core.values.types import MICRO
 from guardrails.core.values.usage import Price, Usage, cost_of, own_price
 
 
-_DATELESS_MS: Final = 253_402_300_800_000
-"""The year 10,000."""
 INSTALL: Final = f"install the extra: {install('prices')}"
 
 
@@ -51,14 +49,8 @@ class Priced(NamedTuple):
         return {"cost": self.cost, "priced_by": self.by, "priced_as": self.model}
 
 
-class _Listed(NamedTuple):
-    """
-    A model as `genai-prices` lists it.
-    """
-
-    provider: Any
-    model: Any
-    version: str
+_Listed = tuple[Any, Any, str]
+"""A model as `genai-prices` lists it: its provider, itself, and the version of the list."""
 
 
 def listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
@@ -73,7 +65,7 @@ def listed_price(usage: Usage, model: str, provider: str | None, at_ms: int) -> 
     try:
         # Whoever runs its `UpdatePrices` has another list from then on. It remembers what it has looked up.
         listed = _look_up(data_snapshot.get_snapshot(), model, provider)
-        return Priced(None, unknown=listed) if isinstance(listed, str) else _cost(usage, listed, _day(at_ms))
+        return Priced(None, unknown=listed) if isinstance(listed, str) else _cost(usage, listed, at_ms)
     except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
         return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}")
 
@@ -148,34 +140,23 @@ def _look_up(snapshot: Any, model: str, provider: str | None) -> _Listed | str:
             found, info = snapshot.find_provider_model(name, None, provider_id, url)
         except LookupError:
             continue
-        return _Listed(found, info, version)
+        return found, info, version
     return f"{version} does not list it" + ("" if provider is None or by_url else f" for `{provider}`")
 
 
-def _cost(usage: Usage, listed: _Listed, at: datetime) -> Priced:
-    name = f"{listed.provider.id}/{listed.model.id}"
-    price = listed.model.get_prices(at)
-    if _lacks(price, usage):
-        return Priced(None, unknown=f"{listed.version} does not price `{name}` by the token")
-    exact = _full(usage, listed, at) * MICRO
-    return Priced(int(exact.to_integral_value(ROUND_HALF_EVEN)), listed.version, name)
+def _cost(usage: Usage, listed: _Listed, at_ms: int) -> Priced:
+    provider, model, version = listed
+    # A price is known with any clock.
+    at = datetime.fromtimestamp(at_ms / 1000, UTC) if at_ms >= 0 else datetime.max.replace(tzinfo=UTC)
+    name, price = f"{provider.id}/{model.id}", model.get_prices(at)
+    if (usage.input and price.input_mtok is None) or (usage.output and price.output_mtok is None):
+        # It would take these tokens for free because it says nothing of them.
+        return Priced(None, unknown=f"{version} does not price `{name}` by the token")
+    exact = _full(usage, provider, model, at) * MICRO
+    return Priced(int(exact.to_integral_value(ROUND_HALF_EVEN)), version, name)
 
 
-def _day(at_ms: int) -> datetime:
-    """
-    Returns the date of *at_ms*, the latest one for a time that has no date: a price is known with any clock.
-    """
-    return datetime.fromtimestamp(at_ms / 1000, UTC) if 0 <= at_ms < _DATELESS_MS else datetime.max.replace(tzinfo=UTC)
-
-
-def _lacks(price: Any, usage: Usage) -> bool:
-    """
-    Whether tokens were used that *price* would take for free because it says nothing of them.
-    """
-    return bool((usage.input and price.input_mtok is None) or (usage.output and price.output_mtok is None))
-
-
-def _full(usage: Usage, listed: _Listed, at: datetime) -> Decimal:
+def _full(usage: Usage, provider: Any, model: Any, at: datetime) -> Decimal:
     """
     USD by the list's own rules. Tokens that it cannot tell apart (cached audio, say) count as the dearer ones.
     """
@@ -201,7 +182,7 @@ def _full(usage: Usage, listed: _Listed, at: datetime) -> Decimal:
     ):
         kept = {name: count for name, count in given.items() if name not in left_out}
         try:
-            made = listed.model.calc_price(Counts(**kept), listed.provider, genai_request_timestamp=at)
+            made = model.calc_price(Counts(**kept), provider, genai_request_timestamp=at)
         except ValueError:
             continue
         return Decimal(made.total_price)

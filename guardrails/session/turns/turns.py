@@ -3,7 +3,6 @@ The requests of a model and its responses, as a session's account hears of them.
 """
 
 from collections.abc import Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
 
@@ -43,16 +42,10 @@ class Requested:
             self.ledger.event("release", {"request": self.n})
 
     def __enter__(self) -> Self:
-        _within.set((*_within.get(), self))
         return self
 
     def __exit__(self, *raised: object) -> None:
-        _within.set(tuple(one for one in _within.get() if one is not self))
         self.release()
-
-
-_within: ContextVar[tuple[Requested, ...]] = ContextVar("guardrails_requests", default=())
-"""The requests whose `with` blocks this thread or task is in, the innermost last."""
 
 
 def holds(ledger: Ledger, n: int | None) -> bool:
@@ -66,13 +59,6 @@ def holds(ledger: Ledger, n: int | None) -> bool:
 
     chains = (ledger.chain, *(chain for _, _, chain in ledger.engine.scopes))
     return any(chain.reserves for chain in chains) and ledger.look(look)
-
-
-def entered(ledger: Ledger) -> Requested | None:
-    """
-    Returns the request of *ledger* whose `with` block this thread or task is in. Returns None if it is in none.
-    """
-    return next((one for one in reversed(_within.get()) if one.ledger.id == ledger.id), None)
 
 
 def key_hash(key: object) -> bytes | None:

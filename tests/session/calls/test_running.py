@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
-from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, Success, Summary, Tool, Truncate
+from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, SessionError, Success, Summary, Tool, Truncate
 from tests.tables import table
 
 
@@ -99,6 +99,19 @@ def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bo
         run(session, interrupted, awaited=awaited)
     assert [record["event"] for record in sink.records] == ["call", "settle"]
     assert sink.records[-1]["status"] == "error"
+
+
+def test_a_generator_that_is_interrupted_while_its_host_completes_the_call_is_settled(clock: Any) -> None:
+    def interrupted() -> Iterator[int]:
+        yield 1
+        raise KeyboardInterrupt
+
+    session = make(clock)
+    decision = session.decide("t", {}, claim=True)
+    with pytest.raises(KeyboardInterrupt):
+        session.complete(decision, interrupted())
+    with pytest.raises(SessionError, match="no call of the id"):
+        session.complete(decision.call.id, "late")
 
 
 def test_a_generator_that_fails_half_way_has_failed(clock: Any) -> None:
