@@ -350,7 +350,11 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
     said = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
     known = ", ".join(f"`{name}`" for name in chains) or "none"
     for name in said.keys() - chains.keys():
-        raise SessionError(f"the policy has no scope `{name}`; it has {known}")
+        from guardrails.core.values.schema import suggestion
+
+        raise SessionError(
+            f"the policy has no scope `{name}`{suggestion(str(name), list(chains)) or f'; it has {known}'}"
+        )
     missing = [f"`{name}`" for name in chains if name not in said]
     if missing:
         shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)

@@ -25,6 +25,7 @@ from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
 if TYPE_CHECKING:
     from guardrails.core.envelope.envelope import Envelope
     from guardrails.core.guards.budget import Limits
+    from guardrails.core.guards.evidence import Again
     from guardrails.core.retries.model import RetryModel
     from guardrails.core.retries.serving import Advised
 
@@ -70,6 +71,8 @@ class Facts:
     """Of a call that is over: what is remembered of it; None if it is late."""
     failed: Entry | None = None
     """Of a call that is to be decided: the latest same call of its session, if that failed."""
+    again: "Again | None" = None
+    """Of a call that is to be decided: what the same calls before it tell, once a guard has asked."""
     duration_ms: int = 0
     """Once the call is done: how long it took."""
     late: bool = False

@@ -368,8 +368,8 @@ class Budget(Guard):
     """The effect of a model response of unknown price on a session with `max_cost_usd`: it ends it, or is only logged."""
 
     def __post_init__(self) -> None:
-        # What is no amount is told, or read, by the policy that is made of it.
-        with suppress(TypeError, ValueError):
+        # Settings that are no amounts are told when a policy is made of it.
+        with suppress(TypeError, ValueError, ArithmeticError):
             object.__setattr__(self, "_bound", Limits(self))
 
     @property

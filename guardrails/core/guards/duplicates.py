@@ -14,7 +14,7 @@ from guardrails.core.values.units import Duration
 from guardrails.core.words import in_flight
 
 from .base import Codes, Facts, Guard, Verdict, guard
-from .evidence import Evidence, changed_seq, is_evidence, may_retry, moves, outdated, shown_to_change, speak
+from .evidence import Evidence, again_of, changed_seq, is_evidence, shown_to_change, speak
 
 
 @guard
@@ -58,25 +58,25 @@ class Duplicates(Guard):
             return None
         if state.pending and any(pending.sig == call.sig for pending in state.pending.values()):
             return in_flight(call.tool)
-        earlier = state.earlier(call.sig, self.window)
-        if facts.tool.repeats == "ask" or not earlier or may_retry(state, earlier[0]):
+        again = again_of(call, state, facts)
+        if again is None or again.last.seq <= state.seq - self.window or facts.tool.repeats == "ask" or again.retry:
             return None
-        last = earlier[0]
+        last, before = again.last, again.before
         if self.rule == "always":
-            return None if _is_open(last, state) else _again(call.tool, "window", last, outdated(state, last))
-        if outdated(state, last) or moves(state, last, self.settled_for):
+            return None if _is_open(last, state) else _again(call.tool, "window", last, again.old)
+        if again.old or (again.moves and self.settled_for is not None):
             return None
         if facts.tool.repeats == "evidence" and last.status == "ok" and not last.unfinished:
             return _repeat(call.tool, "stable")
         if facts.tool.read_only is False and last.status == "ok":
             # Work that was done may be meant once more: a key, a throw of dice, a payment. `repeats: ask` asks.
             return None
-        if len(earlier) < 2 or not is_evidence(last, earlier[1]) or last.error_type in PASSING:
+        if before is None or before.seq <= max(state.seq - self.window, changed_seq(state)):
+            # There is none, or the user has spoken since: that says nothing of now.
             return None
-        if earlier[1].seq <= changed_seq(state):
-            # The user has spoken since: that says nothing of now.
+        if not is_evidence(last, before) or last.error_type in PASSING:
             return None
-        if not speak(state, last, earlier[1], self.settled_for) or _does_something(state, last, earlier[1]):
+        if not speak(state, last, before, self.settled_for) or _does_something(state, last, before):
             return None
         return _repeat(call.tool, "evidence")
 

@@ -12,6 +12,9 @@ from guardrails.core.values.types import Outcome, ToolCall
 from .base import Codes, Event, Facts, Guard, guard
 
 
+EVIDENCE: Final = "evidence"
+FAMILY: Final = "family"
+"""What a session, and what its family, remembers of it."""
 BURST_MS: Final = 30_000
 """How long two looks speak that were made at once. Half of the recorded calls come within 2 to 8 s of the one before."""
 SHARE: Final = 5
@@ -22,6 +25,7 @@ Measured on recorded calls: of 24 looks after two equal ones none had changed; t
 """
 OVER: Final = ("ok", "error")
 """The ways in which a call ended that tell something, if it was not cancelled."""
+CANCELLED: Final = "cancelled"
 NO_EVIDENCE: Final = (CAME.index("little"), CAME.index("unfinished"))
 UNJUDGED_RETRIES: Final = 3
 """Retries of a failure that may pass, where nobody judges it."""
@@ -31,9 +35,54 @@ SLOW: Final = 2
 """How many times what is taken for settled a slow agent may need for a call; a later look begins anew."""
 
 
-def past(state: SessionState, tool: str | None = None, sig: int | None = None, most: int = MANY) -> list[Entry]:
+class Again:
     """
-    Returns the latest calls that are over, of a *tool* or of a *sig* if it is named, newest first: *most* of them.
+    The latest calls of the window that are the same as one that is to be decided, and what they still tell of it.
+    """
+
+    __slots__ = ("before", "count", "known", "last", "moves", "old", "retry")
+
+    def __init__(self, state: SessionState, last: Entry, *, polls: bool) -> None:
+        since, mine, newer = changed_seq(state), state.own.get(EVIDENCE), last.turn
+        waits, status, told = last.came in NO_EVIDENCE, last.status, last.result_hash
+        self.last = last
+        self.before: Entry | None = None
+        self.count = 1
+        """How many of them ended alike, one of each turn; other calls between them do not matter."""
+        for one in reversed(state.window):
+            if one.sig != last.sig or one is last:
+                continue
+            if self.before is None:
+                self.before = one
+            same = one.result_hash == told or (not waits and one.steady == last.steady != 0)
+            if one.seq <= since or not same or one.status != status or (one.came in NO_EVIDENCE) is not waits:
+                break
+            self.count += not one.turn or one.turn != newer
+            newer = one.turn
+        self.known = last.seq > since and status in OVER and last.error_type != CANCELLED
+        """It is over in a way that tells something, and after all that a message of the user may have changed."""
+        self.retry = last.error_type is not None and may_retry(state, last)
+        self.old = polls or last.seq <= since or outdated(state, last)
+        """Work may have been done since."""
+        self.moves = mine is not None and low(last.sig) in mine[1] and state.now_ms > last.at_ms
+        """Its result was seen to change by itself, and time has passed since."""
+
+
+def again_of(call: ToolCall, state: SessionState, facts: Facts) -> Again | None:
+    """
+    Returns what the same calls before *call* tell, worked out once for all guards; None if there is none, or it cannot be signed.
+    """
+    if facts.again is None:
+        last = state.last(call.sig)
+        if last is None:
+            return None
+        facts.again = Again(state, last, polls=facts.tool.repeats == "allow")
+    return facts.again
+
+
+def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list[Entry]:
+    """
+    Returns the latest calls that are over, of a *tool* if it is named, newest first: *most* of them.
 
     A call is over that ended in a way that tells something: it was not given up and not cancelled. Those of the present turn do not know
     of each other's results. Those before a user's message, or before work of which the window does not tell, say nothing of what comes
@@ -44,9 +93,12 @@ def past(state: SessionState, tool: str | None = None, sig: int | None = None, m
     for one in reversed(state.window):
         if one.seq <= since or len(found) == most:
             break
-        if (tool is not None and one.tool != tool) or (sig is not None and one.sig != sig) or one.turn == turn:
-            continue
-        if one.status in OVER and one.error_type != "cancelled":
+        if (
+            (tool is None or one.tool == tool)
+            and one.turn != turn
+            and one.status in OVER
+            and one.error_type != CANCELLED
+        ):
             found.append(one)
     return found
 
@@ -100,14 +152,6 @@ def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None
     return apart <= SLOW * most and state.now_ms - last.at_ms <= min(max(BURST_MS, SHARE * apart), most)
 
 
-def moves(state: SessionState, last: Entry, limit_s: float | None) -> bool:
-    """
-    Returns whether the result of *last* was seen to change by itself, and time has passed since.
-    """
-    mine = state.own.get(Evidence.name)
-    return mine is not None and limit_s is not None and low(last.sig) in mine[1] and state.now_ms > last.at_ms
-
-
 def moved(state: SessionState, entry: Entry) -> bool:
     """
     Returns whether *entry*, which is over, shows something else than the latest look before it, with no work in between.
@@ -115,12 +159,7 @@ def moved(state: SessionState, entry: Entry) -> bool:
     if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.unfinished:
         return False
     for other in reversed(state.window):
-        if (
-            other.sig == entry.sig
-            and other.seq < entry.seq
-            and other.status in OVER
-            and other.error_type != "cancelled"
-        ):
+        if other.sig == entry.sig and other.seq < entry.seq and other.status in OVER and other.error_type != CANCELLED:
             break
     else:
         return False
@@ -128,7 +167,7 @@ def moved(state: SessionState, entry: Entry) -> bool:
         # A failure that passes, a wait that is over and calls made at once are no look and a later one.
         return False
     alike = entry.result_hash == other.result_hash or entry.steady == other.steady != 0
-    return not alike and not outdated(state, other, alone=True)
+    return not alike and other.seq > changed_seq(state) and not outdated(state, other, alone=True)
 
 
 def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
@@ -138,7 +177,7 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     Work is any call that may have changed something, from its admission until it is over. An earlier call equal to *last* is part
     of the evidence; *alone*: so is a later one.
     """
-    if last.seq <= changed_seq(state) or others_work(state):
+    if FAMILY in state.own and others_work(state):
         return True
     for one in reversed(state.window):
         if not one.changes or one is last or one.error_type in WITHOUT_EFFECT or (alone and one.sig == last.sig):
@@ -152,18 +191,6 @@ def _over_before(entry: Entry, last: Entry) -> bool:
     if entry.status not in OVER or entry.beside >= MANY:
         return False
     return entry.seq + entry.beside < last.seq and not (entry.turn and entry.turn == last.turn)
-
-
-def alike(own: Sequence[Entry]) -> int:
-    """
-    Returns how many of the latest calls, *own* of one signature, ended alike, one of each turn; other calls between them do not matter.
-    """
-    turns = set()
-    for one in own:
-        if one is not own[0] and not is_evidence(own[0], one):
-            break
-        turns.add(one.turn or -one.seq)
-    return len(turns)
 
 
 def brought_news(state: SessionState, entry: Entry) -> bool:
@@ -186,7 +213,6 @@ def shown_to_change(since: Iterable[Any], between: Iterable[Any]) -> bool:
 
 MOVING: Final = 64
 """Calls that are remembered to change by themselves."""
-FAMILY: Final = "family"
 NONE: Final[Sequence[Any]] = (0, [], 0)
 """(number of the call up to which all is outdated, calls that move, calls of the family that may have changed something)"""
 
@@ -222,6 +248,7 @@ class Evidence(Guard):
     It remembers what `NONE` names.
     """
 
+    name: ClassVar[str] = EVIDENCE
     codes: ClassVar[Codes] = {}
     events: ClassVar[tuple[str, ...]] = ("extend",)
 
@@ -282,8 +309,10 @@ def changed_seq(state: SessionState) -> int:
     Returns the number of the call up to which every result is outdated.
     """
     own = state.own
-    since, _, work = own.get(Evidence.name) or NONE
-    return state.seq if FAMILY in own and work_of(state) != work else int(since)
+    mine = own.get(EVIDENCE)
+    if FAMILY in own and work_of(state) != (mine or NONE)[2]:
+        return state.seq
+    return 0 if mine is None else int(mine[0])
 
 
 def others_work(state: SessionState) -> bool:

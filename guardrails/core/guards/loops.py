@@ -5,7 +5,6 @@ Tell a model that goes round in circles what to do instead, then refuse; `denial
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
-from string import Template
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
@@ -19,15 +18,13 @@ from guardrails.core.values.units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard
 from .denials import Denials
 from .evidence import (
+    CANCELLED,
     OVER,
     Evidence,
-    alike,
+    again_of,
     brought_news,
     changed_seq,
     is_evidence,
-    may_retry,
-    moves,
-    outdated,
     past,
 )
 from .similarity import same_but_numbers, same_words, sketch_of
@@ -53,36 +50,36 @@ WAITS: Final = 3
 """Equal answers of a wait, from which on the next is nudged."""
 WORDS: Final[dict[str, tuple[str, str]]] = {
     "unrepaired": (
-        "This exact $tool call has failed, and no call since is known to have changed anything.",
+        "This exact {tool} call has failed, and no call since is known to have changed anything.",
         "Correct the arguments, or remove the cause and call again. If neither can be done, say so.",
     ),
     "reread": (
-        "This exact $tool call was answered before, and no call since is known to have changed anything.",
+        "This exact {tool} call was answered before, and no call since is known to have changed anything.",
         "Use the previous result, unless the answer changes by itself or goes on with each call.",
     ),
     "identical": (
-        "This exact $tool call ended the same $times times.",
+        "This exact {tool} call ended the same {times} times.",
         "To learn more, change the arguments or call another tool.",
     ),
     "done": (
-        "This exact $tool call was accepted before, and was now accepted again.",
+        "This exact {tool} call was accepted before, and was now accepted again.",
         "If once was meant, undo one of the two or tell the user.",
     ),
     "wait": (
-        "This exact $tool call gave the same answer $count times.",
+        "This exact {tool} call gave the same answer {count} times.",
         "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
     ),
     "cycle": (
-        "The last $length calls were made $count times over, each time with the same results.",
+        "The last {length} calls were made {count} times over, each time with the same results.",
         "To get on, make another call than these, or say what is missing.",
     ),
-    "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),
+    "same_error": ("The last {count} calls of `{tool}` failed alike: {error}.", ""),
     "reworded": (
-        "$count of the last calls of `$tool`, with other arguments, brought the same result or none.",
+        "{count} of the last calls of `{tool}`, with other arguments, brought the same result or none.",
         "Try another source or a different question, or answer with what is there.",
     ),
     "empty": (
-        "The last $count calls of `$tool` came back empty.",
+        "The last {count} calls of `{tool}` came back empty.",
         "If something is searched for, list or browse first, try another source, or say that it was not found.",
     ),
 }
@@ -133,7 +130,7 @@ class Loops(Guard):
         last, before = [*past(state, call.tool, most=2), None, None][:2]
         if last is None or last.status == "error":
             return self._failing(call, state, last, shell=facts.tool.shell)
-        if last.changes or not (last.came == 2 or (before is not None and _alike(before, last))):
+        if last.changes or not (last.came == 2 or (before is not None and is_evidence(before, last))):
             return None
         return self._searching(call, state, last, shell=facts.tool.shell)
 
@@ -151,18 +148,15 @@ class Loops(Guard):
         return envelope
 
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        own = past(state, sig=call.sig)
-        if not own or call.sig is None or may_retry(state, own[0]):
+        again = again_of(call, state, facts)
+        if again is None or again.retry or not again.known or again.last.turn == (state.present.mark or -1):
             return None
-        last, count = own[0], alike(own)
+        last, count, old = again.last, again.count, again.old
         goes_on = last.unfinished or (last.little and not last.changes)
-        if facts.tool.repeats == "allow" or goes_on or moves(state, last, self.settled_for):
-            if goes_on:
-                # No evidence, but for the advice to wait: what said the same each time.
-                count = [*(one.result_hash == last.result_hash for one in own), False].index(False)
+        if facts.tool.repeats == "allow" or goes_on or (again.moves and self.settled_for is not None):
+            # No evidence, but for the advice to wait.
             return _said("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
-        old, near = outdated(state, last), self._is_near(state, last)
-        verdict = None
+        near, verdict = self._is_near(state, last), None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
             verdict = self._graded("unrepaired", count, call)
         if verdict is None:
@@ -175,7 +169,7 @@ class Loops(Guard):
         return self._graded("identical", times, call, words=words, refuse=refuse, times=count)
 
     def _cycle(self, call: ToolCall, state: SessionState, *, old: bool) -> Verdict:
-        before = past(state)
+        before = past(state, most=MAX_CYCLE * max(self.cycle["nudge"] or 2, self.cycle["deny"] or 2))
         length, count = laps(before, call.sig)
         lap = before[:length]
         times = [state.now_ms, *(entry.at_ms for entry in lap)]
@@ -239,7 +233,7 @@ class Loops(Guard):
         return Denial(
             code=f"loops.{words}",
             status="duplicate_call_blocked" if again else "denied",
-            message=Template(message).substitute(values),
+            message=message.format(**values),
             hint=hint or CHECK,
             values=values,
         )
@@ -247,7 +241,7 @@ class Loops(Guard):
 
 def _said(pattern: str, values: dict[str, object]) -> Nudge:
     message, hint = WORDS[pattern]
-    return Nudge(code=f"loops.{pattern}", hint=f"{Template(message).substitute(values)} {hint}".rstrip(), values=values)
+    return Nudge(code=f"loops.{pattern}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values)
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
@@ -291,7 +285,7 @@ def run_of(state: SessionState, last: Entry, tool: str | None, most: int = MANY)
     for one in reversed(window[: last.seq - window[0].seq]):
         if one.seq <= since or len(run) >= most:
             break
-        if (tool is not None and one.tool != tool) or one.status not in OVER or one.error_type == "cancelled":
+        if (tool is not None and one.tool != tool) or one.status not in OVER or one.error_type == CANCELLED:
             continue
         if not _alike(one, last):
             break

@@ -16,7 +16,7 @@ from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.result import Reading, evidence_of
-from guardrails.core.result.content import STATES, is_aside, rows_of
+from guardrails.core.result.names import form_of, rows_of
 from guardrails.core.text.redaction import untraced
 from guardrails.core.values.late_pattern import pattern
 
@@ -149,18 +149,14 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
         return sorted(map(xxh3_64_intdigest, map(dumps, content, _NONE, _SORTED)))
     if kind is not dict or not depth:
         return content
-    rows = rows_of(content)
-    news: dict[str, Any] = {}
-    for key, member in content.items():
-        name, kind = str(key), type(member)
-        if kind is list:
-            news[name] = sorted(map(xxh3_64_intdigest, map(dumps, member, _NONE, _SORTED)))
-            continue
-        if (rows and kind is not dict and name.lower() not in STATES) or is_aside(name):
-            continue
-        if kind is not dict:
-            if str(member) not in given:
-                news[name] = member
-        elif (inside := news_of(member, given, depth - 1)) != {}:
-            news[name] = inside
+    form, news = form_of(content), dict[Any, Any]()
+    for key in form.stated if rows_of(content, form) else form.scalars:
+        member = content[key]
+        if str(member) not in given:
+            news[str(key)] = member
+    for key, _ in form.lists:
+        news[str(key)] = news_of(content[key], given)
+    for key, its in form.objects:
+        if not its.aside and (inside := news_of(content[key], given, depth - 1)) != {}:
+            news[str(key)] = inside
     return news

@@ -33,27 +33,12 @@ from .kinds import passing
 NOBODY: Final = Source()
 _RUN: Final = frozenset(("command", "cmd", "code", "script"))
 """Arguments of a tool that shows what a program says."""
-_PLAIN: Final = frozenset({dict, str, list, tuple, int, float, bool, type(None)})
-
-
-class _Once:
-    """
-    An answer of a reading, found when it is first asked for.
-    """
-
-    def __init__(self, answer: Callable[[Any], Any]) -> None:
-        self.answer, self.name, self.__doc__ = answer, answer.__name__, answer.__doc__
-
-    def __get__(self, reading: Any, kind: type) -> Any:
-        if reading is None:
-            return self
-        answer = reading.__dict__[self.name] = self.answer(reading)
-        return answer
+_PLAIN: Final = frozenset({dict, str, list, int, float, bool, type(None)})
 
 
 class Reading(Outcome):
     """
-    An outcome, and what its content says. Each answer is found when it is first asked for.
+    An outcome, and what its content says. What was not found on the way is found when it is first asked for.
     """
 
     source: Source = NOBODY
@@ -61,51 +46,31 @@ class Reading(Outcome):
     """Those of the call: what repeats them is no news."""
     rendered: Rendered | None = None
     """The value as the model reads it, once that is made."""
+    content: Any
+    """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
+    given: frozenset[str]
+    """The values of the arguments that an answer may repeat."""
+    news: int
+    """
+    3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
+    news; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more; 0: it only says that
+    something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count of 0.
+    """
+    extent: Extent
+    """How much of all it is, how many matches there are, and how to go on."""
+    hash: int
+    """64 bits of the result as it is; of a failure without its digits."""
 
     def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> None:
         self.value, self.source, self.arguments = value, source, arguments
         if known:
             self.__dict__.update(known)
 
-    @_Once
-    def content(self) -> Any:
-        """
-        The value without its carriers: an object, a list, a scalar, or a text that is no data.
-        """
-        return content_of(self.value).value
-
-    @_Once
-    def given(self) -> frozenset[str]:
-        """
-        The values of the arguments that an answer may repeat.
-        """
-        return given_by(self.arguments)
-
-    @_Once
-    def news(self) -> int:
-        """
-        3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
-        news; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more; 0: it only says that
-        something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count of 0.
-        """
-        return 2 if self.error_type is not None else news_in(self.content, self.given)
-
-    @_Once
-    def extent(self) -> Extent:
-        """
-        How much of all it is, how many matches there are, and how to go on.
-        """
-        return extent_of(self.content, self.source.more, self.source.total, goes_on=self.news == 3)
-
-    @_Once
-    def hash(self) -> int:
-        """
-        64 bits of the result as it is; of a failure without its digits.
-        """
-        shown = self.render()
-        if shown is None or self.error_type is not None:
-            return masked_result_hash(evidence_of(self, shown))
-        return result_hash(shown.payload, shown.original_bytes)
+    def __getattr__(self, name: str) -> Any:
+        if name not in _ANSWERS:
+            raise AttributeError(f"a reading has no `{name}`")
+        answer = self.__dict__[name] = _ANSWERS[name](self)
+        return answer
 
     @property
     def failed(self) -> bool:
@@ -125,9 +90,23 @@ class Reading(Outcome):
         """
         if self.rendered is None and (self.error_type is None or self.value is not None):
             self.rendered = render(self.value, *limit)
-            # A record or a cached result may hold it for long.
-            self.rendered.compact()
         return self.rendered
+
+
+def _hash_of(read: Reading) -> int:
+    shown = read.render()
+    if shown is None or read.error_type is not None:
+        return masked_result_hash(evidence_of(read, shown))
+    return result_hash(shown.payload, shown.original_bytes)
+
+
+_ANSWERS: Final[dict[str, Callable[[Reading], Any]]] = {
+    "content": lambda read: content_of(read.value).value,
+    "given": lambda read: given_by(read.arguments),
+    "news": lambda read: 2 if read.error_type is not None else news_in(read.content, read.given),
+    "extent": lambda read: extent_of(read.content, read.source.more, read.source.total, goes_on=read.news == 3),
+    "hash": _hash_of,
+}
 
 
 def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
@@ -150,7 +129,9 @@ def reading_of(result: object, source: Source = NOBODY, arguments: Any = None, *
     message does not say all of it. Text is then redacted and bounded; data stays as it is.
     """
     if source.sign is None and type(result) in _PLAIN and not may_fail(result):
-        return Reading(result, source, arguments)
+        read = Reading(result, source, arguments)
+        read.content = result
+        return read
     told: Any = result if issubclass(type(result), Success | Failed) else None
     read = Reading(result if told is None else told.value, source, arguments)
     try:

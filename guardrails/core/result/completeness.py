@@ -5,44 +5,30 @@ Names are compared in small letters without separators, at the top and one level
 tool's own names mean is declared (`Tool(more="next_cursor", total="meta.count")`). No prose is read.
 """
 
-import re
-
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.text.short_keys import cached_if_short
+from guardrails.core.values.late_pattern import pattern
 
-from .content import REMARKS, at, rows_of
+from .content import at
 from .failures import brings, number_of
+from .names import About, Form, form_of, rows_of
 
 
-_TABLE: Final = """
-flag hasmore hasmoreresults hasmoreitems hasmorepages hasmorerecords hasnext hasnextpage more moreresults moreavailable moreresultsavailable moreitems morepages nextpageavailable
-cut truncated istruncated outputtruncated resultstruncated incomplete incompleteresults isincomplete partial ispartial partialresults timedout exceededtransferlimit limitexceeded clipped
-end islast islastpage lastpage last isfinalpage iscomplete complete done eof endoflist endofresults
-cursor next nextpage nextcursor nexttoken nextpagetoken nextpagecursor nextlink odatanextlink nexturl nextpageurl nexturi nextmarker nextcontinuationtoken continuationtoken continuation continue resumptiontoken lastevaluatedkey nextrecordsurl nextoffset nextstart nextset nextbatch nextkeymarker nextpartitionkey scrollid searchafter
-left remaining remainingitems remainingitemcount remainingresults omitted omittedcount notshown morecount
-total totalmatches totalcount totalresults totalitems totalrecords totalrows totalhits totalelements numfound nbhits
-bare total count found size totalsize matches available totalpages pages pagecount page pagenumber currentpage pageindex offset skip start startat startindex limit perpage pagesize
-"""
-"""
-What a name tells by its value. flag: true, there is more; cut: true, it is not whole; end: false, there is more; cursor: a value, there is
-more; left: a count of what is not shown; total: of all matches; bare: nothing is sure.
-"""
-_KINDS: Final = {name: kind for kind, *names in map(str.split, _TABLE.strip().split("\n")) for name in names}
-_LOOSE: Final = "(?i)next|last|more|done|complete|continue|total|count|size|start|limit|found"
-_HOLDER: Final = r"(?i)pag|meta|link|cursor|next|info|hits|result|search|response|list"
+_HOLDER: Final = pattern("(?i)pag|meta|link|cursor|next|info|hits|result|search|response|list")
 """Objects in which a word of many meanings speaks of the rows beside them."""
 _QUOTA: Final = frozenset(("limit", "reset", "quota", "used"))
 """Beside `remaining`, a quota is what remains."""
 _REFUSALS: Final = ("validation_error", "denied", "duplicate_call_blocked", "limit_reached")
-_MARK: Final = r"""(?ix)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
+_MARK: Final = pattern(
+    r"""(?ix)^.{0,20}output\ too\ large|[\[(<\u2026]\ ?[^=\n]{0,30}truncated[^=\n]{0,30}[\])>\u2026]
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
+)
 _MARKS: Final = (" more", " omitted", "output too large", "truncated", "showing", "displaying")
 """One of them is in every mark; the first two only behind dots."""
-_NO_CURSOR: Final = r"(?i) |^(?:null|none|-1)$"
-_SHOWABLE: Final = r"[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}"
+_NO_CURSOR: Final = pattern("(?i) |^(?:null|none|-1)$")
+_SHOWABLE: Final = pattern("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
 NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
 LATER: Final = "It is not finished: ask again later."
@@ -64,96 +50,103 @@ class Extent(NamedTuple):
 WHOLE: Final = Extent()
 
 
-@cached_if_short(4096, 64)
-def kind_of(name: str) -> str | None:
-    """
-    Returns what a member of this *name* tells of completeness, as a word of the table; None if it tells nothing.
-    """
-    return _KINDS.get(re.sub(r"[\W_]+", "", name).lower()) if len(name) <= 40 else None
+Place = tuple[str, Any, Form]
+"""What holds an object that may speak of a content, `""` if that speaks itself, the object, and its form."""
 
 
 def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = False) -> Extent:
     """
-    Returns the extent that a *content*, whose work *goes_on* or not, tells of itself; *more* and *total* are the declared places of a cursor and of the number of matches.
+    Returns the extent that a *content*, whose work *goes_on* or not, tells of itself; *more* and *total* are the declared places of a cursor
+    and of the number of matches.
     """
-    if type(content) is str:
-        return Extent(False, how=LATER) if goes_on else _of_text(content)
-    if type(content) is not dict and type(content) is not list:
+    kind = type(content)
+    if kind is str:
+        how = LATER if goes_on else _cut_in(content)
+        return WHOLE if how is None else Extent(False, how=how)
+    if kind is not dict and kind is not list:
         return WHOLE
-    rows = rows_of(content)
+    rows = content if kind is list else rows_of(content, form_of(content))
     found = None if rows is None else len(rows)
-    declared, cursor = number_of(at(content, total)) if total else None, at(content, more) if more else None
-    told = _signs(content, found, None if declared is None else int(declared))
+    number, cursor = number_of(at(content, total)) if total else None, at(content, more) if more else None
+    complete, matches, how = _told(content, found, None if number is None else int(number))
     if cursor is not None and brings(cursor):
-        return told._replace(complete=False, how=_go_on(more.rpartition(".")[2], cursor))
-    if told.complete and goes_on:
+        complete, how = False, _go_on(more.rpartition(".")[2], cursor)
+    elif complete and goes_on:
         return Extent(False, how=LATER)
-    return told._replace(complete=True) if more and told.complete is None else told
+    elif more and complete is None:
+        complete = True
+    return Extent(complete, found, matches, how)
 
 
-def _signs(content: Any, found: int | None, declared: int | None) -> Extent:
+def _told(content: Any, found: int | None, declared: int | None) -> tuple[bool | None, int | None, str | None]:
+    """
+    Returns whether a *content* is all, how many matches there are, and how to go on, by its own signs.
+    """
+    places, lists, texts = _places(content), list[Any](), list[Any]()
+    for holder, place, form in places:
+        for key, _ in form.lists:
+            lists.append(place[key])
+        texts += [place[key] for key in form.remarks] if not holder else ()
+    if type(content) is list:
+        lists = [content]
+    shown = found if found is not None else len(lists[0]) if len(lists) == 1 else None
+    if declared is not None and shown is not None:
+        return shown >= declared, declared, None if shown >= declared else _part(shown, declared)
+    known, total, how = True, found if declared is None else declared, None
+    rows = found is not None or any(type(some[0]) is dict for some in lists if some)
+    for holder, place, form in places:
+        beside = Beside(shown, bool(lists), rows, place)
+        for key, its in form.signs:
+            said = place[key]
+            if said is not None and not (holder and its.loose and not form.lists and not _HOLDER.search(holder)):
+                sure, number, on = _sign(its, str(key), said, beside)
+                known, total = known and sure, total if number is None else number
+                how = (on or how) if its.more == "cursor" else (how or on)
+    for text in [some[-1] for some in lists if some] + texts if how is None else ():
+        how = how or (_cut_in(text) if type(text) is str else None)
+    return False if how else known or None, total, how
+
+
+def _places(content: Any) -> list[Place]:
+    """
+    Returns the objects that may speak of a *content*.
+    """
     levels = 5
     while levels and len(content) == 1 and type(content) is dict:
         # An envelope of one member: `{"data": {"users": {"nodes": [...], "pageInfo": {...}}}}`.
         [inner] = content.values()
         holds = type(inner) is dict and (len(inner) == 1 or list in map(type, inner.values()))
         content, levels = (inner, levels - 1) if holds else (content, 0)
-    places = _places(content)
-    lists = [content]
-    if type(content) is dict:
-        lists = [member for _, place in places for member in place.values() if type(member) is list]
-    shown = found if found is not None else len(lists[0]) if len(lists) == 1 else None
-    if declared is not None and shown is not None:
-        return Extent(shown >= declared, found, declared, None if shown >= declared else _part(shown, declared))
-    beside = Beside(shown, bool(lists), found is not None or any(type(some[0]) is dict for some in lists if some))
-    known, total, how = True, declared, None
-    texts = [some[-1] for some in lists if some]
-    for holder, place in places:
-        for key, said in place.items():
-            name = str(key)
-            kind = kind_of(name)
-            if kind is None:
-                texts += [said] if not holder and type(said) is str and name in REMARKS else ()
-            elif said is not None and not (holder and re.fullmatch(_LOOSE, name) and _is_apart(holder, place)):
-                sure, number, on = _sign(kind, name, said, place, beside)
-                known, total = known and sure, total if number is None else number
-                how = (on or how) if kind == "cursor" else (how or on)
-    how = how or next((_of_text(one).how for one in texts if type(one) is str and not _of_text(one).complete), None)
-    return Extent(False if how else known or None, found, found if total is None else total, how)
-
-
-def _places(content: Any) -> list[tuple[str, Any]]:
-    """
-    Returns the objects that may speak of a *content*, and what holds each; `""`: it speaks itself.
-    """
-    if type(content) is dict:
+    if type(content) is list:
+        # What speaks of pages alone, at one end, is no row.
+        ends = content if len(content) < 2 else (content[0], content[-1])
+        tops = [row for row in ends if type(row) is dict and row and len(form_of(row).signs) == len(row)]
+    else:
         # What quotes a refusal of ours says nothing of itself.
         tops = [content] if content.get("status") not in _REFUSALS else []
-    else:
-        # What speaks of pages alone, at one end, is no row.
-        ends = (*content[:1], *content[1:][-1:])
-        tops = [row for row in ends if type(row) is dict and row and all(map(kind_of, map(str, row)))]
-    places = [("", top) for top in tops] if len(tops) == 1 else []
-    for top in tops if places else ():
-        below = [(str(name), place) for name, place in top.items() if type(place) is dict]
+    if len(tops) != 1:
+        return []
+    [top] = tops
+    form = form_of(top)
+    places = [("", top, form)]
+    for key, _ in form.objects:
+        places.append((str(key), top[key], form_of(top[key])))
+    for _, place, form in places[1:]:
         # `{"meta": {"pagination": {...}}}` speaks through its only member.
-        only = [(str(name), one) for _, place in below if len(place) == 1 for name, one in place.items()]
-        places += [*below, *((name, one) for name, one in only if type(one) is dict)]
+        for key, _ in form.objects if len(place) == 1 else ():
+            places.append((str(key), place[key], form_of(place[key])))
     return places
-
-
-def _is_apart(holder: str, place: Any) -> bool:
-    return not re.search(_HOLDER, holder) and not any(type(member) is list for member in place.values())
 
 
 class Beside(NamedTuple):
     """
-    What stands beside a sign: so many elements, lists at all, and rows.
+    What stands beside a sign: so many elements, lists at all, rows, and its own object.
     """
 
     shown: int | None
     lists: bool
     rows: bool
+    place: Any
 
 
 _TRUE: Final = (True, "true", "True")
@@ -167,19 +160,20 @@ _HOW: Final[dict[str, Callable[[str, Any, bool], str | None]]] = {
 }
 
 
-def _sign(kind: str, name: str, said: Any, place: Any, beside: Beside) -> tuple[bool, int | None, str | None]:
+def _sign(its: About, name: str, said: Any, beside: Beside) -> tuple[bool, int | None, str | None]:
     """
     Returns what one sign tells: whether all is known beside it, the matches in all, and how to go on.
     """
+    kind = its.more
     if kind == "cursor":
-        exact, there = re.fullmatch(_LOOSE, name) is None, brings(said)
-        none = said is True or (type(said) is str and re.search(_NO_CURSOR, said) is not None)
-        if there and not none and (beside.rows or (beside.lists and exact)):
+        there = brings(said)
+        none = said is True or (type(said) is str and _NO_CURSOR.search(said) is not None)
+        if there and not none and (beside.rows or (beside.lists and not its.loose)):
             return True, None, _go_on(name, said)
-        return not (there and exact and not beside.lists), None, None
+        return its.loose or not there or beside.lists, None, None
     if kind in _HOW:
         how = _HOW[kind](name, said, beside.lists)
-        quota = how is not None and kind == "left" and not _QUOTA.isdisjoint(str(one).lower() for one in place)
+        quota = how is not None and kind == "left" and not _QUOTA.isdisjoint(str(one).lower() for one in beside.place)
         return not quota, None, None if quota else how
     number, shown = number_of(said), beside.shown
     if number is None or number == shown:
@@ -191,16 +185,20 @@ def _sign(kind: str, name: str, said: Any, place: Any, beside: Beside) -> tuple[
     return whole, int(number), None if whole or shown is None else _part(shown, int(number))
 
 
-def _of_text(text: str) -> Extent:
+def _cut_in(text: str) -> str | None:
+    """
+    Returns how to go on, if a mark in *text*, at one of its ends, says that it was cut.
+    """
     ends = text if len(text) <= 1200 else f"{text[:600]}\n{text[-600:]}"
     small = ends.lower()
-    dots = "..." in small or "\u2026" in small
-    if not any(word in small for word in (_MARKS if dots else _MARKS[2:])):
-        return WHOLE
-    mark = next((found for line in ends.splitlines() if (found := re.search(_MARK, line))), None)
-    shown, total = [int(number.replace(",", "")) for number in mark.groups("0")] if mark else (0, 0)
-    whole = mark is None or shown >= total > 0
-    return WHOLE if whole else Extent(False, how=_part(shown, total) if total else NARROWER)
+    marks = _MARKS if "..." in small or "\u2026" in small else _MARKS[2:]
+    if not any(map(small.__contains__, marks)):
+        return None
+    mark = next(filter(None, map(_MARK.search, ends.splitlines())), None)
+    if mark is None:
+        return None
+    shown, total = [int(number.replace(",", "")) for number in mark.groups("0")]
+    return None if shown >= total > 0 else _part(shown, total) if total else NARROWER
 
 
 def _part(shown: int, total: int) -> str:
@@ -210,5 +208,5 @@ def _part(shown: int, total: int) -> str:
 def _go_on(name: str, value: Any) -> str:
     said = str(value) if isinstance(value, str | int) else ""
     what = "link" if said.startswith(("http", "/", "?", "..")) else "cursor"
-    shown = f": `{said}`" if re.fullmatch(_SHOWABLE, said) else ""
-    return f"There is more: call again with the {what} in `{name}`{shown}." if re.fullmatch(_SHOWABLE, name) else ON
+    shown = f": `{said}`" if _SHOWABLE.fullmatch(said) else ""
+    return f"There is more: call again with the {what} in `{name}`{shown}." if _SHOWABLE.fullmatch(name) else ON

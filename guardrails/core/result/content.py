@@ -5,8 +5,6 @@ Objects, JSON text, fenced JSON, the blocks of MCP, `structuredContent` and a li
 short line is read like the value of a `status`, by the same words; of a longer text no word is read.
 """
 
-import re
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -14,8 +12,10 @@ import orjson
 
 from guardrails.core.text.plain_json import Copy
 from guardrails.core.text.short_keys import cached_if_short
-from guardrails.core.values.names import TOKEN
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Failed
+
+from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, form_of
 
 
 LINE: Final = 60
@@ -34,27 +34,15 @@ Words of a status, or of a short line. waits: its last word, the work goes on; r
 found; done: it was done, as with any word in `-ed`, unless one of undone stands there.
 """
 _WORDS: Final = {name: frozenset(words) for name, *words in map(str.split, _TABLE.strip().split("\n"))}
-_PART: Final = r"(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*"
-_ASIDE: Final = r"""(?x)(?:(?:time_)?(?:took|elapsed|taken|duration|latency)(?:_time)?|(?:response|query|execution|exec|processing|search|request)_(?:time|duration))
-(?:_(?:in_)?(?:ms|millis|milliseconds|us|ns|s|secs?|seconds?))?|now|timestamp|ts|as_of|(?:server|current)_time|progress|usage|attempts?|retries|rate_limit
-|(?:generated|fetched|retrieved|queried|checked|requested|responded|served|searched|asked|evaluated|computed)(?:_(?:at|on|time))?|traceparent|total_matches
-|(?:x_)?(?:amzn?_)?(?:request|req|trace|span|correlation)(?:_?id)?|_?meta|(?:calls|requests|searches|queries|credits|tokens|quota|budget)_(?:used|left|remaining|made|so_far|count)
-|(?:remaining|used|total|num)_(?:calls|requests|searches|queries|credits)|(?:search_)?(?:query|terms?)|q|search|keywords?|pattern|filters?|page|limit|offset|per_page
-|page_size|size|start|query_summary|next_action_hint|is_complete"""
-"""Names of what a result says of itself, or repeats of the request: times, durations, ids of the request, counts of progress, the query."""
-_FAULTS: Final = r"(?i)error|warning|issue|problem|failure|violation|conflict|finding|diagnostic"
-_CLOCK: Final = r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$"
-STATES: Final = ("status", "state", "phase", "stage", "progress", "percent", "percentage")
-_OVER: Final = frozenset(("ready", "finished", "done", "completed"))
-"""Names of a flag that says whether the work is over."""
-REMARKS: Final = ("message", "msg", "note", "detail", "description", "text", "result", "output", "content", "response")
-"""Names of a text that is all there is, or a remark beside what there is."""
-ROWS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
+_PART: Final = pattern(r"(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*")
+_BRACKETS: Final = pattern(r"(?<=\w) ?\([^()]*\)$")
+"""What stands in them at the end of a line is an aside: `running (3/10)`."""
+_WORD: Final = pattern(r"\w+")
+_CLOCK: Final = pattern(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$")
+_HTTP_ERROR: Final = pattern("[45][0-9][0-9]")
+_SHARES: Final = ("progress", "percent", "percentage")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
-_CARRIES: Final = frozenset(("type", "content", "isError", "is_error", "structuredContent", "structured_content"))
-"""An object without any of them is no result of MCP."""
 _BASIC: Final = (str, int, float, bool, type(None))
-_HOLDERS: Final = (dict, list)
 
 
 class Carried(NamedTuple):
@@ -106,7 +94,7 @@ def http_error(value: Any) -> int | None:
     """
     if type(value) is int:
         return value if 400 <= value < 600 else None
-    return int(value) if isinstance(value, int | str) and re.fullmatch(r"[45]\d\d", str(value)) else None
+    return int(value) if isinstance(value, int | str) and _HTTP_ERROR.fullmatch(str(value)) else None
 
 
 def mcp_of(value: Any) -> Carried | None:
@@ -158,6 +146,17 @@ def block_of(block: Any) -> Any:
     return block if dump is None else dump(by_alias=True, exclude_none=True, mode="json")
 
 
+def may_carry(value: Any) -> bool:
+    """
+    Returns whether *value* may be a result of MCP, by a glance at it.
+    """
+    kind = type(value)
+    if kind is list and value:
+        first = type(value[0])
+        return "type" in value[0] if first is dict else first is not list and first not in _BASIC
+    return kind not in _BASIC and (kind is not list and (kind is not dict or not CARRIERS.isdisjoint(value)))
+
+
 def content_of(value: Any) -> Carried:
     """
     Returns *value* without its carriers: an object, a list, a scalar, or a text that is no data.
@@ -165,8 +164,7 @@ def content_of(value: Any) -> Carried:
     failed, whole = False, value if isinstance(value, str) else None
     for _ in range(5):
         kind, inner = type(value), value
-        bare = kind in _BASIC or (kind is dict and _CARRIES.isdisjoint(value))
-        found = None if bare else mcp_of(value)
+        found = mcp_of(value) if may_carry(value) else None
         if found is not None:
             failed, inner, whole = failed or found.failed, found.value, found.text
             if type(inner) is list and found.text and type(inner[0]) is str:
@@ -185,18 +183,6 @@ def content_of(value: Any) -> Carried:
     return Carried(value, failed, value if whole is None and type(value) is str else whole)
 
 
-def rows_of(content: Any) -> list[Any] | None:
-    """
-    Returns the list that a *content* is, or holds by a usual name.
-    """
-    if type(content) is dict:
-        for name in ROWS:
-            if type(rows := content.get(name)) is list:
-                return rows
-        return None
-    return content if type(content) is list else None
-
-
 def data_in(text: str) -> Any:
     """
     Returns the value that *text*, or the fenced block that it is, is the JSON of; *text* itself if it is none.
@@ -212,18 +198,17 @@ def data_in(text: str) -> Any:
 
 @cached_if_short(2048, LINE)
 def _state(line: str) -> str | None:
-    # What stands in brackets at the end is an aside: `running (3/10)`.
-    line = re.sub(r"(?<=\w) ?\([^()]*\)$", "", line)
-    words = re.findall(r"\w+", line) if len(line) <= LINE and "\n" not in line else []
+    line = _BRACKETS.sub("", line)
+    words = _WORD.findall(line) if len(line) <= LINE and "\n" not in line else []
     words = words[words[:1] == ["sorry"] :]
     if not words:
         return None
     none, denied, last = words[0] in ("no", "zero", "0"), words[0] in ("no", "not"), words[-1].rpartition("_")[2]
     goes_on = last in _WORDS["waits"] or line.endswith(("...", "\u2026"))
-    if "still" in words or (not _WORDS["ready"].isdisjoint(words) if denied else goes_on) or re.fullmatch(_PART, line):
+    if "still" in words or (not _WORDS["ready"].isdisjoint(words) if denied else goes_on) or _PART.fullmatch(line):
         return "waiting"
     nothing = words[0] in ("nothing", "empty") or words == ["none"]
-    if nothing or (none and not _WORDS["things"].isdisjoint(words[1:5]) and not re.search(_FAULTS, line)):
+    if nothing or (none and not _WORDS["things"].isdisjoint(words[1:5]) and not FAULTS.search(line)):
         return "nothing"
     done = any(word in _WORDS["done"] or (word.endswith("ed") and len(word) > 3) for word in words)
     return "done" if words == ["not", "found"] or (done and _WORDS["undone"].isdisjoint(words)) else None
@@ -236,45 +221,49 @@ def state_of(said: Any) -> str | None:
     return _state(said.strip().lower()) if type(said) is str and len(said) <= LINE + 20 else None
 
 
-def news_in(value: Any, given: frozenset[str] = frozenset(), name: str = "", depth: int = 5) -> int:
+def news_in(value: Any, given: frozenset[str], its: About = NAMELESS, depth: int = 5) -> int:
     """
     Returns 2 if there is news in *value*, 1 if there is only something with nothing in it, 0 if there is neither, 3 if the work goes on.
 
     What repeats an argument, an id, a remark, a flag, a clock, a count of 0 and what a result says of itself are none. By a status or a
     percentage at the top or one level below, or by a short line, the work goes on.
     """
-    kind = type(value)
+    kind, news = type(value), 0
     if kind is dict and value and depth:
-        news = 0
-        for key, member in value.items():
+        form = form_of(value)
+        for key, says in form.states if depth > 3 else ():
+            if _goes_on(value[key], says.word):
+                return 3
+        for key, says in form.lists + form.objects:
             # Beside news only that the work goes on is worth a look.
-            if news < 2 or (depth > 3 and (type(member) in _HOLDERS or about(str(key)).state)):
-                news = max(news, news_in(member, given, str(key), depth - 1))
+            if news < 2 or (depth > 3 and (type(value[key]) is dict or len(value[key]) == 1)):
+                news = max(news, news_in(value[key], given, says, depth - 1))
+        for key, says in form.news:
+            if news < 2:
+                news = max(news, _news_of(value[key], given, says.word))
         return news
     if kind is list and len(value) == 1 and depth:
-        return news_in(value[0], given, name, depth - 1)
-    named = about(name)
-    if depth > 2 and named.state and _goes_on(value, named.word):
+        return news_in(value[0], given, its, depth - 1)
+    if depth > 2 and its.state and _goes_on(value, its.word):
         return 3
-    if value is None or kind is bool or named.aside:
-        return 0
-    if kind is str:
-        return _news_of_text(value, given, named.word)
+    return 0 if value is None or kind is bool or its.dull else _news_of(value, given, its.word)
+
+
+def _news_of(value: Any, given: frozenset[str], word: str) -> int:
+    kind = type(value)
     if kind is int or kind is float:
-        text = str(value)
-        return 0 if value == 0 or text in given or (value >= 1e9 and re.search(_CLOCK, text)) else 2
-    return 2 if value else 1
-
-
-def _news_of_text(text: str, given: frozenset[str], word: str) -> int:
-    state = state_of(text)
-    if state == "done" or text == "0" or (text and text in given):
+        clock = value >= 1e9 and _CLOCK.search(str(value))
+        return 0 if value == 0 or str(value) in given or clock else 2
+    if kind is not str:
+        return 2 if value else 1
+    state = state_of(value)
+    if state == "done" or value == "0" or (value and value in given):
         return 0
-    if len(text) <= LINE:
-        clock = (":" in text or text[:1].isdecimal()) and re.search(_CLOCK, text)
-        if clock or (text and state is None and word in STATES + REMARKS):
+    if len(value) <= LINE:
+        clock = (":" in value or value[:1].isdecimal()) and _CLOCK.search(value)
+        if clock or (value and state is None and (word in STATES or word in REMARKS)):
             return 0
-    return 1 if not text or state == "nothing" else 2
+    return 1 if not value or state == "nothing" else 2
 
 
 def _goes_on(value: Any, word: str) -> bool:
@@ -282,44 +271,16 @@ def _goes_on(value: Any, word: str) -> bool:
     Returns whether a state of this *word*, or what has no name, says that the work goes on.
     """
     if type(value) is str:
-        return word not in _OVER and state_of(value) == "waiting"
-    return value is False if word in _OVER else type(value) is int and word in STATES[4:] and 1 < value < 100
-
-
-class About(NamedTuple):
-    """
-    What a member's name says: its last word, whether the member is no news whatever it says, and whether it may say that the work goes on.
-    """
-
-    word: str
-    aside: bool
-    state: bool
-
-
-@cached_if_short(2048, 64)
-def about(name: str) -> About:
-    word = flat(name).rpartition("_")[2]
-    aside = name and (is_aside(name) or re.search(_FAULTS, name) or word in ("id", "uuid", "number"))
-    return About(word, bool(aside), not word or word in STATES or word in _OVER)
-
-
-@cached_if_short(2048, 64)
-def flat(name: str) -> str:
-    return "_".join(TOKEN.findall(name)).lower()
-
-
-@cached_if_short(2048, 64)
-def is_aside(name: str) -> bool:
-    """
-    Returns whether a member of this *name* says something of the request, or of the result itself.
-    """
-    return len(name) <= 40 and re.fullmatch(_ASIDE, flat(name)) is not None
+        return word not in OVER and state_of(value) == "waiting"
+    return value is False if word in OVER else type(value) is int and word in _SHARES and 1 < value < 100
 
 
 def given_by(arguments: Any) -> frozenset[str]:
     """
     Returns the values of the *arguments* that an answer may repeat.
     """
-    known = type(arguments) is dict or isinstance(arguments, Mapping)
-    values = arguments.values() if known else ()
-    return frozenset([str(one) for one in values if type(one) in (str, int, float)])
+    given = set()
+    for one in arguments.values() if type(arguments) is dict or isinstance(arguments, Mapping) else ():
+        if type(one) in (str, int, float):
+            given.add(str(one))
+    return frozenset(given)

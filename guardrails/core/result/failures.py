@@ -14,19 +14,15 @@ from guardrails.core.text.truncation import render
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ErrorType, Outcome
 
-from .content import Carried, at, first, flat, http_error
+from .content import Carried, at, first, http_error, may_carry
 from .kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, status_in, unpaid
+from .names import ERRORS, EXITS, STATUS, TELLS, flat, form_of
 
 
 Words = Literal["own", "program", "shown"]
 """Whose words a text is: the tool's; a program's, which ends in a traceback or an exit code if it fails; others', that it shows."""
 
 FAILED: Final = frozenset("error failed failure fail fatal denied unauthorized timeout".split())  # noqa: SIM905
-_ERRORS: Final = ("error", "errors", "error_message", "errorMessage")
-_STATUS: Final = "status status_code statusCode http_status httpStatus"
-_EXITS: Final = "exit_code exitCode returncode return_code exit_status"
-_FLAGS: Final = "isError is_error ok success content structuredContent text code"
-_SIGNS: Final = frozenset((*_ERRORS, *_STATUS.split(), *_EXITS.split(), *_FLAGS.split()))
 _SAYS: Final = "error.message error_message errorMessage error message detail errors reason msg stderr title output"
 _KINDS: Final = "error_type errorType error.type error.code error_code code type name error"
 _ABOUT: Final = r"""(?x)(?:^|_)(?:err|mess|msg|detail|reason|cause|code|type|kind|title|desc|hint|help|sugg|trace|stack|exception|warn|time|at$|date|elapsed|duration
@@ -45,11 +41,9 @@ _LINE: Final = r"""(?ix)\W{0,4}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?
 |conflict|too\ many\ requests|internal\ server\ error|bad\ gateway|service\ unavailable|(?:gateway|request)\ time-?out)\b"""
 _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
-_MUTE: Final = (tuple, int, float, bool, type(None))
-_MAY: Final = pattern(r"\W*(?:[45]\d\d|http)|\s*[{`\"]")
-_STATUSES: Final = frozenset((*_STATUS.split(), "state"))
-_ENDS: Final = frozenset(_EXITS.split())
-_TELLS: Final = (_SIGNS | {"state"}) - {"content", "structuredContent", "text"}
+_MAY: Final = pattern(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
+_STATUSES: Final = frozenset((*STATUS.split(), "state"))
+_ENDS: Final = frozenset(EXITS.split())
 
 
 class Sign(NamedTuple):
@@ -78,16 +72,17 @@ class Source(NamedTuple):
 
 def may_fail(value: Any) -> bool:
     """
-    Returns whether *value* is worth a closer look, found out at little cost.
+    Returns whether *value* is worth a closer look, found out at little cost. The content of what is not is the value itself.
     """
     kind = type(value)
     if kind is dict:
-        return len(value) == 1 or not value.keys().isdisjoint(_SIGNS)
+        form = form_of(value)
+        return form.carries or not all(map(_is_well, form.tells, map(value.__getitem__, form.tells)))
     if kind is str:
         head = value[:320].lower()
         words = "error" in head or "exception" in head or "traceback" in head or "exit" in head
         return words or _MAY.match(head) is not None
-    return kind not in _MUTE and (kind is not list or at(value and value[0], "text") is not None)
+    return may_carry(value)
 
 
 def failure_in(value: Any, content: Carried, source: Source, given: frozenset[str], now_ms: Any) -> Outcome | None:
@@ -143,18 +138,17 @@ def _of_object(value: Any, given: frozenset[str]) -> Sign | None:
     Returns the sign of a failure in an object that brings nothing beside it. One that is called unsuccessful and names its error may bring
     anything.
     """
-    if not isinstance(value, Mapping) or value.keys().isdisjoint(_SIGNS):
+    tells = value.keys() & TELLS if isinstance(value, Mapping) else set()
+    if tells <= {"state"} or all(_is_well(name, value[name]) for name in tells):
         return None
-    if all(_is_well(name, value[name]) for name in value.keys() & _TELLS):
-        return None
-    error = next((value[name] for name in _ERRORS if name in value), None)
+    error = next((value[name] for name in ERRORS if name in value), None)
     one = error[0] if isinstance(error, list) and error and value.get("data", 0) is not None else ""
     finding = re.match(r"(?i)line \d|\S+:\d", one) if isinstance(one, str) else not _PLACES.isdisjoint(one)
     none = not brings(error) or re.fullmatch(_NO_ERROR, str(error)[:20].strip())
     told, code = not (none or finding or type(error) in (int, float)), value.get("code")
     explained = first(value, "message msg error detail title reason", lambda said: isinstance(said, str) or None)
-    status = first(value, f"{_STATUS} code" if explained else _STATUS, http_error)
-    ended = first(value, _EXITS, lambda number: number if type(number) is int and number else None)
+    status = first(value, f"{STATUS} code" if explained else STATUS, http_error)
+    ended = first(value, EXITS, lambda number: number if type(number) is int and number else None)
     coded = value.get("data", 0) is None and type(code) is int and code != 0 and not 200 <= code < 300
     coded = (
         coded

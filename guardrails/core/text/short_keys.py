@@ -2,7 +2,7 @@
 Caches whose keys strangers write: bounded in bytes, not in entries alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeVar, cast
 
 
@@ -12,20 +12,24 @@ KEY_CHARS: Final = 512
 Function = TypeVar("Function", bound=Callable[[str], Any])
 
 
-class _Cache(dict[str, Any]):
+class Cache(dict[Any, Any]):
     """
-    What a function returned for each text. A look into a dict is all that a text costs which was there before.
+    What a *function* returned for each key of up to *chars* characters. A look into a dict is all that a key costs which was there before.
+
+    *length* returns the characters of a key; None: it is never kept.
     """
 
-    def __init__(self, function: Callable[[str], Any], entries: int, chars: int) -> None:
-        self.function, self.entries, self.chars = function, entries, chars
+    def __init__(
+        self, function: Callable[[Any], Any], entries: int, chars: int, length: Callable[[Any], int | None]
+    ) -> None:
+        self.function, self.entries, self.chars, self.length = function, entries, chars, length
 
-    def __missing__(self, text: str) -> Any:
-        made = self.function(text)
-        if len(text) <= self.chars and type(text) is str:
+    def __missing__(self, key: Hashable) -> Any:
+        made, chars = self.function(key), self.length(key)
+        if chars is not None and chars <= self.chars:
             if len(self) >= self.entries:
                 self.clear()
-            self[text] = made
+            self[key] = made
         return made
 
 
@@ -35,6 +39,10 @@ def cached_if_short(entries: int, chars: int = KEY_CHARS) -> Callable[[Function]
     """
 
     def cached(function: Function) -> Function:
-        return cast("Function", _Cache(function, entries, chars).__getitem__)
+        return cast("Function", Cache(function, entries, chars, _chars).__getitem__)
 
     return cached
+
+
+def _chars(text: str) -> int | None:
+    return len(text) if type(text) is str else None

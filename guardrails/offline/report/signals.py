@@ -6,7 +6,8 @@ import re
 
 from typing import Final, Literal
 
-from guardrails.core.result.completeness import extent_of, kind_of
+from guardrails.core.result.completeness import extent_of
+from guardrails.core.result.names import about
 from guardrails.offline.transcripts.calls import RecordedCall
 
 
@@ -66,7 +67,7 @@ def _in_words(text: str) -> bool:
 
 
 def _is_sign(name: str) -> bool:
-    return name == "is_complete" or kind_of(name) in _SIGNS
+    return name == "is_complete" or about(name).more in _SIGNS
 
 
 def _goes_on(text: str) -> bool:
@@ -78,7 +79,7 @@ def _goes_on(text: str) -> bool:
     for at in _MEMBER.finditer(text):
         if at[2] is None:
             continue
-        kind = kind_of(at[1])
+        kind = about(at[1]).more
         if at[2] == "true":
             if kind == "flag":
                 return True

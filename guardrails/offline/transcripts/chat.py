@@ -15,6 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from guardrails.core.values.types import ErrorType
+
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
 from .fields import (
@@ -47,9 +49,11 @@ _IDS_OF_RUNS: Final = ("id", "task_id")
 """An object's own; a message's own `id` is another in each line."""
 _FAILED: Final = frozenset({"failed", "incomplete"})
 _TAG: Final = re.compile(r"<(\w{1,60})>")
-_ANSWER: Final = re.compile(r"^\[(\w{1,60})(?: for [^\n]{1,2000})?\] Result:\s?", re.MULTILINE)
+_ANSWER: Final = re.compile(r"^\[(\w{1,60})(?: for (?s:.{1,2000}?))?\] Result:\s?", re.MULTILINE)
 _ASIDE: Final = "<environment_details>"
-_SAID_BY_CLINE: Final = ("The tool execution failed", "The user denied this operation")
+_DENIED: Final = "The user denied this operation"
+_WORDS: Final = ("The tool execution failed", _DENIED)
+"""Of Cline and Roo, where a call failed."""
 
 
 class Chat:
@@ -187,29 +191,37 @@ class _Stream:
             self.over(session)
             of = session, self._responses[session], name
             self._ends[of] += 1
-            yield Came(
-                session, name if item else (of[1], name, self._ends[of]), content, failed, at_ms if not item else None
-            )
+            kind: ErrorType | None = "cancelled" if failed and text_of(content).startswith(_DENIED) else None
+            key = name if item else (of[1], name, self._ends[of])
+            yield Came(session, key, content, failed, None if item else at_ms, kind=kind)
         if not item and part.get("role") not in ("assistant", *_RESULTS):
             self.over(session)
 
 
 def _untagged(messages: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
     """
-    Yields *messages* in which calls that are tags in a text, and their results in the next one, are blocks.
+    Yields *messages* in which results that are text, as Cline writes them, and calls that are tags in a text, are blocks.
     """
     before: Mapping[str, Any] = NOTHING
     for message in map(mapping, messages):
         said = _ANSWER.split(_text_in(message)) if message.get("role") == "user" else []
-        left, calls, results = _text_in(before) if len(said) > 1 else "", [], []
+        left, results = _text_in(before) if len(said) > 1 else "", []
+        calls = [block for block in objects(before.get("content")) if block.get("type") == "tool_use"]
+        open_ = list(calls)
         for tool, content in zip(said[1::2], said[2::2], strict=True):
             _, tag, rest = left.partition(f"<{tool}>")
-            inner, _, left = rest.partition(f"</{tool}>")
-            if tag:
-                calls.append({"type": "tool_use", "name": tool, "input": _values_in(inner)})
-                told = content.partition(_ASIDE)[0].strip()
-                results.append({"type": "tool_result", "name": tool, "content": told})
-        yield {**before, "content": calls} if calls else before
+            call = next((block for block in open_ if block.get("name") == tool), open_[0] if open_ else None)
+            if call is not None:
+                open_.remove(call)
+            elif tag:
+                inner, _, left = rest.partition(f"</{tool}>")
+                call = {"type": "tool_use", "name": tool, "input": _values_in(inner)}
+                calls.append(call)
+            else:
+                continue
+            told = content.partition(_ASIDE)[0].strip()
+            results.append({"type": "tool_result", "tool_use_id": call.get("id"), "name": tool, "content": told})
+        yield {**before, "content": calls} if results else before
         before = {**message, "content": results} if results else message
     yield before
 
@@ -271,7 +283,7 @@ def _results_in(part: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool | None
         for block in objects(part.get("content")):
             if block.get("type") == "tool_result":
                 content, failed = block.get("content"), block.get("is_error")
-                failed = failed if type(failed) is bool else text_of(content).startswith(_SAID_BY_CLINE) or None
+                failed = failed if type(failed) is bool else text_of(content).startswith(_WORDS) or None
                 yield text(block.get("tool_use_id")) or text(block.get("name")) or "", content, failed
 
 

@@ -55,8 +55,9 @@ class Codex:
 
     def fits(self, value: Any) -> bool | None:
         line = mapping(value)
-        if is_one_of(line.get("type"), _LINES):
-            return type(line.get("payload")) is dict
+        if type(line.get("payload")) is dict:
+            # Newer versions add kinds of lines.
+            return is_one_of(line.get("type"), _LINES) or (None if type(line.get("type")) is str else False)
         if "type" not in line:
             return {"id", "timestamp"} <= line.keys() and not {"instructions", "git"}.isdisjoint(line)
         return is_one_of(line["type"], _PRINTED) or (None if is_one_of(line["type"], _BARE) else False)
@@ -69,6 +70,7 @@ class Codex:
                 yield from session.printed(line)
             else:
                 yield from session.kept(line)
+        yield from session.notes.values()
 
 
 class _Session:
@@ -85,6 +87,8 @@ class _Session:
         self.failing = False
         """Of the scripts that run, whether something in them has failed."""
         self.items: set[str | None] = set()
+        self.notes: dict[str | None, Came] = {}
+        """Outputs of scripts that may not be their last."""
 
     def kept(self, line: Mapping[str, Any]) -> Iterator[Event]:
         """
@@ -106,8 +110,9 @@ class _Session:
             yield self._made(item, at_ms)
         elif kind == "response_item" and is_one_of(what, _OUTPUTS):
             yield from self._came(item, at_ms)
-        elif kind == "event_msg" and what == "token_count":
-            usage = mapping(mapping(item.get("info")).get("last_token_usage"))
+        elif kind == "token_usage_record" or (kind == "event_msg" and what == "token_count"):
+            # Newer versions write both.
+            usage = mapping(item.get("usage")) or mapping(mapping(item.get("info")).get("last_token_usage"))
             if usage and self.untold:
                 yield Used(self.id, self.response, *usage_of(usage))
                 self.untold = False
@@ -161,13 +166,15 @@ class _Session:
 
     def _came(self, item: Mapping[str, Any], at_ms: int | None) -> Iterator[Event]:
         id_, output = text(item.get("call_id")), item.get("output")
+        came = _told(Came(self.id, id_, at_ms=at_ms), output, self.failing and id_ in self.scripts)
         if id_ in self.scripts and type(output) is str and not output.startswith("Script "):
-            # A script tells the model something while it runs.
+            # What a script tells the model while it runs; or all there is, if it could not run.
+            self.notes[id_] = came
             return
-        failing = self.failing and id_ in self.scripts
+        self.notes.pop(id_, None)
         self.scripts.discard(id_)
         self.answered = True
-        yield _told(Came(self.id, id_, at_ms=at_ms), output, failing)
+        yield came
 
 
 def _has_failed(item: Mapping[str, Any]) -> bool:
@@ -235,6 +242,9 @@ def _shows_failure(piece: str) -> bool:
     Whether something that a script has shown, or one of the things in it, is the end of a command or of a call that failed.
     """
     value = parsed(piece) if piece.lstrip()[:1] in ("{", "[") else None
+    if value is None:
+        header = next(_HEADER.finditer(piece))
+        return (header["exit"] or header["code"] or "0") != "0"
     ends = [
         mapping(each.get("value")) or each for each in (value if type(value) is list else [value]) if type(each) is dict
     ]
@@ -245,8 +255,9 @@ def _shown(piece: str) -> str:
     """
     The output alone of a command's end that a script has shown: the rest is of that one run.
     """
+    header = next(_HEADER.finditer(piece))
     end = mapping(parsed(piece)) if '"chunk_id"' in piece else {}
-    return text(end.get("output")) or piece
+    return text(end.get("output")) or (piece[header.end() :] if header["output"] else piece)
 
 
 def _flag(output: Mapping[str, Any]) -> bool | None:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, Summary, Tool
 from guardrails.core.result import reading_of
-from guardrails.core.result.completeness import _TABLE, extent_of
+from guardrails.core.result.completeness import extent_of
+from guardrails.core.result.names import _MORE
 from tests.core.result.carriers import carried
 from tests.tables import table
 
@@ -98,9 +99,7 @@ def test_a_hint_repeats_no_sentence_of_a_tool(value: Any) -> None:
     assert len(said) < 300
 
 
-NAMES = st.sampled_from(sorted({name for line in _TABLE.split("\n") for name in line.split()[1:]})) | st.text(
-    max_size=6
-)
+NAMES = st.sampled_from(sorted({name for line in _MORE.split("\n") for name in line.split()[1:]})) | st.text(max_size=6)
 SCALARS = st.none() | st.booleans() | st.integers(-3, 10**20) | st.floats() | st.text(max_size=20)
 ANYTHING = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5), max_leaves=15

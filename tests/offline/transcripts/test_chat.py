@@ -34,8 +34,9 @@ def test_a_task_of_cline_or_roo_gives_its_calls(read: Any) -> None:
     assert [(c.session_id, c.turn, c.tool, c.is_error, c.error_type, c.duration_ms) for c in calls] == [
         ("cline.json", 1, "read_file", False, None, 2000),
         ("cline.json", 1, "execute_command", True, "other", 2000),
-        ("cline.json", 2, "write_to_file", True, "other", 5000),
+        ("cline.json", 2, "write_to_file", True, "cancelled", 5000),
         ("cline.json", 3, "read_file", True, "validation", 100),
+        ("cline.json", 4, "execute_command", True, "exec_nonzero", 500),
     ]
     assert (calls[0].tokens_in, calls[0].tokens_out, calls[0].cost_usd) == (1200, 80, 0.02)
     assert calls[0].model == "claude-opus-4-6"

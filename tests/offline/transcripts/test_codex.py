@@ -49,10 +49,21 @@ def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> N
         ("wait", 6, True, "exec_nonzero", 900),
         ("exec", 7, True, "not_found", 300),
         ("exec", 8, False, None, 300),
+        ("exec", 9, True, "exec_nonzero", 300),
     ]
-    assert (calls[0].tokens_in, calls[0].model) == (900, "gpt-5.6")
-    assert calls[-1].plain_hash == result_hash("a.txt\n"), "what is of that one run is no news"
+    assert [c.tokens_in for c in calls if c.tokens_in] == [900, 1000]
+    assert {c.model for c in calls} == {"gpt-5.6"}
+    assert calls[7].plain_hash == result_hash("a.txt\n"), "what is of that one run is no news"
     assert report.notices == []
+
+
+@table("output, is_error", [("unsupported call: exec", True), ("aborted by user after 2.0s", True), ("half", False)])
+def test_a_script_that_could_not_run_has_what_was_said_of_it_for_its_result(
+    read: Any, output: str, is_error: bool
+) -> None:
+    made = {"type": "custom_tool_call", "name": "exec", "input": "text(1)", "call_id": "c"}
+    calls, _ = read(rollout(made, {"type": "custom_tool_call_output", "call_id": "c", "output": output}))
+    assert [(c.result, c.is_error) for c in calls] == [(output, is_error)]
 
 
 def test_what_codex_exec_prints_is_read(read: Any) -> None:
