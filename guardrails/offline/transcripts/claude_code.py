@@ -32,7 +32,8 @@ class ClaudeCode:
         if type(line.get("type")) is not str:
             return False
         by_stream = "session_id" in line and not _STREAM.isdisjoint(line)
-        return by_stream or not _IDS.isdisjoint(line) or line["type"] == _SNAPSHOT
+        bare = line["type"] in ("assistant", "user") and "content" in mapping(line.get("message"))
+        return by_stream or bare or not _IDS.isdisjoint(line) or line["type"] == _SNAPSHOT
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         roots: dict[str, str] = {}

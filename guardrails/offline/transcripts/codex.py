@@ -24,7 +24,7 @@ from .json_text import parsed
 _LINES: Final = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
 _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
-_BARE: Final = _CALLS | _OUTPUTS | {"message", "reasoning", "web_search_call"}
+_BARE: Final = _CALLS | _OUTPUTS | {"message", "reasoning", "web_search_call", "error"}
 """Items that stand alone on a line in 2025, as the Responses API writes them too."""
 _ENDS: Final = frozenset({"task_started", "task_complete", "turn_aborted", "user_message"})
 _PRINTED: Final = frozenset(

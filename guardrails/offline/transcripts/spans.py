@@ -3,8 +3,8 @@ The spans of agents as calls: OTLP JSON (one export, or JSON lines of exports), 
 
 With attributes of OpenTelemetry's GenAI convention or of OpenInference. Spans are written as they end: they are put into the order of
 their start. The spans of models between calls tell the tokens of the response that made them, and with which ids and arguments. Where a
-session has no spans of tools, the messages of its models (`gen_ai.output.messages`, and the results in later `gen_ai.input.messages`)
-tell the calls. A session is the `gen_ai.conversation.id` or `session.id`, or else the trace. Spans of this library also tell the decision
+session has no spans of tools, the messages of its models, or of its agents (`gen_ai.output.messages`, and the results there or in later
+`gen_ai.input.messages`) tell the calls. A session is the `gen_ai.conversation.id` or `session.id`, or else the trace. Spans of this library also tell the decision
 (`guardrails.*`). A span whose call another span tells (`guardrails.status` is `claimed`) is left out.
 """
 
@@ -12,6 +12,7 @@ import re
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, NamedTuple, Self
 
 from guardrails.core.result.kinds import kind_of_name, kind_of_status
@@ -64,8 +65,10 @@ class Span:
     tokens: tuple[int | None, int | None] = (None, None)
     asked: list[Asked] = field(default_factory=list)
     """What a response called."""
-    answers: list[tuple[str, Any]] | None = None
-    """The ids and results that a response was given; None: its messages are not there."""
+    messages: tuple[Any, Any] | None = None
+    """Those that a response answers, and its own; None: they are not there."""
+    is_agent: bool = False
+    """All responses of an agent's run in one: it tells nothing beside spans of their own."""
 
     def of_call(
         self,
@@ -128,6 +131,7 @@ def span_events(spans: Iterable[Span]) -> Iterator[Event]:
     """
     ordered = sorted(spans, key=lambda span: (span.start_ns, span.end_ns))
     traced = {span.session_id for span in ordered if span.call is not None}
+    told = {span.session_id for span in ordered if not span.is_agent}
     latest: dict[str, tuple[int, Span]] = {}
     for number, span in enumerate(ordered):
         if (call := span.call) is not None:
@@ -137,16 +141,29 @@ def span_events(spans: Iterable[Span]) -> Iterator[Event]:
                 call.model = by.model
                 _join(call, by.asked)
             yield Made(call, response=response, again=True)
-            continue
-        latest[span.session_id] = number, span
-        yield Used(span.session_id, number, *span.tokens)
-        if span.session_id not in traced and span.answers is not None:
-            for id_, content in span.answers:
-                yield Came(span.session_id, id_, content)
-            for asked in span.asked:
-                call = RecordedCall("", span.session_id, 0, asked.tool, asked.arguments, id=asked.id, model=span.model)
-                call.ts_ms = span.end_ns // 1_000_000 or None
-                yield Made(call, asked.id, number, again=True)
+        elif not (span.is_agent and span.session_id in told):
+            latest[span.session_id] = number, span
+            yield Used(span.session_id, number, *span.tokens)
+            if span.session_id not in traced and span.messages is not None:
+                yield from _said(span, number)
+
+
+def _said(span: Span, number: int) -> Iterator[Event]:
+    """
+    Yields the results that the messages of a response bring, and the calls that it makes.
+    """
+    before, own = ([*_parts(messages, "tool_call_response")] for messages in span.messages or ())
+    results = (
+        Came(span.session_id, id_, next((part[key] for key in ("response", "result") if key in part), None))
+        for part in (*before, *own)
+        if (id_ := text(part.get("id")))
+    )
+    yield from islice(results, len(before))
+    for asked in span.asked:
+        call = RecordedCall("", span.session_id, 0, asked.tool, asked.arguments, id=asked.id, model=span.model)
+        call.ts_ms = span.end_ns // 1_000_000 or None
+        yield Made(call, asked.id, number, again=True)
+    yield from results
 
 
 def _join(call: RecordedCall, asked: list[Asked]) -> None:
@@ -212,18 +229,15 @@ def _span(said: Mapping[str, Any], span: Span, failed: bool, message: Any) -> Sp
     Returns *span* with what its attributes say; None for one that is no call of a tool or of a model.
     """
     failed = failed or said.get("error.type") is not None
-    span.session_id = text(said.get("gen_ai.conversation.id")) or span.session_id
+    named = text(said.get("gen_ai.conversation.id")) or text(said.get("session.id"))
+    span.session_id = named or span.session_id
     operation, tool = said.get("gen_ai.operation.name"), text(said.get("gen_ai.tool.name"))
-    if is_one_of(operation, _MODEL_CALLS):
+    if "gen_ai.output.messages" in said:
+        span.messages = said.get("gen_ai.input.messages"), said["gen_ai.output.messages"]
+        span.asked, span.is_agent = asked_in(_parts(span.messages[1], "tool_call")), operation == "invoke_agent"
+    if span.is_agent or is_one_of(operation, _MODEL_CALLS):
         span.model = text(said.get("gen_ai.response.model")) or text(said.get("gen_ai.request.model"))
         span.tokens = count(said.get("gen_ai.usage.input_tokens")), count(said.get("gen_ai.usage.output_tokens"))
-        if "gen_ai.output.messages" in said:
-            span.answers = [
-                (id_, next((part[key] for key in ("response", "result") if key in part), None))
-                for part in _parts(said.get("gen_ai.input.messages"), "tool_call_response")
-                if (id_ := text(part.get("id")))
-            ]
-            span.asked = asked_in(_parts(said["gen_ai.output.messages"], "tool_call"))
         return span
     if operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in said):
         if tool is None or said.get("guardrails.status") == "claimed":
@@ -288,7 +302,6 @@ def _nanoseconds(value: Any) -> int:
 
 
 def _openinference(said: Mapping[str, Any], span: Span, failed: bool, message: str) -> Span | None:
-    span.session_id = text(said.get("session.id")) or span.session_id
     if said.get(_KIND) == "LLM":
         span.model = text(said.get("llm.model_name"))
         span.tokens = count(said.get("llm.token_count.prompt")), count(said.get("llm.token_count.completion"))

@@ -35,6 +35,17 @@ def test_what_a_stream_prints_is_read_as_well(read: Any) -> None:
     assert report.notices == []
 
 
+def test_lines_without_ids_of_their_own_are_read(read: Any) -> None:
+    use = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "a"}
+    lines = [
+        {"type": "assistant", "message": {"role": "assistant", "content": [use]}},
+        {"type": "user", "message": {"role": "user", "content": [result]}},
+    ]
+    calls, _ = read("\n".join(map(json.dumps, lines)))
+    assert [(c.session_id, c.tool, c.result) for c in calls] == [("given", "Bash", "a")]
+
+
 def test_a_line_that_is_written_again_is_one_call(read: Any, files: Any) -> None:
     text = (files / "claude_code.jsonl").read_text()
     once, _ = read(text)

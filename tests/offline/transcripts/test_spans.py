@@ -71,3 +71,17 @@ def test_a_session_with_spans_of_tools_is_told_by_them_alone(read: Any, files: A
     text = (files / "otlp_messages.json").read_text()
     calls, _ = read(f"{text}\n{export(tool(1, 'weather', 'conv-9'))}")
     assert [c.tool for c in calls] == ["weather"]
+
+
+def test_messages_of_an_agent_tell_the_calls_of_a_session_without_other_spans(read: Any) -> None:
+    made = {"type": "tool_call", "id": "c1", "name": "find", "arguments": {"q": "x"}}
+    said = [
+        {"role": "assistant", "parts": [made]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "2 rows"}]},
+    ]
+    more = {"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": json.dumps(said)}
+    agent = tool(1, "", **more)
+    calls, _ = read(export(agent))
+    assert [(c.id, c.tool, c.arguments, c.result) for c in calls] == [("c1", "find", {"q": "x"}, "2 rows")]
+    calls, _ = read(export(agent, tool(2, "find")))
+    assert [(c.id, c.tool) for c in calls] == [(None, "find")]
