@@ -178,38 +178,31 @@ class Moment:
     One moment of a session, in which an event happens: its state, and the scopes in which it happens too.
     """
 
-    __slots__ = ("chain", "engine", "errors", "expired", "scopes", "state", "voices")
+    expired: Expired = ()
+    """Admissions that were given up by the way."""
+    errors: tuple[tuple[str, str], ...] = ()
+    """(guard, what it raised), once a call is over."""
 
     def __init__(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
         self.engine = engine
         self.chain = engine.chain
         self.state = state
         self.scopes = scopes
-        self.expired: Expired = ()
-        """Admissions that were given up by the way."""
-        self.errors: Errors = []
-        """Those of guards, once a call is over."""
-        self.voices: tuple[Voice, ...] = ()
-        """Who has a say in a call."""
 
-    def hear(self, plan: Plan, tool: str) -> None:
+    def voices(self, plan: Plan, tool: str) -> tuple[Voice, ...]:
         """
-        Let all have a say in a call of *tool* whose chains apply.
+        Returns all whose chains apply to a call of *tool*.
         """
         state, own = self.state, self.engine.id
         voice: Voice = (state, plan, self.chain, None, state.now_ms, "")
-        if self.scopes:
-            others = ((one.state, one.chain.plan(tool), one.chain, one, one.now_ms, own) for one in self.scopes)
-            self.voices = (voice, *others)
-        else:
-            self.voices = (voice,)
+        if not self.scopes:
+            return (voice,)
+        return voice, *[(one.state, one.chain.plan(tool), one.chain, one, one.now_ms, own) for one in self.scopes]
 
     def marks(self) -> dict[str, Any] | None:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        if not self.scopes and self.state.family is None:
-            return None
         return marks(self.state, self.scopes) if self.engine.life is not None else None
 
     def give_up(self, pending: Pending) -> int:
@@ -246,38 +239,40 @@ def _decide(moment: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: boo
     facts = Facts(now, plan.tool, plan.cost, plan.tokens, state.present.number)
     if facts.turn == 0 and stop is None and not goes_on(state, call.sig):
         begin_implied_turn(moment.chain, state, facts)
-    moment.hear(plan, call.tool)
-    found = _looked(moment, call, facts) if stop is None else Found([stop])
-    parks = False
+    voices = moment.voices(plan, call.tool)
+    found = _looked(moment, voices, call, facts) if stop is None else Found([stop])
+    runs = claims
     if found is not None and found.questions:
-        parks = True
+        runs = False
         if call.sig is None and not found.denials:
             # Nothing could ever be the same call.
             found.denials.append(unbound(call.tool))
     if found is None or not found.denials:
-        found = _admitted(moment, call, plan, facts, found, claims=claims and not parks)
+        facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + (GRACE_MS if runs else 0)
+        found = _counted(voices, call, facts, found)
     if found is not None and found.denials:
         return _refused(moment, call, plan, found, claims=claims)
-    return _opened(moment, call, plan, facts, found, claims=claims and not parks)
+    return _opened(moment, voices, call, plan, facts, found, claims=runs)
 
 
-def _looked(moment: Moment, call: ToolCall, facts: Facts) -> Found | None:
+def _looked(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: Facts) -> Found | None:
     """
     Returns what the guards of a session and of its scopes say of a call; None: nothing.
     """
-    state, chain, sig = moment.state, moment.chain, call.sig
-    found = None if state.exhausted is None else Found([over(chain, state.exhausted)])
+    state, sig, unfit, found = moment.state, call.sig, call.problems, None
+    if state.exhausted is not None:
+        found = Found([over(moment.chain, state.exhausted)])
     known = bool(state.pending)
     if sig in state.latest:
         last = state.last(sig)
         known = True
         if last is not None and last.status == "error":
             facts.failed = last
-    if call.problems:
-        facts.models = chain.models.loaded
-    for its, plan, own, scope, facts.now_ms, facts.holder in moment.voices:
+    if unfit:
+        facts.models = moment.chain.models.loaded
+    for its, plan, own, scope, facts.now_ms, facts.holder in voices:
         facts.known, mine = own.known, its.own.get
-        checks = plan.unfit_checks if call.problems else plan.checks if known else plan.fresh_checks
+        checks = plan.unfit_checks if unfit else plan.checks if known else plan.fresh_checks
         for name, key, enforced, check in checks:
             try:
                 verdict = check(call, its, mine(key), facts)
@@ -290,22 +285,17 @@ def _looked(moment: Moment, call: ToolCall, facts: Facts) -> Found | None:
                 found.fail(error, name, own, scope, deny=plan.deny_on_error and enforced)
     if sig in state.uncertain and not (found is not None and found.questions):
         found = found or Found()
-        said = chain.worded(uncertain(call.tool, state.uncertain[sig].reason))
-        (found.denials if chain.mode == "enforce" else found.observed).insert(0, said)
+        said = moment.chain.worded(uncertain(call.tool, state.uncertain[sig].reason))
+        (found.denials if moment.chain.mode == "enforce" else found.observed).insert(0, said)
     return found
 
 
-def _admitted(
-    moment: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | None, *, claims: bool
-) -> Found | None:
+def _counted(voices: tuple[Voice, ...], call: ToolCall, facts: Facts, found: Found | None) -> Found | None:
     """
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
-    state = moment.state
-    facts.seq = state.seq + 1
-    facts.expires_ms = state.now_ms + plan.lasts_ms + GRACE_MS * claims
     counted = []
-    for its, applied, chain, scope, facts.now_ms, facts.holder in moment.voices:
+    for its, applied, chain, scope, facts.now_ms, facts.holder in voices:
         own = its.own
         alone = its.family is None and not its.reserved
         for name, key, enforced, hook in applied.admits if alone else applied.family_admits:
@@ -325,7 +315,16 @@ def _admitted(
     return found
 
 
-def _opened(moment: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Found | None, *, claims: bool) -> Decision:
+def _opened(
+    moment: Moment,
+    voices: tuple[Voice, ...],
+    call: ToolCall,
+    plan: Plan,
+    facts: Facts,
+    found: Found | None,
+    *,
+    claims: bool,
+) -> Decision:
     """
     Open the admission of a call that every guard has counted.
     """
@@ -345,19 +344,22 @@ def _opened(moment: Moment, call: ToolCall, plan: Plan, facts: Facts, found: Fou
     for scope in moment.scopes:
         hold_in(scope.state, pending)
     if made.envelope is None:
-        pending.limit = _used_up(moment, facts, whole=state.present.is_whole)
+        pending.limit = _used_up(state, voices, facts, whole=state.present.is_whole)
     if moment.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
         made.left_ms = time_left(chain, state, moment.scopes)
-    made.expired, made.marks = moment.expired, moment.marks()
+    if moment.expired:
+        made.expired = moment.expired
+    if moment.scopes or state.family is not None:
+        made.marks = moment.marks()
     return made
 
 
-def _used_up(moment: Moment, facts: Facts, *, whole: bool) -> Limit | None:
+def _used_up(state: SessionState, voices: tuple[Voice, ...], facts: Facts, *, whole: bool) -> Limit | None:
     """
     Returns the limit that a call, just admitted or over, uses up; what ends the session at once does so. *whole*: no call of the present
     turn is to come.
     """
-    for its, _, chain, scope, facts.now_ms, facts.holder in moment.voices:
+    for its, _, chain, scope, facts.now_ms, facts.holder in voices:
         facts.turn_over = whole
         cause = first_cause(chain, chain.call_spenders, its, facts)
         if cause is not None and scope is None:
@@ -365,7 +367,7 @@ def _used_up(moment: Moment, facts: Facts, *, whole: bool) -> Limit | None:
             facts.turn_over = False
             present = first_cause(chain, chain.call_spenders, its, facts) if whole else cause
             if present is not None:
-                exhaust(moment.state, cause := present)
+                exhaust(state, cause := present)
         if cause is not None:
             said = cause if scope is None else scope.says(cause)
             return said.code, said.message, said.hint
@@ -394,7 +396,9 @@ def _refused(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims
     made = Decision(call, state.n, state.now_ms, turn.number, moment.engine.id, state.run, claims)
     made.observed, made.errors = tuple(found.observed), tuple(found.errors)
     made.refuse(*found.denials, limit=None if cause is None else cause.message, left_out=chain.left_out)
-    made.expired, made.marks = moment.expired, moment.marks()
+    made.expired = moment.expired
+    if moment.scopes or state.family is not None:
+        made.marks = moment.marks()
     return made
 
 
@@ -457,14 +461,16 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
         take_up(twin, taken, state.now_ms + plan.lasts_ms + GRACE_MS * claims)
         state.n += 1
         if waited:
-            moment.hear(plan, call.tool)
             facts = Facts(state.now_ms, plan.tool, turn=state.present.number)
-            twin.limit = _used_up(moment, facts, whole=state.present.is_whole) or twin.limit
+            voices = moment.voices(plan, call.tool)
+            twin.limit = _used_up(state, voices, facts, whole=state.present.is_whole) or twin.limit
         for scope in moment.scopes:
             move_in(scope.state, twin, taken)
         made = Decision.again(call, twin, own, state.run)
         made.at_ms, made.claim_n, made.park_n = state.now_ms, state.n, state.n if waited else 0
-    made.left_ms, made.expired, made.marks = left_ms, moment.expired, moment.marks()
+    made.left_ms, made.expired = left_ms, moment.expired
+    if moment.scopes or state.family is not None:
+        made.marks = moment.marks()
     return made
 
 
@@ -528,20 +534,18 @@ def _complete(
     moment: Moment, decision: Decision, prepared: Prepared, plan: Plan, now_ms: int, advised: Advised | None
 ) -> tuple[Envelope, Completion]:
     chain, state, call, outcome = moment.chain, moment.state, decision.call, prepared.outcome
-    failed, now = outcome.error_type is not None, touch(state, now_ms)
-    took = now - decision.at_ms if now > decision.at_ms else 0
+    failed, now, at_ms, own = outcome.error_type is not None, touch(state, now_ms), decision.at_ms, prepared.own
+    took = now - at_ms if now > at_ms else 0
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
     facts.known, facts.seq, facts.duration_ms, facts.hints = chain.known, decision.seq or 0, took, decision.nudges
     if failed:
         facts.models, facts.advised = chain.models.loaded, advised
-    moment.hear(plan, call.tool)
+    voices = moment.voices(plan, call.tool)
     pending = _running(state, decision)
-    unknown = _settled(moment, pending, prepared, decision, facts)
-    envelope = (
-        Envelope.of(outcome, prepared.rendered) if prepared.own is None else prepared.own.shown(prepared.rendered)
-    )
+    unknown = _settled(moment, voices, pending, prepared, decision, facts)
+    envelope = Envelope.of(outcome, prepared.rendered) if own is None else own.shown(prepared.rendered)
     code = envelope.code
-    envelope = _shaped(moment, envelope, call, outcome, facts)
+    envelope = _shaped(moment, voices, envelope, call, outcome, facts)
     for _, hint in facts.hints:
         envelope.nudge(hint)
     # A guard withholds a retry by a code.
@@ -549,7 +553,7 @@ def _complete(
     if failed and pending is not None:
         _note_advice(pending.entry, envelope, now, withheld=withheld is not None)
     facts.over = True
-    limit = (pending and pending.limit) or _used_up(moment, facts, whole=False)
+    limit = (pending and pending.limit) or _used_up(state, voices, facts, whole=False)
     if limit is not None:
         envelope.limit(limit[1], finish(limit[0]), limit[0] if names_turns(limit[0]) else None)
     shown = None
@@ -558,12 +562,13 @@ def _complete(
     envelope.close(chain.left_out, shown, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    made.marks = moment.marks()
+    if moment.scopes or state.family is not None:
+        made.marks = moment.marks()
     if limit is not None:
         made.limit = limit[0]
     if moment.errors:
-        made.errors = tuple(moment.errors)
-    if failed or prepared.own is not None:
+        made.errors = moment.errors
+    if failed or own is not None:
         made.advise(envelope, withheld)
     return envelope, made
 
@@ -579,12 +584,19 @@ def _running(state: SessionState, decision: Decision) -> Pending | None:
     return None if pending.stage in ("parked", "approved") else pending
 
 
-def _settled(moment: Moment, pending: Pending | None, prepared: Prepared, decision: Decision, facts: Facts) -> bool:
+def _settled(
+    moment: Moment,
+    voices: tuple[Voice, ...],
+    pending: Pending | None,
+    prepared: Prepared,
+    decision: Decision,
+    facts: Facts,
+) -> bool:
     """
     Settle an admission, if there is one still. Returns whether nobody knows how a call ended that is not to be made twice.
     """
     state, call, outcome = moment.state, decision.call, prepared.outcome
-    unknown = prepared.unknown and moment.voices[0][1].once
+    unknown = prepared.unknown and voices[0][1].once
     if call.sig in state.uncertain and not unknown:
         # Late, but now it is known.
         del state.uncertain[call.sig]
@@ -596,7 +608,7 @@ def _settled(moment: Moment, pending: Pending | None, prepared: Prepared, decisi
         entry.result_hash, entry.steady, entry.came = prepared.result_hash, prepared.steady, prepared.empty
         if unknown:
             note_uncertain(state, pending)
-    for its, plan, _, scope, facts.now_ms, facts.holder in moment.voices:
+    for its, plan, _, scope, facts.now_ms, facts.holder in voices:
         its.n += 1
         if scope is not None:
             if pending is None:
@@ -609,19 +621,26 @@ def _settled(moment: Moment, pending: Pending | None, prepared: Prepared, decisi
             try:
                 made = hook(call, outcome, its, mine, facts)
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                moment.errors.append(failure(error, name, scope))
+                moment.errors += (failure(error, name, scope),)
             else:
                 if made is not mine:
                     _keep(own, key, made)
     return unknown
 
 
-def _shaped(moment: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome, facts: Facts) -> Envelope:
+def _shaped(
+    moment: Moment,
+    voices: tuple[Voice, ...],
+    envelope: Envelope,
+    call: ToolCall,
+    outcome: Outcome,
+    facts: Facts,
+) -> Envelope:
     """
     Let guards change what the model reads of an outcome, and all know of a failure that is called retryable.
     """
     failed = outcome.error_type is not None
-    for its, plan, _, scope, facts.now_ms, facts.holder in moment.voices:
+    for its, plan, _, scope, facts.now_ms, facts.holder in voices:
         mine, code = its.own.get, envelope.code
         for name, key, _, shape in plan.shapes if failed else plan.success_shapes:
             try:
@@ -630,10 +649,10 @@ def _shaped(moment: Moment, envelope: Envelope, call: ToolCall, outcome: Outcome
                     raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
                 envelope = shaped
             except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                moment.errors.append(failure(error, name, scope))
+                moment.errors += (failure(error, name, scope),)
         if scope is not None and envelope.code != code:
             envelope.code = f"{scope.name}.{envelope.code}"
-    for its, plan, _, _, facts.now_ms, facts.holder in moment.voices if failed and envelope.retryable else ():
+    for its, plan, _, _, facts.now_ms, facts.holder in voices if failed and envelope.retryable else ():
         tell(its, plan.on, "advised", {"tool": call.tool, "sig": call.sig}, facts)
     return envelope
 

@@ -176,20 +176,14 @@ def progress(
     Returns the amounts that the session has used at its time *now_ms*. The amount left is of the nearest limit, its own
     or that of a scope; with *near* only if a fifth of it, or less than ten, are left.
     """
-    shown = own_progress(chain, state, now_ms, near=near)
+    shown = {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms, near=near)
     for scope in scopes:
-        for key, left in own_progress(scope.chain, scope.state, scope.now_ms, near=near).items():
+        budget = scope.chain.budget
+        for key, left in () if budget is None else budget.progress(scope.state, scope.now_ms, near=near).items():
             if key != "calls_used":
                 present: Any = shown.get(key)
                 shown[key] = left if present is None else min(present, left)
     return shown
-
-
-def own_progress(chain: Chain, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, Any]:
-    """
-    Returns the used and the remaining amounts of the session's own limits, or of those that are *near*; money in USD, time in seconds.
-    """
-    return {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms, near=near)
 
 
 def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int | None:

@@ -504,7 +504,7 @@ def touch(state: SessionState, now_ms: int) -> int:
     if state.started_ms < 0:
         state.started_ms = state.now_ms = now_ms
         return now_ms
-    if state.behind_ms or not state.now_ms <= now_ms <= state.now_ms + LEAP_MS:
+    if state.behind_ms or not 0 <= now_ms - state.now_ms <= LEAP_MS:
         now_ms, state.behind_ms = read_clock(state.now_ms, state.behind_ms, now_ms)
     if state.pending and next(iter(state.pending.values())).stage in WAITING:
         state.stood_ms = state.waited_ms(now_ms)
@@ -683,10 +683,12 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome) -> None:
     move(pending, "settle")
     entry = pending.entry
     del state.pending[entry.seq]
-    cost, tokens = outcome.cost, outcome.tokens
-    state.cost += pending.cost if cost is None else cost
-    state.tokens += pending.tokens if tokens is None else tokens
-    entry.status, entry.error_type = "ok" if outcome.error_type is None else "error", outcome.error_type
+    state.cost += pending.cost if outcome.cost is None else outcome.cost
+    state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
+    if outcome.error_type is None:
+        entry.status = "ok"
+    else:
+        entry.status, entry.error_type = "error", outcome.error_type
     _end(state, entry)
 
 

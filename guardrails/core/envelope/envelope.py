@@ -5,7 +5,8 @@ The envelope: the only thing of a call that the model reads.
 from collections.abc import Mapping
 from copy import copy as shallow
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from operator import attrgetter
+from itertools import compress, repeat
+from operator import attrgetter, is_not
 from typing import Any, ClassVar, Final, Literal, Self
 
 import orjson
@@ -207,11 +208,10 @@ class Envelope:
         """
         Returns the value as text of at most *max_bytes*, made once.
         """
-        rendered = self.rendered
-        if rendered is None or rendered.size > max_bytes:
-            rendered = render_value(self.value, max_bytes)
-            self.rendering = self.value, rendered
-        return rendered
+        made = self.rendering
+        if made is None or made[0] is not self.value or made[1].size > max_bytes:
+            made = self.rendering = self.value, render_value(self.value, max_bytes)
+        return made[1]
 
     def copy(self) -> Self:
         """
@@ -307,9 +307,12 @@ class Envelope:
         """
         Returns the fields that say something, in order; an earlier result as it is kept.
         """
-        names = _NAMES[isinstance(self.value, list | tuple)]
-        shown = {name: said for name, said in zip(names, _read(self), strict=False) if said is not None}
-        kind = type(self.value)
+        kind, words = type(self.value), _read(self)
+        shown = dict(
+            compress(zip(_NAMES[issubclass(kind, list | tuple)], words, strict=True), map(is_not, words, _NONE))
+        )
+        if self.limit_message is not None:
+            shown["limit_reached"] = True
         short = len(self.value) <= LINE if kind is str else kind in _SCALARS
         if short and self.is_complete and "is_complete" not in self.own:
             # That it is all needs not be said of a scalar, or of one short line.
@@ -367,7 +370,9 @@ _FIELDS: Final = {each.name: each.metadata for each in fields(Envelope) if each.
 _KEPT: Final = [name for one in _FIELDS for name in (("limit_reached", one) if one == "limit_message" else (one,))]
 _WRITTEN: Final = {"tries": "attempts", "previous_payload": "previous_result"}
 _NAMES: Final = [[{**_WRITTEN, "value": value}.get(name, name) for name in _KEPT] for value in ("result", "results")]
-_read: Final = attrgetter(*_KEPT)
+_NONE: Final = repeat(None)
+# That a limit is reached is written where there is a message of it.
+_read: Final = attrgetter(*("limit_message" if name == "limit_reached" else name for name in _KEPT))
 _FORMS: Final[dict[str, type]] = {name: said["by"] for name, said in _FIELDS.items() if said.get("by")}
 _SETTABLE: Final = tuple(name for name in _FIELDS if name not in ("status", "value", "previous_payload"))
 _settable: Final = attrgetter(*_SETTABLE)

@@ -39,10 +39,10 @@ def nested(envelope: "Envelope") -> str:
     if envelope.value is not None:
         payload = envelope.render().payload
         size = len(payload)
-        shown = {**shown, "results" if "results" in shown else "result": orjson.Fragment(payload)}
+        shown["results" if "results" in shown else "result"] = orjson.Fragment(payload)
     if envelope.previous_payload is not None:
         size += len(envelope.previous_payload)
-        shown = {**shown, "previous_result": orjson.Fragment(envelope.previous_payload)}
+        shown["previous_result"] = orjson.Fragment(envelope.previous_payload)
     try:
         written = orjson.dumps(shown)
     except (TypeError, ValueError):
