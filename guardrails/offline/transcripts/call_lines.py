@@ -38,17 +38,14 @@ class CallLines:
 
     def fits(self, value: Any) -> bool:
         record = mapping(value)
-        return {"session_id", "tool", "arguments"} <= record.keys() and "event" not in record
+        named = text(record.get("session_id")) and text(record.get("tool"))
+        return bool(named) and "arguments" in record and "event" not in record
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         responses: dict[str, int | None] = {}
-        for number, value in values:
-            record = mapping(value)
-            tool, session_id = text(record.get("tool")), text(record.get("session_id"))
-            if tool is None or session_id is None or "arguments" not in record:
-                report.broke(file, number)
-                continue
-            call = RecordedCall(text(record.get("source")) or "", session_id, 0, tool, record["arguments"])
+        for _, record in values:
+            session_id = record["session_id"]
+            call = RecordedCall(text(record.get("source")) or "", session_id, 0, record["tool"], record["arguments"])
             call.id, call.model = text(record.get("id")), text(record.get("model"))
             call.ts_ms, call.duration_ms = time_ms(record.get("ts")), count(record.get("duration_ms"))
             call.tokens_in, call.tokens_out = count(record.get("tokens_in")), count(record.get("tokens_out"))

@@ -76,9 +76,7 @@ class Chat:
         stream, runs = _Stream(), Counter[str]()
         for number, value in values:
             unnamed = file if number == 1 else f"{file}:{number}"
-            if not self.fits(value):
-                report.broke(file, number)
-            elif _is_line(value):
+            if _is_line(value):
                 named = next((str(value[name]) for name in _IDS if type(value.get(name)) in (str, int)), file)
                 yield from stream.add(value, named, NOTHING)
             elif _is_many(value):

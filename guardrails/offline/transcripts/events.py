@@ -87,7 +87,7 @@ class Format(Protocol):
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         """
-        Yields what happened, in order. *file* names a session that has no id; `report.broke` counts a line that is wrong.
+        Yields what happened, in order, by the *values* that fit. *file* names a session that has no id; `report.broke` counts a line that is wrong.
         """
         ...
 

@@ -149,7 +149,8 @@ def _fitting(
     for number, value in values:
         if form.fits(value) is False:
             others.append((number, value))
-        yield number, value
+        else:
+            yield number, value
 
 
 def _remark(calls: list[RecordedCall], report: Report, file: str, name: str) -> None:

@@ -51,14 +51,16 @@ def values_of(data: bytes, report: Report, file: str) -> Iterator[tuple[int, Any
     """
     Yields the JSON values of a file with the line that each begins on. Broken lines are counted.
     """
-    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
-    if lines and not _is_container(lines[0][1]):
+    lines = data.split(b"\n")
+    if not _is_container(next(filter(bytes.strip, lines), b"{}")):
         with suppress(ValueError):
             yield 1, parse(data)
             return
-        if not any(_is_container(line) for _, line in islice(lines, _TRIED)):
+        if not any(map(_is_container, islice(filter(bytes.strip, lines), _TRIED))):
             return
-    for number, line in lines:
+    for number, line in enumerate(lines, 1):
+        if not line or line.isspace():
+            continue
         try:
             value = parse(line)
         except ValueError:

@@ -8,7 +8,7 @@ records again exactly. Each life of a session's name (`run`) is a session of its
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from guardrails.core.records.record import newer_told, newer_version
 from guardrails.core.values.types import ERROR_TYPES, MICRO
@@ -18,7 +18,6 @@ from .events import Came, Event, Made, Values
 from .fields import count, listed, mapping, text, text_of
 
 
-_FIELDS: Final = frozenset({"schema_version", "event", "session_id", "n"})
 Line = Mapping[str, Any]
 
 
@@ -30,24 +29,21 @@ class OwnRecords:
     name = "guardrails records"
 
     def fits(self, value: Any) -> bool:
-        return mapping(value).keys() >= _FIELDS
+        line = mapping(value)
+        kinds = (type(line.get(name)) for name in ("session_id", "n", "event"))
+        return "schema_version" in line and tuple(kinds) == (str, int, str)
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         lives: dict[tuple[str, str], list[Line]] = {}
         again: dict[tuple[str, str], int] = {}
         newer = latest = 0
-        for number, value in values:
-            line = mapping(value)
-            session_id, n, event = line.get("session_id"), line.get("n"), line.get("event")
-            if type(session_id) is not str or type(n) is not int or type(event) is not str:
-                report.broke(file, number)
-                continue
+        for _, line in values:
             if (version := newer_version(line)) is not None:
                 newer, latest = newer + 1, max(latest, version)
                 continue
-            named = session_id, text(line.get("run")) or ""
+            named = line["session_id"], text(line.get("run")) or ""
             life = named[0], f"{named[1]}#{again[named]}" if named in again else named[1]
-            if n == 1 and any(each["n"] == 1 for each in lives.get(life, ())[:32]):
+            if line["n"] == 1 and any(each["n"] == 1 for each in lives.get(life, ())[:32]):
                 # Numbers that count from 1 again are another life, whatever it is called.
                 again[named] = again.get(named, 1) + 1
                 life = named[0], f"{named[1]}#{again[named]}"

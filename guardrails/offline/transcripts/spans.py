@@ -115,10 +115,8 @@ class Spans:
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         spans: list[Span | None] = []
-        for number, value in values:
-            if not self.fits(value):
-                report.broke(file, number)
-            elif _SIGNALS.isdisjoint(mapping(value)):
+        for _, value in values:
+            if _SIGNALS.isdisjoint(mapping(value)):
                 spans += map(_sdk_span, filter(_is_sdk_span, value if type(value) is list else [value]))
             else:
                 spans += _exported(value)

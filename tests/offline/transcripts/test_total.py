@@ -83,9 +83,7 @@ def check(calls: list[RecordedCall]) -> None:
 def read_by_all(data: bytes) -> list[RecordedCall]:
     calls: list[RecordedCall] = []
     for form in FORMATS:
-        values = list(values_of(data, Report(), "f"))
-        for _, value in values:
-            form.fits(value)
+        values = [(line, value) for line, value in values_of(data, Report(), "f") if form.fits(value) is not False]
         calls += joined(form.events(values, "f", Report()), "source")
     check(calls)
     return calls
