@@ -299,5 +299,5 @@ def test_replay(table: Table, default: Policy, tmp_path: Path) -> None:
     [judgement] = judge_files([default], inputs([str(file)]))
     took = time.process_time() - start
     assert judgement.total.calls == JUDGED
-    assert judgement.total.denials < JUDGED // 10
+    assert judgement.total.refused < JUDGED // 10
     table.say("replay, calls a second of one core", "20,000", f"{JUDGED / took:,.0f}", took / JUDGED)
