@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from guardrails.offline.replay.tally import Judgement
-    from guardrails.offline.report.counting import Quality
+    from guardrails.offline.report.quality import Quality
     from guardrails.offline.transcripts.inputs import Input
 
 BASE: Final = "default"
@@ -96,15 +96,15 @@ def _figures(found: "Quality | None") -> dict[str, Any]:
 
 def _counted(named: list[str], files: "list[Input]", *, quiet: bool) -> "Quality":
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.report.run import count_files
+    from guardrails.offline.report.quality import count_files
     from guardrails.offline.transcripts.inputs import nothing_found
     from guardrails.policy.policy import Policy
 
     with failures_told(), telling(quiet=quiet) as tell:
         found = count_files(Policy.load(BASE), files, tell)
-    if not found.quality.calls:
-        tell_of_nothing(nothing_found(named, found.without))
-    return found.quality
+    if not found.calls:
+        tell_of_nothing(nothing_found(named, found.report.without))
+    return found
 
 
 def _policy(
@@ -116,7 +116,7 @@ def _policy(
     As little as possible is only observed: the tools that would have been refused wrongly. It is all tools if a limit
     of the whole session would have been met.
     """
-    from guardrails.offline.report.result import suggestions
+    from guardrails.offline.report.quality import suggestions
     from guardrails.offline.report.starter import starter
     from guardrails.policy.policy import Policy
 

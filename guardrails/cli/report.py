@@ -30,42 +30,55 @@ from .policies import load_policy
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.report.run import Found
+    from guardrails.offline.report.quality import Quality
     from guardrails.offline.report.tally import Tally
 
-SHOWN: Final = 20
-"""Tools in the table; the page and the JSON have them all."""
+
+SHOWN: Final = 10
+"""Tools in a table; the page and the JSON have them all."""
 FIRST: Final = 5
 """Tools that are told why to redesign."""
-NAME: Final = 24
-NOTICES: Final = 10
-_COLUMNS: "Final[tuple[tuple[str, str, Callable[[Tally], str]], ...]]" = (
-    ("calls", "Calls that the model made, refused ones too.", lambda t: f"{t.calls:,}"),
-    ("score", "Share of calls wasted x calls: what a redesign would save at most.", lambda t: f"{t.score:,}"),
-    ("failed", "Calls that failed or were refused for their arguments.", lambda t: share(t.failed, t.calls)),
+NAME: Final = 22
+NOTICES: Final = 6
+_CALLS: "Final[tuple[tuple[str, str, Callable[[Tally], str]], ...]]" = (
+    ("calls", "calls that the model made, refused ones too", lambda t: f"{t.calls:,}"),
     (
-        "retry ok",
-        "Calls made again within 20 calls after they had failed, that then worked.",
-        lambda t: share(t.retries.s, t.retries.n),
+        "wasted",
+        "idle (see loop), refused for their arguments, or failed but for news of the work",
+        lambda t: f"{t.wasted:,}",
     ),
+    ("failed", "failed or refused for their arguments", lambda t: share(t.failed, t.calls)),
+    ("retried", "failed calls that were made again within 20 calls", lambda t: share(t.retries.n, t.retriable)),
     (
         "repeat",
-        "The same tool and arguments as one of the last 20 calls that ran, or refused as that.",
+        "the same call as one of the last 20 that ran, or refused as that",
         lambda t: share(t.repeated, t.calls),
     ),
     (
         "loop",
-        "Idle calls: repeats with the same result as the latest and nothing new done in between, or calls refused for going "
-        "round in circles.",
+        "idle calls: repeats with the same result as the latest and nothing new done in between, or calls refused for going "
+        "round in circles",
         lambda t: share(t.idle, t.calls),
     ),
-    ("no sign", "Successes that do not say whether they are complete.", lambda t: share(t.unsaid, t.results)),
-    ("p99", "99 of 100 calls took no longer.", lambda t: duration(t.durations.at(0.99))),
-    ("cost", "Of the tool itself.", lambda t: usd(t.cost) if t.cost else NONE),
 )
-_WASTED: Final = (
-    "wasted: Calls that were idle (see loop), were refused for their arguments, or failed but for news of the work."
+_ANSWERS: "Final[tuple[tuple[str, str, Callable[[Tally], str]], ...]]" = (
+    ("no end", "successes that do not say whether they are complete", lambda t: share(t.unsaid, t.results)),
+    ("unclear", "failures whose kind nobody can tell", lambda t: share(t.errors["other"], t.failed)),
+    ("unchecked", "wrong arguments that ran: nothing had checked them", lambda t: share(t.unchecked, t.calls)),
+    (
+        "mended",
+        "calls with wrong arguments that the next one of the tool mended",
+        lambda t: share(t.corrections.s, t.corrections.n),
+    ),
+    ("p99", "99 of 100 calls took no longer", lambda t: duration(_p99(t))),
+    ("cost", "of the tool itself", lambda t: usd(t.cost) if t.cost else NONE),
 )
+
+
+def _p99(tally: "Tally") -> int | None:
+    from guardrails.offline.report.tally import quantile
+
+    return quantile(tally.ms, 0.99)
 
 
 @examples(
@@ -96,6 +109,7 @@ def report(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="The file that `--suggest` writes; printed without it."),
     ] = None,
+    legend: Annotated[bool, typer.Option("--legend", help="Say what each word of the tables means.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
@@ -115,21 +129,20 @@ def report(
     files = without_outputs(files, {"--html": html, "--output": output})
     from guardrails.cli.text.progress import telling
     from guardrails.offline.report.overrides import overrides
-    from guardrails.offline.report.result import suggestions, to_dict
-    from guardrails.offline.report.run import count_files
+    from guardrails.offline.report.quality import count_files, suggestions, to_dict
     from guardrails.offline.transcripts.inputs import nothing_found
 
     with failures_told(), telling(quiet=quiet or as_json) as tell:
         found = count_files(known, files, tell)
-    made = suggestions(found.quality, known) if found.quality.calls else []
+    made = suggestions(found, known)
     if as_json:
         print_json(to_dict(found, made))
-    if not found.quality.calls:
-        tell_of_nothing(nothing_found(records, found.without))
+    if not found.calls:
+        tell_of_nothing(nothing_found(records, found.report.without))
     if html is not None:
         from guardrails.cli.text.page import write_page
 
-        write_page(html, "report", to_dict(found, made), plural(len(found.quality.tallies), "tool"))
+        write_page(html, "report", to_dict(found, made), plural(len(found.tallies), "tool"))
     if suggest:
         named = "overrides.yaml" if output is None else str(output)
         replay = shlex.join(["guardrails", "replay", policy, *records, "--compare", named])
@@ -143,6 +156,7 @@ def report(
             typer.echo(text, nl=False)
     elif not as_json:
         typer.echo(_text(found))
+        typer.echo("\n" + (_legend() if legend else "`--legend` says what each word means."))
         if made:
             of = [] if policy == "default" else ["--policy", policy]
             command = shlex.join(["guardrails", "report", *records, *of, "--suggest", "-o", "overrides.yaml"])
@@ -161,27 +175,29 @@ def _base(policy: str, output: Path | None) -> str:
     return str(path) if output is None else os.path.relpath(path, output.resolve().parent)
 
 
-def _seen(found: "Found", kind: str = "recorded ") -> str:
-    return f"{plural(found.quality.calls, f'{kind}call')} of {plural(found.quality.sessions, 'session')}"
+def _seen(found: "Quality", kind: str = "recorded ") -> str:
+    return f"{plural(found.calls, f'{kind}call')} of {plural(found.sessions, 'session')}"
 
 
-def _text(found: "Found") -> str:
+def _text(found: "Quality") -> str:
     """
     The table of tools, those to redesign first and why.
     """
     from guardrails.offline.report.reasons import FORMULA, ranked, reasons
 
-    tools = ranked(found.quality.tallies.values())
-    priced = any(tally.cost for tally in tools)
-    columns = [column for column in _COLUMNS if column[0] != "cost" or priced]
-    rows = [(_name(tally), *(of(tally).replace(NONE, "-") for _, _, of in columns)) for tally in tools[:SHOWN]]
-    lines = [heading(f"{_seen(found)}, {plural(len(tools), 'tool')}")]
-    lines.append(table([("tool", *(name for name, _, _ in columns)), *rows], figures=True))
+    tools = ranked(found.tallies.values())
+    lines = [
+        heading(f"{_seen(found)}, {plural(len(tools), 'tool')}"),
+        _table("tool", _CALLS, tools),
+        "",
+        _table("answers", _ANSWERS, tools),
+    ]
     if len(tools) > SHOWN:
-        lines.append(f"and {len(tools) - SHOWN:,} more, none with a larger score; `--json` has them all")
-    meanings = [f"{name}: {meaning}" for name, meaning, _ in columns]
-    lines += ["", *(paragraph(meaning, hanging="  ") for meaning in (*meanings, _WASTED))]
-    lines.append(f"Of fewer than {FEW} calls a share is told as `1 of 2`, not in per cent.")
+        lines.append(f"and {len(tools) - SHOWN:,} more, none of which wastes more calls; `--json` has them all")
+    observed, worked = (sum(getattr(tally, name) for tally in tools) for name in ("observed", "observed_worked"))
+    if observed:
+        had = f"would have refused {observed:,}, of which {worked:,} had worked"
+        lines += ["", paragraph(f"When these calls were recorded, guards observed them: they {had}.")]
     first = [tally for tally in tools if tally.wasted][:FIRST]
     if first:
         lines += ["", heading("Redesign first"), FORMULA]
@@ -189,21 +205,33 @@ def _text(found: "Found") -> str:
         of = f" ({share(tally.wasted, tally.calls)})" if tally.calls >= FEW else ""
         wasted = f"{tally.wasted:,} of {plural(tally.calls, 'call')} wasted{of}"
         lines.append(paragraph(f"{place}. {tally.tool}: {wasted}", hanging="   "))
-        why = [*map(str, reasons(tally)), *([_loops(tally)] if tally.loops else [])]
+        loops = f"{plural(tally.loops, 'loop')} of {plural(tally.idle, 'idle call')}"
+        why = [*map(str, reasons(tally)), *([loops] if tally.loops else [])]
         lines += [paragraph(f"   - {reason}", hanging="     ") for reason in why]
     cost = sum(tally.cost for tally in tools)
-    if cost or found.quality.model_cost:
-        lines += ["", f"Cost: {usd(cost)} of tools, {usd(found.quality.model_cost)} of model responses."]
-    more = [f"and {plural(len(found.notices) - NOTICES, 'more notice')}"] if len(found.notices) > NOTICES else []
-    lines += ["", *formats_text(found.read_as, found.without)]
-    lines += [*(paragraph(notice, hanging="  ") for notice in found.notices[:NOTICES]), *more]
+    if cost or found.model_cost:
+        lines += ["", f"Cost: {usd(cost)} of tools, {usd(found.model_cost)} of model responses."]
+    report = found.report
+    more = [f"and {plural(len(report.notices) - NOTICES, 'more notice')}"] if len(report.notices) > NOTICES else []
+    lines += ["", *formats_text(report.read_as, report.without)]
+    lines += [*(paragraph(notice, hanging="  ") for notice in report.notices[:NOTICES]), *more]
     return "\n".join(lines)
 
 
-def _loops(tally: "Tally") -> str:
-    cost = [plural(tally.loop_tokens, "token")] if tally.loops_told else []
-    cost += [duration(tally.loop_ms)] if tally.loops_timed else []
-    return ", ".join([f"{plural(tally.loops, 'loop')} of {plural(tally.idle, 'idle call')}", *cost])
+def _table(title: str, columns: "tuple[tuple[str, str, Callable[[Tally], str]], ...]", tools: "list[Tally]") -> str:
+    """
+    A table of the tools; a column in which nothing stands is left out.
+    """
+    cells = [[of(tally).replace(NONE, "-") for tally in tools[:SHOWN]] for _, _, of in columns]
+    shown = [(name, column) for (name, _, _), column in zip(columns, cells, strict=True) if set(column) != {"-"}]
+    rows = zip(map(_name, tools[:SHOWN]), *(column for _, column in shown), strict=True)
+    return table([(title, *(name for name, _ in shown)), *rows], figures=True)
+
+
+def _legend() -> str:
+    words = [f"{name}: {meaning}" for name, meaning, _ in (*_CALLS, *_ANSWERS)]
+    few = f"Of fewer than {FEW} calls a share is told as `1 of 2`, not in per cent."
+    return "\n".join(paragraph(word, hanging="  ") for word in (*words, few))
 
 
 def _name(tally: "Tally") -> str:

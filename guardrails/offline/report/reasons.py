@@ -1,13 +1,15 @@
 """
-Which tool to redesign first, and why.
+Which tool to redesign first, and why: what its maker can do, and what its user can who cannot change it.
 """
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from guardrails.offline.figures import plural
-from guardrails.offline.report.suggestions import of, others, summed, waits, wrong
-from guardrails.offline.report.tally import NEWS, REFUSED, Tally
+
+from .rows import NEWS, REFUSED
+from .suggestions import of, others, summed, waits, wrong
+from .tally import Tally
 
 
 FORMULA: Final = "score = share of calls wasted x calls"
@@ -20,31 +22,60 @@ CORRECTED: Final = 0.5
 PAYS: Final = 0.2
 """Share of retries that work from which on the same call is worth making again."""
 _FEW: Final = 5
+_MODEL: Final = "give `retryable` a `model`: it learns which of its failures pass, and when"
 _CURES: Final = {
-    "validation": "declare what can be checked, so that a wrong call never runs, and say in the error what is accepted",
-    REFUSED: "say in the schema and description what is accepted, with an example",
-    "invalid_path": "say which paths are accepted and name the nearest one in the error",
-    "not_found": "offer a way to search or list first, and name near matches in the error",
-    "precondition": "name the missing step in the error, or do it in the call",
-    "conflict": "return the present state with the error",
-    "permission": "do not offer it to whom it is refused, or say who may",
-    "auth": "check credentials before the tool is offered",
-    "rate_limit": "name the wait in the error, take batches, or cache",
-    "timeout": "answer at once with an id to ask for, or do less in a call",
-    "server_error": "repair the service behind it, or retry within the tool",
-    "unavailable": "repair the service behind it, or retry within the tool",
-    "connection": "retry within the tool",
-    "too_large": "take a limit or a page, and say its largest value",
-    "tool_missing": "models call it though it is not there: offer it, or name the one that is",
-    "other": "give errors a type and a next step",
+    "validation": (
+        "declare what can be checked, so that a wrong call never runs, and say in the error what is accepted",
+        "declare its `parameters`: a wrong call is refused before it runs, with what is accepted",
+    ),
+    REFUSED: (
+        "say in the schema and description what is accepted, with an example",
+        "put an example into its description, or wrap it in a tool with fewer parameters",
+    ),
+    "invalid_path": (
+        "say which paths are accepted and name the nearest one in the error",
+        "declare its `paths`, and a `workspace`: other paths are refused before it runs",
+    ),
+    "not_found": (
+        "offer a way to search or list first, and name near matches in the error",
+        "wrap it: look the name up first, and answer with near matches",
+    ),
+    "precondition": (
+        "name the missing step in the error, or do it in the call",
+        "wrap it together with the step that is missing",
+    ),
+    "conflict": ("return the present state with the error", "wrap it: answer with the present state"),
+    "permission": (
+        "do not offer it to whom it is refused, or say who may",
+        "keep it from those whom it refuses (`tool_filter`)",
+    ),
+    "auth": ("check credentials before the tool is offered", "check credentials before the session, and leave it out"),
+    "rate_limit": (
+        "name the wait in the error, take batches, or cache",
+        "keep below its limit by `rate` for this tool",
+    ),
+    "timeout": (
+        "answer at once with an id to ask for, or do less in a call",
+        "declare its `timeout`, and ask for less",
+    ),
+    "server_error": ("repair the service behind it, or retry within the tool", _MODEL),
+    "unavailable": ("repair the service behind it, or retry within the tool", _MODEL),
+    "connection": ("retry within the tool", _MODEL),
+    "too_large": ("take a limit or a page, and say its largest value", "wrap it with a limit of your own"),
+    "tool_missing": (
+        "models call it though it is not there: offer it, or name the one that is",
+        "wrap the tool that is meant under this name",
+    ),
+    "other": ("give errors a type and a next step", "declare what its failures look like (`result`), or wrap it"),
 }
+"""Kind of failure to the advice for its maker, and for its user."""
 
 
 def ranked(tallies: Iterable[Tally]) -> list[Tally]:
     """
     Returns the tools by their score, the largest first; of equal ones those with the larger share, then by name.
     """
-    return sorted(tallies, key=lambda each: (-each.score, each.calls, each.tool))
+    return sorted(tallies, key=lambda each: (-each.wasted, each.calls, each.tool))
 
 
 class Reason(NamedTuple):
@@ -54,43 +85,48 @@ class Reason(NamedTuple):
 
     what: str
     cure: str
+    """What its maker can do."""
+    own: str
+    """What its user can do."""
 
     def __str__(self) -> str:
-        return f"{self.what}: {self.cure}"
+        return f"{self.what}: {self.cure}. Not your tool? {self.own[:1].upper()}{self.own[1:]}."
 
 
 def reasons(tally: Tally) -> list[Reason]:
     """
     Returns the reasons of a tool's wasted calls, the most frequent first, each with a remedy.
     """
-    found = [(n, _failures(kind, n)) for kind, n in tally.errors.items() if kind not in NEWS]
-    if tally.idle_failures:
-        found.append((tally.idle_failures, Reason(f"{tally.idle_failures:,} repeated an error", _retrying(tally))))
-    idle = tally.idle - tally.idle_failures - tally.refused_stuck
-    if idle:
-        refused = tally.refused_repeats - tally.refused_failures
-        said = f" ({refused:,} of them {'was' if refused == 1 else 'were'} refused)" if refused else ""
-        found.append((idle, Reason(f"{idle:,} repeated a result{said}", _signal(tally))))
-    if tally.refused_stuck:
-        what = f"{tally.refused_stuck:,} {'was' if tally.refused_stuck == 1 else 'were'} refused for going round in circles"
-        found.append((tally.refused_stuck, Reason(what, "say in results that brought nothing what else to ask for")))
+    found = [
+        (n, Reason(_failed(kind, n), *_CURES.get(kind, _CURES["other"])))
+        for kind, n in tally.errors.items()
+        if kind not in NEWS
+    ]
+    if failing := tally.idle_failures:
+        same = "the exact call that failed is refused by `loops` (`unrepaired`) until something is done"
+        found.append((failing, Reason(f"{failing:,} repeated an error", _retrying(tally), same)))
+    if idle := tally.idle - tally.idle_failures - tally.refused_stuck:
+        found.append((idle, Reason(f"{idle:,} repeated a result", *_repeating(tally))))
+    if stuck := tally.refused_stuck:
+        what = f"{_were(stuck)} refused for going round in circles"
+        own = "wrap it: answer what brought nothing with what else to ask for"
+        found.append((stuck, Reason(what, "say in results that brought nothing what else to ask for", own)))
     found.sort(key=lambda one: (-one[0], one[1]))
     told = [reason for n, reason in found if n >= ENOUGH * tally.wasted][:SHOWN]
     fixed = tally.corrections
     if told and fixed.n >= _FEW and (fixed.share or 0.0) < CORRECTED:
-        were = "was" if fixed.s == 1 else "were"
-        what = f"{fixed.s:,} of {fixed.n:,} calls with wrong arguments {were} corrected by the next one"
-        told.append(Reason(what, "name in the error the field, what is wrong with it and what is accepted"))
+        what = f"{fixed.s:,} of {fixed.n:,} calls with wrong arguments {'was' if fixed.s == 1 else 'were'} corrected by the next one"
+        own = "declare its `parameters`: the refusal names the field"
+        told.append(Reason(what, "name in the error the field, what is wrong with it and what is accepted", own))
     return told
 
 
-def _failures(kind: str, n: int) -> Reason:
-    what = (
-        f"{n:,} {'was' if n == 1 else 'were'} refused for wrong arguments"
-        if kind == REFUSED
-        else f"{n:,} failed with {kind}"
-    )
-    return Reason(what, _CURES.get(kind, _CURES["other"]))
+def _failed(kind: str, n: int) -> str:
+    return f"{_were(n)} refused for wrong arguments" if kind == REFUSED else f"{n:,} failed with {kind}"
+
+
+def _were(n: int) -> str:
+    return f"{n:,} {'was' if n == 1 else 'were'}"
 
 
 def _retrying(tally: Tally) -> str:
@@ -103,23 +139,33 @@ def _retrying(tally: Tally) -> str:
     return "say in it that the same call fails again, and what to do instead"
 
 
-def _signal(tally: Tally) -> str:
+def _repeating(tally: Tally) -> tuple[str, str]:
     """
-    Returns the advice that would keep a model from asking for a result again.
+    Returns the advice, for its maker and for its user, that would keep a model from asking for a result again.
     """
+    steady = "declare `repeats: evidence` if it changes nothing: the same look is refused once it brought the same"
+    polls = "declare `repeats: allow`"
     if tally.said_polling:
-        return "it polls: have it answer when there is news, or say when to ask again"
+        return "it polls: have it answer when there is news, or say when to ask again", polls
     if waits(tally):
-        return "it waits for something: declare it as polling, and have it answer when there is news or say when to ask again"
+        return "it waits for something: have it answer when there is news or say when to ask again", polls
     again = summed(tally.always.values())
     if wrong(again):
-        return f"say in the result what changes it, or when: {of(others(again))} repeats brought something new, or came after work"
+        moved = f"{of(others(again))} repeats brought something new, or came after work"
+        return (
+            f"say in the result what changes it, or when: {moved}",
+            "tell the model what changes it, in its description",
+        )
     if tally.dead_ends >= ENOUGH * tally.results > 0:
-        return f"say in incomplete results how to go on; {_not_so(tally.dead_ends, tally.results)}"
+        missing = f"say in incomplete results how to go on; {_not_so(tally.dead_ends, tally.results)}"
+        return missing, "declare where it says that there is more (`more`, `total`)"
     if tally.results and tally.unsignalled < ENOUGH * tally.results:
-        return "its results say already whether they are complete: let the policy refuse the repeat (`duplicates`)"
+        return (
+            "its results say already whether they are complete: let the policy refuse the repeat (`duplicates`)",
+            steady,
+        )
     missing = f"; {_not_so(tally.unsignalled, tally.results)}" if tally.results else ""
-    return f"say in the result that it is complete and the same call brings the same{missing}"
+    return f"say in the result that it is complete and the same call brings the same{missing}", steady
 
 
 def _not_so(n: int, results: int) -> str:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import MICRO
 from guardrails.offline.figures import plural, visible
-from guardrails.offline.report.counting import Quality
 from guardrails.offline.report.names import named_once, named_to_read
+from guardrails.offline.report.quality import Quality
 from guardrails.offline.report.suggestions import Suggestion
 from guardrails.offline.report.tally import Tally
 from guardrails.policy.policy import Policy
@@ -69,7 +69,7 @@ def starter(
 
     Calls of the tools *observed* are decided over and never refused, as those of all tools in *mode* `observe` are.
     """
-    longest = 0 if found is None else max((trail.number for trail in found.trails.values()), default=0)
+    longest = 0 if found is None else found.longest
     most = max(LEAST_CALLS, _round(MARGIN * longest))
     seen = (
         f"the longest session seen had {plural(longest, 'call')}"

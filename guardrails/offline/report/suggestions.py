@@ -1,25 +1,27 @@
 """
-Which settings the records support: shares as evidence (the more cautious end of a 95 % Wilson interval), rules and windows
-against repeats, limits of retries and of time.
+Which settings the records support: shares as evidence (the more cautious end of a 95 % Wilson interval).
 
 `always` reaches as far as no repeat has brought anything.
 """
 
 import math
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from guardrails.core.chain import Plan
+from guardrails.core.guards.base import Guard
 from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.retryable import Retryable
 from guardrails.core.retries.shrinkage import wilson
 from guardrails.offline.replay.evidence import WINDOW
-from guardrails.offline.report.names import named_to_read, waits_for_a_person
-from guardrails.offline.report.tally import MAX_ATTEMPT, Durations, Odds, Tally
+
+from .names import named_to_read, waits_for_a_person
+from .tally import MAX_ATTEMPT, Odds, Tally, quantile
 
 
+G = TypeVar("G", bound=Guard)
 Made = tuple[Any, str] | None
 """A setting and its evidence; None: the figures support none."""
 
@@ -29,6 +31,24 @@ WRONG_BOUND: Final = 0.1
 """The same at the upper end of its interval: 35 repeats without a wrong one suffice."""
 WRONG_SEEN: Final = 3
 """Calls that have to be seen before any share of them is called too large."""
+RETRIED: Final = 5
+"""Retries of one number before more of them are allowed."""
+TIMED: Final = 100
+"""Successes of which the duration has to be known."""
+TIMEOUT_FACTOR: Final = 3
+"""Times the 99th percentile of the successes' durations; 10 seconds at least, since a call that is given up may still act."""
+CUT: Final = 0.05
+"""A timeout stands where fewer successes take longer than this, surely."""
+HOPELESS: Final = 0.5
+"""And where of the calls that take longer more fail than this, surely: else there is nothing to gain."""
+POLLS: Final = 0.5
+"""A tool polls where more of its runs of equal results end in another one than this, surely."""
+SESSIONS: Final = 3
+"""In which a tool has to repeat, or to poll, before anything is concluded: calls of one session are too much alike."""
+HARMLESS: Final = 0.8
+"""A tool that is said or named to read is taken to where it left more results of others unchanged than this, surely."""
+NAME_LENGTH: Final = 200
+_STEPS_S: Final = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600)
 
 
 def least(odds: Odds) -> float:
@@ -52,15 +72,7 @@ def right(odds: Odds) -> bool:
     One call that brought news outweighs any number of others. A policy that was made of recorded days must not refuse
     the honest work of those days.
     """
-    return odds.s == odds.n and likely(odds)
-
-
-def likely(odds: Odds) -> bool:
-    """
-    Returns whether the calls that would be refused are nearly always pointless: few seen to be wrong, and no more than
-    twice as many likely.
-    """
-    return odds.n > 0 and odds.n - odds.s <= WRONG_ALLOWED * odds.n and least(odds) >= 1 - WRONG_BOUND
+    return 0 < odds.n == odds.s and least(odds) >= 1 - WRONG_BOUND
 
 
 def wrong(odds: Odds) -> bool:
@@ -82,18 +94,8 @@ def summed(parts: Iterable[Odds]) -> Odds:
     """
     Returns all of *parts* together.
     """
-    whole = Odds()
-    for part in parts:
-        whole.n += part.n
-        whole.s += part.s
-    return whole
-
-
-def within(odds: Mapping[int, Odds], window: int) -> Odds:
-    """
-    Returns those at most *window* calls back.
-    """
-    return summed(part for back, part in odds.items() if back <= window)
+    told = list(parts)
+    return Odds(sum(part.n for part in told), sum(part.s for part in told))
 
 
 def of(odds: Odds) -> str:
@@ -118,174 +120,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-WEIGHT: Final = round((1 - WRONG_ALLOWED) / WRONG_ALLOWED)
-"""Right denials that one wrong one is worth."""
-
-OWN: Final = 5
-"""Repeats of its own, without a wrong one, from which on other tools may speak for a tool."""
-
-
-def duplicates(tally: Tally, plan: Plan) -> Made:
-    """
-    Settings of the guard `duplicates` for a tool that does not poll.
-    """
-    guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
-    if guard is None or plan.tool.repeats == "allow":
-        return None
-    present = within(tally.always, guard.window)
-    if guard.rule == "always" and wrong(present):
-        changed = others(present)
-        return {"rule": "evidence", "window": WINDOW}, (
-            f"{of(changed)} repeats within {_calls(guard.window)} brought something, or looked again after work"
-            f" ({bound('>', least(changed))}, allowed {percent(WRONG_ALLOWED)})"
-        )
-    window = _clean(tally.always)
-    near = within(tally.always, window)
-    # What a declaration refuses as well needs no rule, and a rule that refuses more already no other.
-    declared = plan.tool.repeats == "evidence" and value(tally.stable) >= value(near)
-    if not right(near) or declared or (guard.rule == "always" and guard.window >= window):
-        return None
-    return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
-
-
-def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
-    """
-    Returns whether a tool that changes nothing gives the same result until something is changed.
-
-    If its own repeats are few, *peers* may speak for it: those of the other tools that change nothing. If a tool does
-    change something, to declare it stable would hide that from the repeats of others.
-    """
-    guard = next((guard for guard in plan.guards if isinstance(guard, Duplicates)), None)
-    if guard is None or guard.rule == "always" or plan.tool.repeats or not read_only:
-        return None
-    own = tally.stable
-    where = "with nothing changed in between"
-    if right(own):
-        return "evidence", _told(own, where)
-    if own.n < OWN or own.s < own.n or not likely(peers):
-        return None
-    return (
-        "evidence",
-        f"{of(own)} repeats {where} brought nothing new; of other tools that change nothing {_told(peers, where)}",
-    )
-
-
-def value(odds: Odds) -> int:
-    """
-    Returns the value of refusing them, in right denials.
-    """
-    return odds.s - WEIGHT * (odds.n - odds.s)
-
-
-def _clean(odds: Mapping[int, Odds]) -> int:
-    """
-    Returns the smallest window that holds the most repeats none of which brought something, 0 if there is none.
-    """
-    window = 0
-    for back in sorted(odds):
-        if odds[back].s < odds[back].n:
-            break
-        window = back
-    return window
-
-
-def _told(odds: Odds, where: str) -> str:
-    missed = others(odds)
-    return (
-        f"{of(odds)} repeats {where} brought nothing new (the others: {bound('<', most(missed))}, allowed"
-        f" {percent(WRONG_BOUND)})"
-    )
-
-
-def _calls(window: int) -> str:
-    return "1 call" if window == 1 else f"{window} calls"
-
-
-RETRIED: Final = 5
-"""Retries of one number before more of them are allowed."""
-TIMED: Final = 100
-"""Successes of which the duration has to be known."""
-TIMEOUT_FACTOR: Final = 3
-"""Times the 99th percentile of the successes' durations; 10 seconds at least, since a call that is given up may still act."""
-CUT: Final = 0.05
-"""A timeout stands where fewer successes take longer than this, surely."""
-HOPELESS: Final = 0.5
-"""And where of the calls that take longer more fail than this, surely: else there is nothing to gain."""
-_STEPS_S: Final = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600)
-
-
-def retries(tally: Tally, plan: Plan) -> Made:
-    """
-    Returns the fewest retries beyond which they are not worth their cost, or more than now if those surely are.
-    """
-    guard = next((guard for guard in plan.guards if isinstance(guard, Retryable)), None)
-    if guard is None:
-        return None
-    cost = f"a retry costs {guard.retry_cost:g} of a success"
-    for enough in range(min(guard.max_retries, MAX_ATTEMPT)):
-        left = _beyond(tally.by_attempt, enough)
-        if most(left) < guard.retry_cost:
-            which = "retries" if enough == 0 else f"retries after the first {enough}"
-            said = f"{of(left)} {which} of transient failures worked ({bound('<', most(left))}; {cost})"
-            return {"max_retries": enough}, said
-    if guard.max_retries >= MAX_ATTEMPT:
-        return None
-    paying = [n for n in range(guard.max_retries + 1, MAX_ATTEMPT + 1) if _pays(tally.by_attempt.get(n), guard)]
-    if not paying:
-        return None
-    last = paying[-1]
-    further = summed(odds for n, odds in tally.by_attempt.items() if guard.max_retries < n <= last)
-    said = f"{of(further)} retries after the first {guard.max_retries} worked ({bound('>', least(further))}; {cost})"
-    # Each further retry is one more failure of the kind in a row.
-    return {"max_retries": last, "max_same_error": max(last, guard.max_same_error)}, said
-
-
-def _beyond(by_attempt: Mapping[int, Odds], enough: int) -> Odds:
-    return summed(odds for attempt, odds in by_attempt.items() if attempt > enough)
-
-
-def _pays(odds: Odds | None, guard: Retryable) -> bool:
-    return odds is not None and odds.n >= RETRIED and least(odds) > guard.retry_cost
-
-
-def timeout(tally: Tally, plan: Plan) -> Made:
-    """
-    Returns a limit that hardly any success has ever needed, if calls that pass it mostly fail.
-
-    Only durations that were measured around the tool itself count, and no tool that waits for a person or polls.
-    """
-    worked, p99 = tally.worked_ms, tally.worked_ms.at(0.99)
-    if plan.tool.timeout is not None or plan.tool.repeats == "allow" or waits_for_a_person(tally.tool):
-        return None
-    if p99 is None or worked.n < TIMED:
-        return None
-    seconds = next((step for step in _STEPS_S if step >= TIMEOUT_FACTOR * p99 / 1000), None)
-    if seconds is None:
-        return None
-    slow, lost = _longer(worked, seconds), _longer(tally.failed_ms, seconds)
-    longer = Odds(slow.s + lost.s, lost.s)
-    if most(slow) >= CUT or least(longer) <= HOPELESS:
-        return None
-    return f"{seconds}s", (
-        f"{of(longer)} calls that took longer failed ({bound('>', least(longer))}); {of(slow)} successes did"
-        f" ({bound('<', most(slow))}, p99 {p99 / 1000:.3g} s)"
-    )
-
-
-def _longer(durations: Durations, seconds: int) -> Odds:
-    return Odds(durations.n, durations.above(seconds * 1000))
-
-
-POLLS: Final = 0.5
-"""A tool polls where more of its runs of equal results end in another one than this, surely."""
-SESSIONS: Final = 3
-"""In which a tool has to repeat, or to poll, before anything is concluded: calls of one session are too much alike."""
-HARMLESS: Final = 0.8
-"""A tool that is said or named to read is taken to where it left more results of others unchanged than this, surely."""
-NAME_LENGTH: Final = 200
-NO_PEERS: Final = Odds()
-
-
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """
@@ -305,38 +139,22 @@ class Suggestion:
         return {"tool": self.tool, "settings": self.settings, "evidence": self.evidence}
 
 
-def suggestion(tally: Tally, plan: Plan, peers: Odds = NO_PEERS) -> Suggestion | None:
+def suggestion(tally: Tally, plan: Plan) -> Suggestion | None:
     """
     Returns the suggestion that the figures of a tool support beyond *plan*. Returns None if there is none.
-
-    The *peers* are the repeats of the other tools that change nothing, with nothing changed in between.
     """
     if not tally.tool.isprintable() or not 0 < len(tally.tool) <= NAME_LENGTH:
         return None
-    polling, read_only = _polling(tally, plan), _read_only(tally, plan)
-    made: dict[str, Made] = {"repeats": polling, "read_only": read_only}
-    often = tally.repeat_sessions >= SESSIONS
-    if often and polling is None:
-        # Repeats of a tool that waits are its nature.
-        reads = bool(plan.tool.read_only) or read_only is not None
-        made |= _repeats(tally, plan, stable(tally, plan, peers, read_only=reads))
-    made |= {"retryable": retries(tally, plan) if often else None, "timeout": timeout(tally, plan)}
-    found = {key: one for key, one in made.items() if one is not None}
+    found: dict[str, tuple[Any, str]] = {}
+    for key, propose in _SETTINGS:
+        # Repeats of a tool that waits are its nature, and what is declared as steady needs no rule.
+        made = None if key in found or (key == "duplicates" and "repeats" in found) else propose(tally, plan)
+        if made is not None:
+            found[key] = made
     if not found:
         return None
     settings = {key: setting for key, (setting, _) in found.items()}
     return Suggestion(tally.tool, settings, {key: said for key, (_, said) in found.items()})
-
-
-def _repeats(tally: Tally, plan: Plan, steady: Made) -> dict[str, Made]:
-    """
-    The one of both that refuses more; a declaration lets a smaller window of `evidence` stand beside it.
-    """
-    rule = duplicates(tally, plan)
-    if rule is None or steady is None:
-        return {"repeats": steady, "duplicates": rule}
-    worth = value(within(tally.always, rule[0]["window"]))
-    return {"repeats": steady} if value(tally.stable) >= worth else {"duplicates": rule}
 
 
 def waits(tally: Tally) -> bool:
@@ -351,8 +169,7 @@ def _polling(tally: Tally, plan: Plan) -> Made:
         return None
     return "allow", (
         f"{of(tally.polls)} times the same call brought something after equal results with nothing changed in between,"
-        f" in {tally.poll_sessions:,} sessions ({bound('>', least(tally.polls))}, needed {percent(POLLS)}): it waits for"
-        " something"
+        f" in {tally.poll_sessions:,} sessions ({bound('>', least(tally.polls))}, needed {percent(POLLS)}): it waits for something"
     )
 
 
@@ -364,6 +181,112 @@ def _read_only(tally: Tally, plan: Plan) -> Made:
     why = "recorded as read-only" if said else "named as one that reads"
     return True, (
         f"{why}, and {of(tally.harmless)} results of other tools were the same after it alone ran in between"
-        f" ({bound('>', least(tally.harmless))}, needed {percent(HARMLESS)}); confirm it: no figure proves that a tool"
-        " changes nothing"
+        f" ({bound('>', least(tally.harmless))}, needed {percent(HARMLESS)}); confirm it: no figure proves that a tool changes nothing"
     )
+
+
+def _stable(tally: Tally, plan: Plan) -> Made:
+    """
+    A tool that changes nothing gives the same result until something is changed.
+
+    If a tool does change something, to declare it stable would hide that from the repeats of others.
+    """
+    guard = _guard(plan, Duplicates)
+    unknown = guard is None or guard.rule == "always" or plan.tool.repeats or tally.repeat_sessions < SESSIONS
+    if unknown or not (plan.tool.read_only or _read_only(tally, plan)) or not right(tally.stable):
+        return None
+    return "evidence", _told(tally.stable, "with nothing changed in between")
+
+
+def _duplicates(tally: Tally, plan: Plan) -> Made:
+    guard = _guard(plan, Duplicates)
+    if guard is None or plan.tool.repeats == "allow" or tally.repeat_sessions < SESSIONS:
+        return None
+    present = _within(tally.always, guard.window)
+    if guard.rule == "always" and wrong(present):
+        changed = others(present)
+        return {"rule": "evidence", "window": WINDOW}, (
+            f"{of(changed)} repeats within {_calls(guard.window)} brought something, or looked again after work"
+            f" ({bound('>', least(changed))}, allowed {percent(WRONG_ALLOWED)})"
+        )
+    # The most repeats none of which brought something.
+    news = min((back for back, odds in tally.always.items() if odds.s < odds.n), default=math.inf)
+    window = max((back for back in tally.always if back < news), default=0)
+    near = _within(tally.always, window)
+    if not right(near) or plan.tool.repeats == "evidence" or (guard.rule == "always" and guard.window >= window):
+        return None
+    return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
+
+
+def _retries(tally: Tally, plan: Plan) -> Made:
+    """
+    The fewest retries beyond which they are not worth their cost, or more than now if those surely are.
+    """
+    guard = _guard(plan, Retryable)
+    if guard is None or tally.repeat_sessions < SESSIONS:
+        return None
+    cost = f"a retry costs {guard.retry_cost:g} of a success"
+    for enough in range(min(guard.max_retries, MAX_ATTEMPT)):
+        left = summed(odds for attempt, odds in tally.by_attempt.items() if attempt > enough)
+        if most(left) < guard.retry_cost:
+            which = "retries" if enough == 0 else f"retries after the first {enough}"
+            said = f"{of(left)} {which} of transient failures worked ({bound('<', most(left))}; {cost})"
+            return {"max_retries": enough}, said
+    more = {n: odds for n, odds in tally.by_attempt.items() if n > guard.max_retries}
+    paying = [n for n, odds in more.items() if odds.n >= RETRIED and least(odds) > guard.retry_cost]
+    if not paying:
+        return None
+    last = max(paying)
+    further = summed(odds for n, odds in more.items() if n <= last)
+    said = f"{of(further)} retries after the first {guard.max_retries} worked ({bound('>', least(further))}; {cost})"
+    # Each further retry is one more failure of the kind in a row.
+    return {"max_retries": last, "max_same_error": max(last, guard.max_same_error)}, said
+
+
+def _timeout(tally: Tally, plan: Plan) -> Made:
+    """
+    A limit that hardly any success has ever needed, if calls that pass it mostly fail.
+
+    Only durations that were measured around the tool itself count, and no tool that waits for a person or polls.
+    """
+    p99 = quantile(tally.worked_ms, 0.99)
+    if plan.tool.timeout is not None or plan.tool.repeats == "allow" or waits_for_a_person(tally.tool):
+        return None
+    if p99 is None or len(tally.worked_ms) < TIMED:
+        return None
+    seconds = next((step for step in _STEPS_S if step >= TIMEOUT_FACTOR * p99 / 1000), math.inf)
+    slow, lost = (Odds.of(took > seconds * 1000 for took in ms) for ms in (tally.worked_ms, tally.failed_ms))
+    longer = Odds(slow.s + lost.s, lost.s)
+    if most(slow) >= CUT or least(longer) <= HOPELESS:
+        return None
+    return f"{seconds}s", (
+        f"{of(longer)} calls that took longer failed ({bound('>', least(longer))}); {of(slow)} successes did"
+        f" ({bound('<', most(slow))}, p99 {p99 / 1000:.3g} s)"
+    )
+
+
+_SETTINGS: Final[tuple[tuple[str, Callable[[Tally, Plan], Made]], ...]] = (
+    ("repeats", _polling),
+    ("read_only", _read_only),
+    ("repeats", _stable),
+    ("duplicates", _duplicates),
+    ("retryable", _retries),
+    ("timeout", _timeout),
+)
+
+
+def _guard(plan: Plan, kind: type[G]) -> G | None:
+    return next((guard for guard in plan.guards if isinstance(guard, kind)), None)
+
+
+def _within(odds: Mapping[int, Odds], window: int) -> Odds:
+    return summed(part for back, part in odds.items() if back <= window)
+
+
+def _told(odds: Odds, where: str) -> str:
+    missed = bound("<", most(others(odds)))
+    return f"{of(odds)} repeats {where} brought nothing new (the others: {missed}, allowed {percent(WRONG_BOUND)})"
+
+
+def _calls(window: int) -> str:
+    return "1 call" if window == 1 else f"{window} calls"

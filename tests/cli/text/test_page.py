@@ -55,8 +55,6 @@ TOOL: Final[dict[str, Any]] = {
     "p50_ms": 20,
     "p99_ms": 4_000,
     "reasons": [EVIL],
-    "tokens_per_loop": None,
-    "seconds_per_loop": 1.5,
 }
 FAILURE: Final[dict[str, Any]] = {
     "tool": EVIL,

@@ -15,7 +15,7 @@ from guardrails.offline.learning.rows import read
 from guardrails.offline.replay.exactness import replayed
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
-from guardrails.offline.report.run import count_files
+from guardrails.offline.report.quality import count_files
 from guardrails.offline.transcripts.inputs import inputs
 from guardrails.sinks import JsonLines
 from tests.tables import table
@@ -82,11 +82,11 @@ def test_a_copy_in_any_form_and_number_counts_once(folder: Path, many: int) -> N
 
 def test_a_report_counts_each_call_once(checkpoints: list[Path], folder: Path) -> None:
     alone, found = (count_files(ALWAYS, inputs([str(path)])) for path in (checkpoints[-1], folder))
-    assert found.quality.calls == 60
-    assert [tally.to_dict() for tally in found.quality.tallies.values()] == [
-        tally.to_dict() for tally in alone.quality.tallies.values()
+    assert found.calls == 60
+    assert [tally.to_dict() for tally in found.tallies.values()] == [
+        tally.to_dict() for tally in alone.tallies.values()
     ]
-    assert "copies of calls" in found.notices[0]
+    assert "copies of calls" in found.report.notices[0]
 
 
 def test_training_counts_each_call_once(checkpoints: list[Path], folder: Path) -> None:

@@ -11,7 +11,7 @@ from guardrails import Budget, JsonLines, Policy
 from guardrails.offline.learning.rows import read
 from guardrails.offline.replay.exactness import replayed
 from guardrails.offline.replay.run import judge_files
-from guardrails.offline.report.run import count_files
+from guardrails.offline.report.quality import count_files
 from guardrails.offline.transcripts import Report
 from guardrails.offline.transcripts.inputs import calls_of, inputs
 from guardrails.sinks.rotate import rotated
@@ -72,7 +72,7 @@ def test_a_session_whose_records_were_rotated_is_judged_and_counted_as_one(tmp_p
         [judgement] = judge_files([policy], files)
         told = judgement.to_dict() | {"seconds": 0}
         read_as = list(told.pop("read_as").values())
-        return calls, report.notices, told, read_as, count_files(policy, files).quality.sessions
+        return calls, report.notices, told, read_as, count_files(policy, files).sessions
 
     assert figures(parts) == figures(parts.parent) == figures(whole)
     away = tmp_path / "away"

@@ -2,13 +2,13 @@
 What the tests of the report share: recorded calls in few words, and what is counted of them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from guardrails import Policy
-from guardrails.offline.report.counting import Quality
+from guardrails.offline.report.quality import Quality, count
 from guardrails.offline.transcripts import RecordedCall
 
 
@@ -41,17 +41,6 @@ def recorded(*told: str | dict[str, Any], session: str = "s", **common: Any) -> 
     return calls
 
 
-def count(calls: Iterable[RecordedCall], policy: Policy | None = None) -> Quality:
-    """
-    The figures of *calls*, where *policy* says which tools poll or change nothing.
-    """
-    known = policy or Policy([])
-    quality = Quality(lambda name: known.chain.plan(name).tool)
-    for call in calls:
-        quality.count(call)
-    return quality
-
-
 @pytest.fixture
 def calls() -> Calls:
     return recorded
@@ -59,4 +48,4 @@ def calls() -> Calls:
 
 @pytest.fixture
 def counted() -> Counted:
-    return count
+    return lambda calls, policy=None: count(policy or Policy([]), calls)

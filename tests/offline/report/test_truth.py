@@ -80,7 +80,7 @@ def test_a_setting_is_suggested_where_the_calls_support_it(
 
 REFUSED: list[tuple[str, list[Guard], Sessions, Sessions]] = [
     (
-        "1 repeated a result (1 of them was refused)",
+        "1 repeated a result",
         [Duplicates(rule="always", window=5)],
         one("t=1", "t=1"),
         one("t=1", "t x=1"),

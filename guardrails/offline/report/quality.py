@@ -1,0 +1,109 @@
+"""
+Counts files of records, tool by tool.
+"""
+
+import time
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from guardrails.core.values.types import MICRO, micro_dollars
+from guardrails.offline.replay.judge import sessions_of
+from guardrails.offline.replay.run import seldom_collected
+from guardrails.offline.transcripts import RecordedCall, Report
+from guardrails.offline.transcripts.inputs import Input, calls_of
+from guardrails.policy.policy import Policy
+
+from .reasons import FORMULA, ranked, reasons
+from .rows import Row, rows_of
+from .suggestions import Suggestion, suggestion
+from .tally import MAX_COST_USD, Odds, Tally, harmless_of, tally_of
+
+
+@dataclass(slots=True)
+class Quality:
+    """
+    The figures of all tools, and how far the counting went.
+    """
+
+    policy: str
+    """Whose `tools:` said which tools poll, change nothing or hide their failures."""
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    calls: int = 0
+    sessions: int = 0
+    longest: int = 0
+    """Calls of the longest session."""
+    sources: list[str] = field(default_factory=list)
+    model_cost: int = 0
+    """Of the model responses, micro-dollars."""
+    report: Report = field(default_factory=Report)
+    seconds: float = 0.0
+
+
+def count(policy: Policy, calls: Iterable[RecordedCall]) -> Quality:
+    """
+    Returns the figures of *calls*. The *policy* says which tools poll or change nothing.
+    """
+    sessions = [rows_of(each, lambda name: policy.chain.plan(name).tool) for each in sessions_of(calls)]
+    by_tool: dict[str, dict[int, list[Row]]] = {}
+    for number, rows in enumerate(sessions):
+        for row in rows:
+            by_tool.setdefault(row.call.tool, {}).setdefault(number, []).append(row)
+    every = [row for rows in sessions for row in rows]
+    harmless = harmless_of(every)
+    tallies = {tool: tally_of(tool, list(of.values()), harmless.get(tool, Odds())) for tool, of in by_tool.items()}
+    spent = (row.call.cost_usd or 0 for row in every)
+    return Quality(
+        policy.name,
+        tallies,
+        len(every),
+        len(sessions),
+        max(map(len, sessions), default=0),
+        sorted({rows[0].call.source for rows in sessions}),
+        sum(micro_dollars(usd) for usd in spent if 0 < usd < MAX_COST_USD),
+    )
+
+
+def count_files(policy: Policy, files: Sequence[Input], tell: Callable[[str], object] | None = None) -> Quality:
+    """
+    Returns the figures of all tools in *files*; the progress goes to *tell*.
+
+    Raises OSError if a file given by name cannot be read, ReaderError for zstd without a package for it.
+    """
+    report, began = Report(), time.monotonic()
+    with seldom_collected():
+        quality = count(policy, calls_of(files, report, tell))
+    quality.report, quality.seconds = report, time.monotonic() - began
+    return quality
+
+
+def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
+    """
+    Returns the suggestions that the figures support beyond the settings of *policy*, the busiest tools first.
+    """
+    busiest = sorted(quality.tallies.values(), key=lambda tally: (-tally.calls, tally.tool))
+    made = (suggestion(tally, policy.chain.plan(tally.tool)) for tally in busiest)
+    return [one for one in made if one is not None]
+
+
+def to_dict(quality: Quality, suggested: Sequence[Suggestion]) -> dict[str, Any]:
+    """
+    Returns all figures for another program: shares of 1, milliseconds, dollars; the tools to redesign first stand first.
+    """
+    tallies, report = ranked(quality.tallies.values()), quality.report
+    return {
+        "policy": quality.policy,
+        "calls": quality.calls,
+        "sessions": quality.sessions,
+        "sources": quality.sources,
+        "model_cost_usd": quality.model_cost / MICRO,
+        "broken_lines": report.broken_count,
+        "seconds": round(quality.seconds, 3),
+        "read_as": report.read_as,
+        "without_calls": report.without,
+        "notices": report.notices,
+        "formula": FORMULA,
+        "tools": [{**tally.to_dict(), "reasons": [str(one) for one in reasons(tally)]} for tally in tallies],
+        "suggestions": [one.to_dict() for one in suggested],
+    }
