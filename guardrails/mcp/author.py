@@ -8,13 +8,13 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal, TypeVar, Unpack, overload
+from typing import Annotated, Any, Final, Literal, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.tools.tool import Declarations, Tool
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import checked_arguments
@@ -89,12 +89,12 @@ class AnsweringTools:
         self._sessions: OrderedDict[tuple[str, bool], Session] = OrderedDict()
 
     @overload
-    def __call__(self, function: F, **declarations: Unpack[Declarations]) -> F: ...
+    def __call__(self, function: F, **declarations: Any) -> F: ...
 
     @overload
-    def __call__(self, **declarations: Unpack[Declarations]) -> Callable[[F], F]: ...
+    def __call__(self, **declarations: Any) -> Callable[[F], F]: ...
 
-    def __call__(self, function: Any = None, **declarations: Unpack[Declarations]) -> Any:
+    def __call__(self, function: Any = None, **declarations: Any) -> Any:
         """
         Register *function*; *declarations* are the fields of `Tool` (`read_only`, `timeout`, `cost_usd`, ...). It is
         returned as it is. Raises PolicyError if a declaration is not valid.

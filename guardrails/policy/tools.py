@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
@@ -16,7 +16,7 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
 from guardrails.core.guards.validation import Validation
 from guardrails.core.state import SessionState
-from guardrails.core.tools.tool import Declarations, Tool, Wire
+from guardrails.core.tools.tool import Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.session.calls.running import is_async
@@ -84,18 +84,12 @@ class Registry:
             self.register(function)
 
     @overload
-    def register(
-        self, function: F, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
-    ) -> F: ...
+    def register(self, function: F, *, parameters: Parameters | None = None, **declarations: Any) -> F: ...
 
     @overload
-    def register(
-        self, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
-    ) -> Callable[[F], F]: ...
+    def register(self, *, parameters: Parameters | None = None, **declarations: Any) -> Callable[[F], F]: ...
 
-    def register(
-        self, function: Any = None, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
-    ) -> Any:
+    def register(self, function: Any = None, *, parameters: Parameters | None = None, **declarations: Any) -> Any:
         """
         Offer *function*, by a call or as a decorator. Returns it unchanged.
 

@@ -20,15 +20,12 @@ _PLAIN: Final = late(r"(?:\(\?i\))?(?:[^\\*+?{|(\[$]|\\[bBAdDsSwW\\.*+?{|()\[\]$
 _ESCAPED: Final = late(r"\\(.)", re.DOTALL)
 _OWN_ESCAPES: Final = {"Z": r"\z", "<": "<", ">": ">"}
 """Python's meaning of a sign after a backslash, in the words of the other engine."""
-_REASONS: Final = (
-    (late(r"\(\?<?[=!]"), "lookaround (`(?=`, `(?!`, `(?<=`, `(?<!`) is not known: write one pattern for each form"),
-    (late(r"\(\?P=|\\[1-9]"), "references to what was found (`\\1`) are not known: write out what is repeated"),
-    (late(r"\(\?>|[*+?}]\+|\(\?\("), "atomic groups, possessive repeats and conditions are not known: leave them out"),
-    (late(r"\(\?[aiLmsux]*[aL]"), "the flags `a` and `L` are not known: write `[0-9]`, `[A-Za-z]`"),
-    (late(r"\(\?#"), "comments are not known: leave them out"),
-)
 _CLASS: Final = late(r"\[\^?\]?[^\]]*\]")
-_CLASS_OF_CLASSES: Final = late(r"\[\^?\]?[^\]]*(?:\[|&&|--|~~|\|\|)")
+_OTHERWISE: Final = (
+    (late(r"\[\^?\]?[^\]]*(?:\[|&&|--|~~|\|\|)"), r"a class in a class: write `\[`, `\&`, `\-`, `\~`, `\|` in it"),
+    (late(r"[*+?}]\+"), "a possessive repeat: leave it out"),
+)
+"""Signs that the two engines read differently. Repeats are looked for outside of classes."""
 
 
 class NotLinearError(ValueError):
@@ -67,7 +64,7 @@ def _engine(pattern: str) -> Callable[[str], bool]:
     try:
         fits = SchemaValidator({"type": "str", "pattern": words}).isinstance_python
     except SchemaError as error:
-        raise NotLinearError(_said(str(error))) from None
+        raise NotLinearError(str(error).rpartition("rror: ")[2].strip().rstrip(".")) from None
 
     at_end = "$" in pattern
 
@@ -82,16 +79,11 @@ def _engine(pattern: str) -> Callable[[str], bool]:
 
 def _refuse(pattern: str) -> None:
     """
-    Raise NotLinearError for what the two engines read differently, or one of them does not.
+    Raise NotLinearError for what the two engines read differently.
     """
-    if _CLASS_OF_CLASSES.search(pattern):
-        raise NotLinearError("a class in a class is not known: write `\\[`, `\\&`, `\\-`, `\\~`, `\\|` in it")
-
-    bare = _CLASS.sub("x", pattern)
-
-    for sign, said in _REASONS:
-        if sign.search(bare):
-            raise NotLinearError(said)
+    for (sign, said), shown in zip(_OTHERWISE, (pattern, _CLASS.sub("x", pattern)), strict=True):
+        if sign.search(shown):
+            raise NotLinearError(f"not known: {said}")
 
 
 def _digits(found: re.Match[str]) -> str:
@@ -99,12 +91,3 @@ def _digits(found: re.Match[str]) -> str:
     Returns an escape as far as it can be a reference.
     """
     return found[0] if found[1].isdigit() else "x"
-
-
-def _said(error: str) -> str:
-    if "size limit" in error:
-        return "it is too large: write smaller numbers in `{}`, or `[0-9a-z]` in place of `\\w`"
-
-    reason = error.rpartition("error: ")[2].strip().rstrip(".")
-
-    return f"{reason}: put a backslash before a sign that stands for itself"

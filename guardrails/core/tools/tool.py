@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, fields, replace
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Final, Literal, Self, TypedDict, Unpack
+from typing import Annotated, Any, Final, Literal, Self
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.result import Source
@@ -45,36 +45,6 @@ def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
     for old in REPEATS.keys() & declared.keys():
         now.setdefault("repeats", REPEATS[old] if declared[old] else None)
     return now
-
-
-class Declarations(TypedDict, total=False):
-    """
-    The fields of `Tool` but its parameters, as those who make one of a function take them.
-    """
-
-    name: str
-    description: str
-    read_only: bool | None
-    idempotent: bool | None
-    destructive: bool | None
-    repeats: Literal["allow", "evidence", "ask"] | None
-    polling: bool
-    stable: bool
-    retryable: bool | None
-    cost_usd: float
-    tokens: int
-    timeout: float | None
-    """Seconds."""
-    same_thread: bool
-    result: ResultClassifier | None
-    more: str
-    total: str
-    returns_envelope: bool
-    ask_user: tuple[str, ...]
-    paths: tuple[str, ...]
-    commands: tuple[str, ...]
-    labels: tuple[str, ...]
-    held: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,9 +109,7 @@ class Tool:
             object.__setattr__(self, "repeats", REPEATS["polling" if polling else "stable"])
 
     @classmethod
-    def of(
-        cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Unpack[Declarations]
-    ) -> Self:
+    def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:
         """
         Returns the tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the
         host passes. Raises PolicyError if the signature of a function with hidden parameters cannot be read.

@@ -16,7 +16,7 @@ import json
 import operator
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
@@ -78,50 +78,14 @@ class Bound:
     A mark that holds a value to a limit, by the name that annotated_types has for it.
     """
 
-    name: str
-
-    def __init__(self, limit: float) -> None:
-        setattr(self, self.name, limit)
+    def __init__(self, name: str, limit: float) -> None:
+        setattr(self, name, limit)
 
 
-class Ge(Bound):
-    """
-    At least so much.
-    """
-
-    name = "ge"
-
-
-class Gt(Bound):
-    """
-    More than that.
-    """
-
-    name = "gt"
-
-
-class Le(Bound):
-    """
-    At most so much.
-    """
-
-    name = "le"
-
-
-class MinLen(Bound):
-    """
-    So many characters or elements at least.
-    """
-
-    name = "min_length"
-
-
-class MaxLen(Bound):
-    """
-    So many characters or elements at most.
-    """
-
-    name = "max_length"
+Ge, Gt, Le = (partial(Bound, name) for name in ("ge", "gt", "le"))
+"""At least, more than, at most so much."""
+MinLen, MaxLen = (partial(Bound, name) for name in ("min_length", "max_length"))
+"""So many characters or elements at least, at most."""
 
 
 class FromText:

@@ -8,7 +8,7 @@ A duration is `500ms`, `30s`, `10m`, `24h`, `7d`, or a bare number of seconds. A
 import math
 import re
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fnmatch import translate
 from functools import lru_cache
@@ -45,23 +45,9 @@ def duration_ms(value: object) -> int:
     again keeps `duration_s`. Raises ValueError for anything else, for less than nothing, for parts of a millisecond
     and for more than a hundred years.
     """
-    if isinstance(value, str):
-        found = _DURATION.fullmatch(value)
-        exact = Decimal(found[1]) * MILLISECONDS[found[2]] if found else None
-    else:
-        exact = _number(value)
-        exact = exact * 1_000 if exact is not None else None
-
-    if exact is None:
-        raise ValueError(f"not a duration: write 500ms, 30s, 10m, 24h or 7d, {_got(value)}")
-
-    if exact != exact.to_integral_value():
-        raise ValueError(f"not a duration: must be whole milliseconds, {_got(value)}")
-
-    if not 0 <= exact <= MAX_DURATION_MS:
-        raise ValueError(f"not a duration: must be between 0s and 36500d, {_got(value)}")
-
-    return int(exact)
+    exact = _exact(value, _DURATION, MILLISECONDS, 1_000)
+    whole, most = "whole milliseconds, ", "between 0s and 36500d, "
+    return _within(exact, value, "a duration", "500ms, 30s, 10m, 24h or 7d", whole, MAX_DURATION_MS, most)
 
 
 def duration_s(value: object) -> float:
@@ -80,28 +66,28 @@ def byte_size(value: object) -> int:
 
     Raises ValueError for anything else, for parts of a byte and for more than 2^50 bytes.
     """
+    if isinstance(value, str) and (ambiguous := _AMBIGUOUS_SIZE.fullmatch(value)):
+        unit = f"{ambiguous[2].upper()}iB"
+        decimal = int(Decimal(ambiguous[1]).scaleb({"KiB": 3, "MiB": 6, "GiB": 9}[unit]))
+        raise ValueError(f"not a size: write {ambiguous[1]}{unit} or {decimal} (bytes), {_got(value)}")
+    exact = None if isinstance(value, float) else _exact(value, _SIZE, BYTES, 1)
+    whole, most = "whole bytes, ", f"between 0 and {MAX_BYTES} bytes, "
+    return _within(exact, value, "a size", "65536, 512B, 64KiB, 4MiB or 1GiB", whole, MAX_BYTES, most)
+
+
+def _exact(value: object, form: "re.Pattern[str]", units: Mapping[str, int], bare: int) -> Decimal | None:
     if isinstance(value, str):
-        found = _SIZE.fullmatch(value)
-        exact = Decimal(found[1]) * BYTES[found[2]] if found else None
+        found = form.fullmatch(value)
+        return Decimal(found[1]) * units[found[2]] if found else None
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return Decimal(str(value)) * bare if number else None
 
-        if ambiguous := _AMBIGUOUS_SIZE.fullmatch(value):
-            unit = f"{ambiguous[2].upper()}iB"
-            power = {"KiB": 3, "MiB": 6, "GiB": 9}[unit]
-            decimal = int(Decimal(ambiguous[1]).scaleb(power))
 
-            raise ValueError(f"not a size: write {ambiguous[1]}{unit} or {decimal} (bytes), {_got(value)}")
-    else:
-        exact = _number(value) if isinstance(value, int) else None
-
-    if exact is None:
-        raise ValueError(f"not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, {_got(value)}")
-
-    if exact != exact.to_integral_value():
-        raise ValueError(f"not a size: must be whole bytes, {_got(value)}")
-
-    if not 0 <= exact <= MAX_BYTES:
-        raise ValueError(f"not a size: must be between 0 and {MAX_BYTES} bytes, {_got(value)}")
-
+def _within(exact: Decimal | None, value: object, kind: str, forms: str, whole: str, limit: int, most: str) -> int:
+    apart = exact is not None and exact != exact.to_integral_value()
+    if exact is None or apart or not 0 <= exact <= limit:
+        said = f"write {forms}, " if exact is None else f"must be {whole if apart else most}"
+        raise ValueError(f"not {kind}: {said}{_got(value)}")
     return int(exact)
 
 
@@ -168,13 +154,6 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
 
 def _any_of(globs: Iterable[str]) -> Callable[[str], object]:
     return re.compile("|".join(map(translate, globs)) or "(?!)").match
-
-
-def _number(value: object) -> Decimal | None:
-    if isinstance(value, int):
-        return None if isinstance(value, bool) else Decimal(value)
-
-    return Decimal(str(value)) if isinstance(value, float) and math.isfinite(value) else None
 
 
 def _got(value: object) -> str:
