@@ -105,7 +105,8 @@ class Plan(Hooked):
         self, tool: Tool, guards: Sequence[Guard], hooked: Hooked, on_error: str, known: frozenset[str] | None
     ) -> None:
         vars(self).update(vars(hooked))
-        name, fresh = tool.name, zip(self.checking, self.checks, strict=True)
+        name = tool.name
+        checks = [(g, hook, g.checks_fresh(name, known)) for g, hook in zip(self.checking, self.checks, strict=True)]
         asks = any(g.asks(name) for g in self.acting)
         if tool.idempotent is None and asks:
             tool = replace(tool, idempotent=False)
@@ -114,7 +115,8 @@ class Plan(Hooked):
         self.tool = tool
         self.arguments = tool.arguments()
         self.guards = tuple(guards)
-        self.fresh_checks = tuple(hook for g, hook in fresh if g.checks_fresh(name, known))
+        self.checks = tuple(hook for g, hook, fresh in checks if fresh or g.looks_back)
+        self.fresh_checks = tuple(hook for _, hook, fresh in checks if fresh)
         """Those that may say something of a fresh call."""
         self.timeout_ms = None if tool.timeout is None else max(1, round(tool.timeout * 1000))
         self.lasts_ms = self.timeout_ms or ADMISSION_MS

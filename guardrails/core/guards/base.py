@@ -277,6 +277,9 @@ class Guard(_Slot):
         """
         return overrides(self, hook)
 
+    looks_back: ClassVar[bool] = True
+    """Whether `check` may object to a repeat where it has nothing to say of a fresh call."""
+
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """
         Returns whether `check` may object to a fresh call of *tool*: valid, and like none that is remembered or runs.

@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar
 
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.schema import Ge
-from guardrails.core.values.types import Denial, Outcome, ToolCall
+from guardrails.core.values.schema import Ge, Le
+from guardrails.core.values.types import Denial, ToolCall
 
-from .base import Codes, Event, Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 @guard
@@ -21,50 +21,41 @@ class Streak(Guard):
     """
 
     codes: ClassVar[Codes] = {"streak.max_same": ("limit", "used"), "streak.max_failures": ("limit", "used")}
-    events: ClassVar[tuple[str, ...]] = ("withdraw",)
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
-    max_same: Annotated[int, Ge(1)] | None = None
+    max_same: Annotated[int, Ge(1), Le(200)] | None = None
     """Calls of one tool in a row."""
-    max_failures: Annotated[int, Ge(1)] | None = None
+    max_failures: Annotated[int, Ge(1), Le(200)] | None = None
     """Failures of one tool in a row."""
 
+    @property
+    def remembers(self) -> int:
+        return max(self.max_same or 0, self.max_failures or 0)
+
     def applies(self, tool: Tool) -> bool:
-        return self.max_same is not None or self.max_failures is not None
+        return self.remembers > 0
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        if mine is None or mine[0] != call.tool:
-            return None
-        _, calls, failures = mine
+        calls = failures = 0
+        unbroken = True
+        for one in reversed(state.window):
+            if one.tool != call.tool:
+                break
+            # One that was given up tells nothing.
+            calls += one.status != "expired"
+            unbroken = unbroken and one.status != "ok"
+            failures += unbroken and one.status == "error"
         if self.max_same is not None and calls >= self.max_same and facts.tool.repeats != "allow":
-            return Denial(
-                code="streak.max_same",
-                message=f"`{call.tool}` was called {calls} times in a row (limit {self.max_same}).",
-                hint="Use what you have, or call another tool.",
-                values={"used": calls, "limit": self.max_same},
-            )
+            what, hint = f"was called {calls}", "Use what you have, or call another tool."
+            return _refusal(call.tool, "max_same", what, hint, used=calls, limit=self.max_same)
         if self.max_failures is not None and failures >= self.max_failures:
-            return Denial(
-                code="streak.max_failures",
-                message=f"`{call.tool}` failed {failures} times in a row (limit {self.max_failures}).",
-                hint="Do something else first: another tool, or tell the user what does not work.",
-                values={"used": failures, "limit": self.max_failures},
+            hint = "Do something else first: another tool, or tell the user what does not work."
+            return _refusal(
+                call.tool, "max_failures", f"failed {failures}", hint, used=failures, limit=self.max_failures
             )
         return None
 
-    def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if mine is None or mine[0] != call.tool:
-            return [call.tool, 1, 0]
-        return [call.tool, mine[1] + 1, mine[2]]
 
-    def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        # A call from before the streak says nothing of it, though it be of the same tool.
-        if facts.late or mine is None or facts.seq <= state.seq - mine[1]:
-            return mine
-        tool, calls, failures = mine
-        failures = 0 if outcome.error_type is None else failures + 1
-        return mine if failures == mine[2] else [tool, calls, failures]
-
-    def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if mine is None or mine[0] != event.values["tool"] or event.values["seq"] <= state.seq - mine[1]:
-            return mine
-        return [mine[0], max(0, mine[1] - 1), mine[2]]
+def _refusal(tool: str, name: str, what: str, hint: str, **values: object) -> Denial:
+    message = f"`{tool}` {what} times in a row (limit {values['limit']})."
+    return Denial(code=f"streak.{name}", message=message, hint=hint, values=values)
