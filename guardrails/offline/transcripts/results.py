@@ -36,9 +36,10 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
         flagged = flagged or carried.failed
         # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
         told = told if carried.text is None or (flagged and failed is False) else carried.text
-    read = reading_of(told) if failed is not False else None
+    # A failure that the format tells is read only for the kind that an envelope of this library names.
+    read = reading_of(told) if failed is None or (failed and '"error_type"' in told) else None
     failed = flagged or read.failed if failed is None and read is not None else failed
     call.has_result, call.result, call.is_error = True, told, failed
-    if failed and read is not None:
-        call.error_type = read.error_type or kind_of_text(told) or "other"
-        call.http_status = read.http_status or status_in(told)
+    if failed:
+        call.error_type = (read and read.error_type) or kind_of_text(told) or "other"
+        call.http_status = (read and read.http_status) or status_in(told)
