@@ -184,7 +184,9 @@ class Session:
         Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
         JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
-        return self.calls.decide(tool, arguments, id, claiming if claim else asked)
+        decision = self.calls.decide(tool, arguments, id, claiming if claim else asked)
+        self.calls.tell(decision)
+        return decision
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
         """

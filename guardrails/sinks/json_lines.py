@@ -97,7 +97,7 @@ class JsonLines:
 
     def put(self, record: Entry, size_hint: int = 0) -> None:
         queued = self._queued + size_hint
-        if self._closed or queued > self._full_bytes:
+        if queued > self._full_bytes:
             self.dropped += 1
             why = "the sink is closed" if self._closed else f"over {self._full_bytes} bytes wait"
             return self._say(why, "records are dropped: %s", why)
@@ -116,7 +116,7 @@ class JsonLines:
         """
         Write the queued records. Records that cannot be written count as failed, records that are put later as dropped.
         """
-        self._closed = True
+        self._closed, self._full_bytes = True, -1
         while self.flush() and self._queue:
             pass
         if lost := len(self._lines) + len(self._queue):

@@ -102,10 +102,8 @@ class TracedCalls(Calls):
     ledger: TracedLedger
     heard = True
 
-    def decide(
-        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
-    ) -> Decision:
-        decision = super().decide(tool, arguments, call_id, execute, tells=tells)
+    def decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> Decision:
+        decision = super().decide(tool, arguments, call_id, execute)
         one = current_call()
         if one is not None:
             if decision.claim_n:

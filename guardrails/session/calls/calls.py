@@ -85,12 +85,9 @@ class Calls:
 
     # Before it runs
 
-    def decide(
-        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
-    ) -> Decision:
+    def decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> Decision:
         """
-        Returns the decision on a call. The caller is *execute*, which claims the call unless it is `asked`. With *tells*
-        the host's hook hears of it.
+        Returns the decision on a call. The caller is *execute*, which claims the call unless it is `asked`.
         """
         ledger = self.ledger
         policy = ledger.policy
@@ -124,9 +121,7 @@ class Calls:
             self._failed(decision)
         if decision.envelope is not None and self._refused(decision, decision.envelope):
             # A child got more of its parent.
-            return self.decide(tool, arguments, call.id, execute, tells=tells)
-        if tells:
-            self.tell(decision)
+            return self.decide(tool, arguments, call.id, execute)
         return decision
 
     def _made(self, tool: str, arguments: Any, call_id: str, plan: Plan) -> ToolCall:

@@ -195,15 +195,18 @@ def steps(
     """
     calls, ledger = session.calls, session.ledger
     away = awaits and ledger.blocks
-    asks, attempt = calls.approvals.approver is not None, 0
+    asked, attempt = False, 1
     failed: Envelope | None = None
+    decision: Decision
+    envelope: Envelope | None
     while True:
-        decide = partial(calls.decide, tool, arguments, call_id, execute, tells=False)
-        decision: Decision = (yield Store(ledger, decide)) if away else decide()
+        if away:
+            decision = yield Store(ledger, partial(calls.decide, tool, arguments, call_id, execute))
+        else:
+            decision = calls.decide(tool, arguments, call_id, execute)
         if calls.on_decision is not None:
             calls.tell(decision)
-        call = decision.call
-        call_id, envelope = call.id, decision.envelope
+        call, envelope = decision.call, decision.envelope
         if envelope is None:
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": ledger.id})
@@ -221,22 +224,25 @@ def steps(
                 # A coroutine that nobody awaits any more is closed by whoever finds it, in a context of theirs.
                 if CALLER.get() is session:
                     CALLER.set(before)
-            close = partial(calls.close, decision, plan, now, came)
-            envelope = (yield Store(ledger, close)) if away else close()
-        elif asks and (yield from calls.approvals.asks(decision)):
-            asks = False
+            if away:
+                envelope = yield Store(ledger, partial(calls.close, decision, plan, now, came))
+            else:
+                envelope = calls.close(decision, plan, now, came)
+        elif not asked and calls.approvals.approver is not None and (yield from calls.approvals.asks(decision)):
+            call_id, asked = call.id, True
             continue
         elif failed is not None and envelope.previous_result is None:
             failed.repeat_refused(envelope)
             return failed
-        attempt += 1
-        if attempt > 1:
+        if failed is not None:
             envelope.tries = attempt
-        wait_ms = None if envelope.status != "error" else _again_ms(ledger, decision, envelope, attempt)
+        if envelope.status != "error":
+            return envelope
+        wait_ms = _again_ms(ledger, decision, envelope, attempt)
         if wait_ms is None or (not awaits and calls.sleep is None and has_loop()):
             # A wait would hold up the loop that runs.
             return envelope
-        failed = envelope
+        call_id, failed, attempt = call.id, envelope, attempt + 1
         yield Sleep(calls.sleep, wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002)  # noqa: S311
 
 
