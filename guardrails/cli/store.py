@@ -338,7 +338,7 @@ def _all_of(stored: "Stored", now_ms: int, messages: dict[str, int], *, whole: b
                 "expires_ms": one.expires_ms,
                 "cost_usd": one.cost / MICRO,
                 "tokens": one.tokens,
-                "waits_for": one.question and (one.question.code if one.waits else "to be made again"),
+                "waits_for": one.question and (one.question.code if one.stage == "parked" else "to be made again"),
             }
             for one in state.pending.values()
         ],

@@ -12,8 +12,8 @@ from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED
 from guardrails.core.guards.base import Facts, Guard, overrides
 from guardrails.core.guards.budget import Budget, Limits
-from guardrails.core.guards.settings import filled, laid
-from guardrails.core.refusals import ALIASES, broken
+from guardrails.core.guards.settings import laid
+from guardrails.core.refusals import ALIASES, broken, filled
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER, SessionState
 from guardrails.core.tools.tool import Tool, renewed, source_of

@@ -21,8 +21,7 @@ from guardrails.core.decision import Completion, Decision, Expired
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
 from guardrails.core.prepare import Prepared
-from guardrails.core.question import binds, question_of
-from guardrails.core.refusals import Found, failure, over, unbound, uncertain
+from guardrails.core.refusals import Found, failure, finish, in_flight, names_turns, over, unbound, uncertain
 from guardrails.core.retries.serving import Advised
 from guardrails.core.scopes import (
     Scope,
@@ -39,6 +38,7 @@ from guardrails.core.state import (
     GRACE_MS,
     Entry,
     Pending,
+    Question,
     SessionState,
     admit,
     begin_implied,
@@ -57,7 +57,6 @@ from guardrails.core.state import (
     touch,
 )
 from guardrails.core.values.types import Denial, Outcome, ToolCall
-from guardrails.core.words import finish, in_flight, names_turns
 
 
 T = TypeVar("T")
@@ -338,7 +337,7 @@ def _opened(
         made.observed, made.errors = tuple(found.observed), tuple(found.errors)
         made.nudges = pending.hints = tuple(found.nudges)
         if found.questions:
-            park(pending, question_of(call, found.questions[0], now))
+            park(pending, Question.about(call, found.questions[0], now))
             made.park_n = state.n = state.n + 1
             made.refuse(found.questions[0], left_out=chain.left_out)
     for scope in moment.scopes:
@@ -425,7 +424,7 @@ def _only_told(twin: Pending, call: ToolCall, now: int, *, claims: bool) -> bool
         return False
     if twin.stage == "parked":
         return True
-    return twin.stage == "suspended" and not claims and binds(twin.question, call)
+    return twin.stage == "suspended" and not claims and twin.question.binds(call)
 
 
 def _open_twin(state: SessionState, call: ToolCall) -> Pending | None:
@@ -435,7 +434,7 @@ def _open_twin(state: SessionState, call: ToolCall) -> Pending | None:
     twin = _twin(state, call)
     for one in state.pending.values() if twin is None and call.sig is not None else ():
         its = one.question if one.stage in ("approved", "suspended") and one.sig == call.sig else None
-        if its is not None and binds(its, call):
+        if its is not None and its.binds(call):
             return one
     return twin
 
@@ -446,7 +445,7 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
     """
     state, own = moment.state, moment.engine.id
     waited = twin.stage in ("approved", "suspended")
-    if (claims and twin.stage == "running") or (twin.question is not None and not binds(twin.question, call)):
+    if (claims and twin.stage == "running") or (twin.question is not None and not twin.question.binds(call)):
         return _refused(moment, call, plan, Found([moment.chain.worded(in_flight(call.tool))]), claims=claims)
     left_ms = time_left(moment.chain, state, moment.scopes)
     if twin.stage == "parked" or not (claims or waited):

@@ -15,7 +15,6 @@ from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import NO_LIMITS, TABLE, Budget, children, held
-from guardrails.core.question import digest_of
 from guardrails.core.refusals import broken
 from guardrails.core.scopes import Scope, move_in
 from guardrails.core.state import (
@@ -23,6 +22,7 @@ from guardrails.core.state import (
     Pending,
     SessionState,
     approve,
+    digest_of,
     drop,
     end_turn,
     exhaust,

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from .guards.budget import PURSE, ToolBudget
 from .packing import filled, whole
+from .refusals import finish
 from .state import Entry, Pending, Question, SessionState, Stage, Turn
-from .words import finish
 
 
 TOTALS: Final = (

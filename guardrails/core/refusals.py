@@ -1,16 +1,16 @@
 """
-The remarks on a call before it is decided, and the refusals that no guard says: their codes begin with `call.`.
+The answers of guards to a call, the refusals that no guard gives (their codes begin with `call.`), and the words that guards share.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from string import Template
 from typing import TYPE_CHECKING, Final
 
-from guardrails.core.guards.settings import filled
 from guardrails.core.state import Question
 from guardrails.core.text.control import cleaned
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.core.values.types import Denial, Nudge
-from guardrails.core.words import IN_FLIGHT, finish
+from guardrails.core.values.types import MICRO, Denial, Nudge
 
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .scopes import Scope
 
 
+IN_FLIGHT: Final = "call.in_flight"
+FINISH: Final = "Write the final answer from what you have."
 STOPPED: Final = "deny_all.on"
 UNCERTAIN: Final = "call.uncertain"
 ALIASES: Final = {f"duplicates.{IN_FLIGHT.partition('.')[2]}": IN_FLIGHT}
@@ -192,3 +194,65 @@ def over(chain: "Chain", exhausted: tuple[str, str, str]) -> Denial:
     hint = finish(code)
     hint = filled(chain.messages.get(code, {}).get("hint", hint), {}, hint)
     return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)
+
+
+def names_turns(code: str) -> bool:
+    """
+    Returns whether *code* is of a limit of turns, so that calls of the present one still ran.
+    """
+    return code.endswith("budget.max_turns") or code.startswith("loop.")
+
+
+def finish(code: str) -> str:
+    """
+    Returns the next step once the limit *code* is used up.
+    """
+    return f"No more turns with tool calls (`{code}`). {FINISH}" if names_turns(code) else FINISH
+
+
+def ended(code: str, what: str, limit: str, used: object) -> Denial:
+    """
+    Returns the end of a session whose limit *what* is used up.
+    """
+    return Denial(
+        code=code,
+        status="limit_reached",
+        message=f"{what} reached ({limit}). Stopping tool loop.",
+        hint=finish(code),
+        ends_session=True,
+        values={"limit": limit, "used": used},
+    )
+
+
+def usd(micro: int) -> str:
+    """
+    Returns micro-dollars as a person writes them: `$0.50`.
+    """
+    whole, part = divmod(abs(micro), MICRO)
+    digits = f"{part:06d}".rstrip("0").ljust(2, "0")
+    return f"{'-' if micro < 0 else ''}${whole}.{digits}"
+
+
+def counted(amount: int, what: str) -> str:
+    return f"{amount} {what}{'' if amount == 1 else 's'}"
+
+
+def in_flight(tool: str) -> Denial:
+    """
+    Returns the refusal of a call while the same call is open.
+    """
+    return Denial(
+        code=IN_FLIGHT,
+        status="duplicate_call_blocked",
+        message=f"This exact {tool} call was begun before and has not ended, as far as is known. It was not made again.",
+        hint="Wait for its result. If none comes, it may have happened: check before you make it again.",
+        running=True,
+    )
+
+
+def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
+    """
+    Returns *text* with *values* for its placeholders; *otherwise* if one of them has none.
+    """
+    template = Template(text)
+    return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise

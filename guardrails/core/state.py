@@ -14,7 +14,7 @@ Promises, each with a test:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 from guardrails.core.values.errors import WITHOUT_EFFECT
 from guardrails.core.values.types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
@@ -42,40 +42,30 @@ LEAP_MS: Final = 366 * 86_400_000
 """A clock that says so much later from one event to the next was set ahead: nobody pauses for that long."""
 UNCERTAIN: Final = 64
 """Calls of a session whose end is unknown; the oldest is forgotten first."""
+SHOWN_BYTES: Final = 16_384
+"""Of the arguments that a person is shown."""
 KEYS: Final = 64
 """Responses whose keys are kept: the same response may be named again after so many others, and counts again."""
 KEY_BYTES: Final = 6
 """Of a hash of a key; the chance that one of 64 others has the same is 1 in 10^12."""
 
 Stage = Literal["open", "running", "parked", "approved", "suspended", "over"]
-LIFE: Final[Mapping[Stage, Mapping[str, Stage]]] = {
-    # Admitted; nobody runs it yet.
-    "open": {
-        "claim": "running",
-        "park": "parked",
-        "suspend": "suspended",
-        "settle": "over",
-        "expire": "over",
-        "withdraw": "over",
-    },
-    # Somebody runs it.
-    "running": {"suspend": "suspended", "settle": "over", "expire": "over", "withdraw": "over"},
-    # It waits for a person.
-    "parked": {"approve": "approved", "refuse": "over", "lapse": "over", "withdraw": "over"},
-    # A person said yes; it was not made yet.
-    "approved": {"ask": "open", "claim": "running", "refuse": "over", "lapse": "over", "withdraw": "over"},
-    # It began, and its host goes on with it later.
-    "suspended": {
-        "ask": "open",
-        "claim": "running",
-        "settle": "over",
-        "expire": "over",
-        "refuse": "over",
-        "withdraw": "over",
-    },
-    "over": {},
+OPEN: Final[tuple[Stage, ...]] = ("open", "running", "suspended")
+ASKED: Final[tuple[Stage, ...]] = ("parked", "approved")
+LIFE: Final[Mapping[str, tuple[tuple[Stage, ...], Stage]]] = {
+    "claim": (("open", "approved", "suspended"), "running"),
+    "ask": (("approved", "suspended"), "open"),
+    "park": (("open",), "parked"),
+    "approve": (("parked",), "approved"),
+    "suspend": (("open", "running"), "suspended"),
+    "settle": (OPEN, "over"),
+    "expire": (OPEN, "over"),
+    "lapse": (ASKED, "over"),
+    "refuse": ((*ASKED, "suspended"), "over"),
+    "withdraw": ((*OPEN, *ASKED), "over"),
 }
-"""The life of an admission: by its stage, what may happen, and the stage after it."""
+"""The life of an admission: by what happens, the stages in which it may, and the stage after it. It is admitted `open`, `parked` while it
+waits for a person, `approved` until it is made, and `suspended` while its host goes on with it later."""
 
 WAITING: Final = ("parked", "suspended")
 """Stages of a call that waits for a person or a host."""
@@ -186,6 +176,33 @@ class Question:
     shown: str = field(default="", compare=False)
     """The arguments as JSON, cut, until the question is answered."""
 
+    @classmethod
+    def about(cls, call: ToolCall, denial: Denial, now_ms: int) -> Self:
+        """
+        Returns the question about *call* that a guard asks by its *denial*.
+        """
+        shown = (call.canonical or b"")[:SHOWN_BYTES].decode(errors="ignore")
+        reason = str(denial.values.get("reason", ""))
+        words = denial.code, denial.message, denial.hint, reason
+        return cls(now_ms, denial.parks or 0, *words, digest_of(call), shown)
+
+    def binds(self, call: ToolCall) -> bool:
+        """
+        Returns whether it was about the very arguments of *call*, as far as both are known.
+        """
+        return "" in (self.digest, own := digest_of(call)) or self.digest == own
+
+
+def digest_of(call: ToolCall) -> str:
+    """
+    Returns a hash of the tool and all of the arguments of *call*; `""` if they are not known.
+    """
+    if call.canonical is None:
+        return ""
+    from hashlib import blake2b  # and with it OpenSSL: 5 ms
+
+    return blake2b(b"\0".join((call.tool.encode(errors="surrogatepass"), call.canonical)), digest_size=16).hexdigest()
+
 
 class Uncertain(NamedTuple):
     """
@@ -248,14 +265,7 @@ class Pending:
         """
         Its key among those of its session: its number; in a scope, where numbers are of several sessions, with whose call it is.
         """
-        return self.entry.seq if self.n else held_key(self.id, self.entry.seq)
-
-    @property
-    def waits(self) -> bool:
-        """
-        It waits for a person.
-        """
-        return self.stage == "parked"
+        return self.entry.seq if self.n else f"{self.id}#{self.entry.seq}"
 
 
 def low(sig: int | None) -> int:
@@ -263,13 +273,6 @@ def low(sig: int | None) -> int:
     Returns 32 bits of a signature, enough to tell the few that are kept from each other; -1 if there is none.
     """
     return -1 if sig is None else sig & 0xFFFFFFFF
-
-
-def held_key(holder: str, seq: int) -> str:
-    """
-    Returns the key of the admission *seq* of the session *holder* in a scope.
-    """
-    return f"{holder}#{seq}"
 
 
 @dataclass(slots=True)
@@ -519,10 +522,11 @@ def move(pending: Pending, event: str) -> bool:
     """
     Let *event* happen to an admission. Returns whether it may, by `LIFE`; nothing happens if not.
     """
-    stage = LIFE[pending.stage].get(event)
-    if stage is not None:
-        pending.stage = stage
-    return stage is not None
+    stages, after = LIFE[event]
+    if pending.stage not in stages:
+        return False
+    pending.stage = after
+    return True
 
 
 class Terms(Protocol):

@@ -79,7 +79,7 @@ class Approvals:
             waiting = [
                 _shown(one, one.question, session)
                 for one in state.pending.values()
-                if one.waits and one.question is not None and one.expires_ms > now
+                if one.stage == "parked" and one.question is not None and one.expires_ms > now
             ]
             open_sigs = {one.sig for one in state.pending.values()}
             for sig, one in state.uncertain.items():

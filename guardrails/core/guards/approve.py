@@ -5,13 +5,13 @@ Let a person approve calls before they run.
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
+from guardrails.core.refusals import in_flight
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import AMBIGUOUS
 from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import Duration, Glob, matcher
-from guardrails.core.words import in_flight
 
 from .base import Codes, Event, Facts, Guard, Verdict, guard
 

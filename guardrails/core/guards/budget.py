@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
 from guardrails.core.guards.settings import Keys, map_of, respelt
+from guardrails.core.refusals import FINISH, counted, ended, usd
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
-from guardrails.core.words import FINISH, counted, ended, usd
 
 from .base import Codes, Edge, Event, Facts, Guard, Verdict, counter, guard
 from .denials import Denials

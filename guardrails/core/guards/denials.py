@@ -5,11 +5,11 @@ End a session whose model does nothing but repeat refused calls.
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
+from guardrails.core.refusals import FINISH, counted
 from guardrails.core.state import SessionState, low
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Ge
 from guardrails.core.values.types import Denial
-from guardrails.core.words import FINISH, counted
 
 from .base import Codes, Event, Facts, Guard, guard
 

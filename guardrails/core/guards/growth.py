@@ -5,11 +5,11 @@ A fuse against a session that grows too fast: calls, model requests, tokens.
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Final
 
+from guardrails.core.refusals import FINISH, counted
 from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.core.words import FINISH, counted
 
 from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard
 from .rate import DAY_MS, gcra, level_of

@@ -6,7 +6,6 @@ import dataclasses
 
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
-from string import Template
 from typing import Any, NoReturn
 
 from guardrails.core.values.schema import Checked
@@ -65,14 +64,6 @@ def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[
             twice.append(f"`{name}` is given twice, once as `{key}`")
         made.setdefault(name, value)
     return made, twice
-
-
-def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
-    """
-    Returns *text* with *values* for its placeholders; *otherwise* if one of them has none.
-    """
-    template = Template(text)
-    return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
 
 
 def named_only(cls: Any, taken: Collection[str]) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from guardrails.core.refusals import ended
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.types import Denial
-from guardrails.core.words import ended
 from guardrails.session.turns.final_answer import Ended, Ending, Meaning
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.refusals import FINISH
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
-from guardrails.core.words import FINISH
 
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from guardrails import (
     ToolCall,
     guard,
 )
-from guardrails.core.words import FINISH
+from guardrails.core.refusals import FINISH
 from guardrails.session.session import Session
 from tests.tables import table
 

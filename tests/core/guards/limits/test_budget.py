@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Policy, Success, Tool
-from guardrails.core.words import usd
+from guardrails.core.refusals import usd
 from tests.tables import table
 
 
