@@ -60,13 +60,14 @@ class CallLines:
 
 
 def _settle(call: RecordedCall, record: Any) -> None:
-    failed, result, kind = record.get("is_error"), record.get("result"), record.get("error_type")
+    failed, result, said = record.get("is_error"), record.get("result"), record.get("error_type")
+    kind = _RENAMED.get(said, "other") if type(said) is str else None
     call.is_error = failed if type(failed) is bool else None
     call.has_result = call.is_error is not None
     if result is not None and (call.has_result or "is_error" not in record):
-        settle(call, result, failed=call.is_error)
-    if call.is_error and (type(kind) is str or call.error_type is None):
-        call.error_type, call.http_status = _RENAMED.get(text(kind) or "", "other"), None
+        settle(call, result, failed=call.is_error, kind=kind)
+    if call.is_error and (kind or call.error_type is None):
+        call.error_type, call.http_status = kind or "other", None
     call.plain_hash, call.masked_hash = _hash(record.get("result_sha1")), _hash(record.get("result_norm_sha1"))
 
 
