@@ -62,17 +62,16 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
     """
     Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Of a *look* the news is hashed too.
     """
-    given = None if call is None else call.arguments
-    reading = outcome if isinstance(outcome, Reading) else Reading(arguments=given, **vars(outcome))
-    own = _heard(reading.value) if isinstance(reading.value, Envelope) else None
-    if own is not None:
+    reading, own = outcome, None
+    if type(reading) is not Reading:
+        reading = Reading(arguments=None if call is None else call.arguments, **vars(outcome))
+    if isinstance(reading.value, Envelope):
+        own = _heard(reading.value)
         reading = _spoken(reading, own)
-    failed = reading.error_type is not None
-    rendered = reading.render(max_bytes)
+    shown, failed = reading.render(max_bytes), reading.error_type is not None
     steady = news_hash(reading) if failed or look else 0
-    close = not failed and rendered is not None and rendered.size <= CLOSE
-    empty = says(reading, look=look) if close else 0
-    return Prepared(reading, rendered, reading.hash, own, steady, empty)
+    empty = says(reading, look=look) if shown is not None and shown.size <= CLOSE and not failed else 0
+    return Prepared(reading, shown, reading.hash, own, steady, empty)
 
 
 def says(reading: Reading, *, look: bool) -> int:

@@ -9,14 +9,15 @@ what for.
 import re
 
 from collections.abc import Iterator, Mapping
-from itertools import repeat
+from itertools import compress, repeat
+from operator import not_
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.result import Reading, evidence_of
-from guardrails.core.result.names import form_of, rows_of
+from guardrails.core.result.names import Form, form_of
 from guardrails.core.text.redaction import untraced
 from guardrails.core.values.late_pattern import pattern
 
@@ -115,12 +116,12 @@ def news_hash(reading: Reading) -> int:
     Returns 32 bits of the news in a result: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of
     the request and counts of progress. Of a failure its kind and first words, without digits and arguments.
     """
-    shown, told = reading.render(), None
+    shown, told = reading.rendered or reading.render(), None
     if reading.error_type is not None:
         told = _failure(reading).encode(errors="replace")
     elif shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
         try:
-            news = news_of(reading.content, reading.given)
+            news = news_of(reading.content, reading.given, form=reading.form)
             told = dumps(news, None, OPT_SORT_KEYS) if news and news != reading.content else None
         except TypeError:
             # What JSON has no form for is compared as it is.
@@ -139,24 +140,27 @@ def _failure(reading: Reading) -> str:
     return f"{reading.error_type}: {text[:120]}"
 
 
-def news_of(content: Any, given: frozenset[str], depth: int = 4) -> Any:
+def news_of(content: Any, given: frozenset[str], depth: int = 4, form: Form | None = None) -> Any:
     """
     Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
     rows by a usual name they are all of it, but for its states. Raises TypeError for what JSON has no form for.
     """
-    kind = type(content)
-    if kind is list:
-        return sorted(map(xxh3_64_intdigest, map(dumps, content, _NONE, _SORTED)))
-    if kind is not dict or not depth:
+    if type(content) is list:
+        return _in_any_order(content)
+    if type(content) is not dict or not depth:
         return content
-    form, news = form_of(content), dict[Any, Any]()
-    for key in form.stated if rows_of(content, form) else form.scalars:
-        member = content[key]
-        if str(member) not in given:
-            news[str(key)] = member
+    form = form or form_of(content)
+    keys = form.stated if content.get(form.rows) else form.scalars
+    members = [*map(content.__getitem__, keys)]
+    own = map(not_, map(given.__contains__, map(str, members)))
+    news: dict[str, Any] = dict(compress(zip(map(str, keys), members, strict=True), own))
     for key, _ in form.lists:
-        news[str(key)] = news_of(content[key], given)
+        news[str(key)] = _in_any_order(content[key])
     for key, its in form.objects:
         if not its.aside and (inside := news_of(content[key], given, depth - 1)) != {}:
             news[str(key)] = inside
     return news
+
+
+def _in_any_order(rows: list[Any]) -> list[int]:
+    return sorted(map(xxh3_64_intdigest, map(dumps, rows, _NONE, _SORTED)))

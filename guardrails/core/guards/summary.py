@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.result import Reading
+from guardrails.core.result.completeness import extent_of
 from guardrails.core.state import SessionState
 from guardrails.core.text.plain_json import dumps
 from guardrails.core.text.truncation import render
@@ -50,7 +51,7 @@ class Summary(Guard):
             if not isinstance(reading, Reading) or reading.value is not envelope.value:
                 known = {"complete": outcome.complete, "rendered": envelope.rendered}
                 reading = Reading(envelope.value, source_of(tool), call.arguments, **known)
-            extent, looks = reading.extent, tool.read_only  # type: ignore[assignment]
+            extent, looks = extent_of(reading), tool.read_only  # type: ignore[assignment]
             if looks is None:
                 looks = tool.repeats == "evidence" or extent.found is not None
             whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)

@@ -13,7 +13,6 @@ blocks and the structured content of MCP, a library's result types. So a word th
     completeness   sure signs of more
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from .content import content_of, given_by, news_in
 from .failures import Source as Source
 from .failures import failure_in, may_fail
 from .kinds import passing
+from .names import Form, form_of
 
 
 NOBODY: Final = Source()
@@ -38,7 +38,7 @@ _PLAIN: Final = frozenset({dict, str, list, int, float, bool, type(None)})
 
 class Reading(Outcome):
     """
-    An outcome, and what its content says. What was not found on the way is found when it is first asked for.
+    An outcome, and what its content says, which is found when it is first asked for.
     """
 
     source: Source = NOBODY
@@ -48,6 +48,8 @@ class Reading(Outcome):
     """The value as the model reads it, once that is made."""
     content: Any
     """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
+    form: Form | None
+    """That of a content that is an object."""
     given: frozenset[str]
     """The values of the arguments that an answer may repeat."""
     news: int
@@ -56,8 +58,6 @@ class Reading(Outcome):
     news; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more; 0: it only says that
     something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count of 0.
     """
-    extent: Extent
-    """How much of all it is, how many matches there are, and how to go on."""
     hash: int
     """64 bits of the result as it is; of a failure without its digits."""
 
@@ -67,46 +67,49 @@ class Reading(Outcome):
             self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _ANSWERS:
+        if name in ("given", "news"):
+            self.given = given = given_by(self.arguments)
+            self.news = 2 if self.error_type is not None else news_in(self.content, given, form=self.form)
+        elif name == "content":
+            self.content = content_of(self.value).value
+        elif name == "form":
+            self.form = form_of(self.content) if type(self.content) is dict else None
+        elif name == "hash":
+            self.render()
+        else:
             raise AttributeError(f"a reading has no `{name}`")
-        answer = self.__dict__[name] = _ANSWERS[name](self)
-        return answer
+        return self.__dict__[name]
 
     @property
     def failed(self) -> bool:
         return self.error_type is not None
 
     @property
+    def extent(self) -> Extent:
+        """
+        How much of all it is, how many matches there are, and how to go on.
+        """
+        return extent_of(self)
+
+    @property
     def is_complete(self) -> bool | None:
         """
         This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known.
         """
-        complete: bool | None = self.extent.complete if self.complete else False
-        return complete
+        return self.extent.complete if self.complete else False
 
     def render(self, *limit: int) -> Rendered | None:
         """
-        Returns the value as the model reads it, made once; None for a failure without one.
+        Returns the value as the model reads it, made once, with its hash; None for a failure without one.
         """
-        if self.rendered is None and (self.error_type is None or self.value is not None):
-            self.rendered = render(self.value, *limit)
-        return self.rendered
-
-
-def _hash_of(read: Reading) -> int:
-    shown = read.render()
-    if shown is None or read.error_type is not None:
-        return masked_result_hash(evidence_of(read, shown))
-    return result_hash(shown.payload, shown.original_bytes)
-
-
-_ANSWERS: Final[dict[str, Callable[[Reading], Any]]] = {
-    "content": lambda read: content_of(read.value).value,
-    "given": lambda read: given_by(read.arguments),
-    "news": lambda read: 2 if read.error_type is not None else news_in(read.content, read.given),
-    "extent": lambda read: extent_of(read.content, read.source.more, read.source.total, goes_on=read.news == 3),
-    "hash": _hash_of,
-}
+        shown, failed = self.rendered, self.error_type is not None
+        if shown is None and not (failed and self.value is None):
+            shown = self.rendered = render(self.value, *limit)
+        if shown is None or failed:
+            self.hash = masked_result_hash(evidence_of(self, shown))
+        else:
+            self.hash = result_hash(shown.payload, shown.original_bytes)
+        return shown
 
 
 def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
@@ -118,7 +121,7 @@ def evidence_of(outcome: Outcome, rendered: Rendered | None) -> bytes:
     return f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
 
 
-def reading_of(result: object, source: Source = NOBODY, arguments: Any = None, **known: Any) -> Reading:
+def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> Reading:
     """
     Returns the reading of a value that an executor returned or raised. *known* may be: *now_ms*, milliseconds since 1970, by which dates of
     a wait are understood; *limit*, about the most bytes that are taken of an iterator; *passes*, the types of the exceptions of an iterator
@@ -128,10 +131,13 @@ def reading_of(result: object, source: Source = NOBODY, arguments: Any = None, *
     become text or `{"base64": "...", "bytes": n}`. After an exception the value is None. A result that is a failure keeps its value if the
     message does not say all of it. Text is then redacted and bounded; data stays as it is.
     """
-    if source.sign is None and type(result) in _PLAIN and not may_fail(result):
-        read = Reading(result, source, arguments)
-        read.content = result
-        return read
+    kind = type(result)
+    if kind in _PLAIN and source.sign is None:
+        form = form_of(result) if kind is dict else None
+        if (form is not None and form.quiet) or not may_fail(result, form):
+            read = Reading(result, source, arguments)
+            read.content, read.form = result, form
+            return read
     told: Any = result if issubclass(type(result), Success | Failed) else None
     read = Reading(result if told is None else told.value, source, arguments)
     try:

@@ -12,7 +12,7 @@ from guardrails.core.values.late_pattern import pattern
 
 from .content import at
 from .failures import brings, number_of
-from .names import About, Form, form_of, rows_of
+from .names import About, Form, form_of
 
 
 _HOLDER: Final = pattern("(?i)pag|meta|link|cursor|next|info|hits|result|search|response|list")
@@ -25,6 +25,8 @@ _MARK: Final = pattern(
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
 )
+MARK: Final = 7
+"""Characters of the shortest mark."""
 _MARKS: Final = (" more", " omitted", "output too large", "truncated", "showing", "displaying")
 """One of them is in every mark; the first two only behind dots."""
 _NO_CURSOR: Final = pattern("(?i) |^(?:null|none|-1)$")
@@ -54,46 +56,67 @@ Place = tuple[str, Any, Form]
 """What holds an object that may speak of a content, `""` if that speaks itself, the object, and its form."""
 
 
-def extent_of(content: Any, more: str = "", total: str = "", *, goes_on: bool = False) -> Extent:
+def extent_of(read: Any) -> Extent:
     """
-    Returns the extent that a *content*, whose work *goes_on* or not, tells of itself; *more* and *total* are the declared places of a cursor
-    and of the number of matches.
+    Returns the extent that the content of a `Reading` tells of itself, where its tool declares no places of a cursor and of the matches.
     """
+    content, goes_on = read.content, read.news == 3
     kind = type(content)
     if kind is str:
-        how = LATER if goes_on else _cut_in(content)
+        how = LATER if goes_on else cut_in(content)
         return WHOLE if how is None else Extent(False, how=how)
     if kind is not dict and kind is not list:
         return WHOLE
-    rows = content if kind is list else rows_of(content, form_of(content))
+    form, source = read.form, read.source
+    rows = content if form is None else content.get(form.rows)
     found = None if rows is None else len(rows)
-    number, cursor = number_of(at(content, total)) if total else None, at(content, more) if more else None
-    complete, matches, how = _told(content, found, None if number is None else int(number))
-    if cursor is not None and brings(cursor):
-        complete, how = False, _go_on(more.rpartition(".")[2], cursor)
-    elif complete and goes_on:
-        return Extent(False, how=LATER)
-    elif more and complete is None:
-        complete = True
-    return Extent(complete, found, matches, how)
+    declared = number_of(at(content, source.total)) if source.total else None
+    complete, matches, how = _told(content, form, found, declared)
+    if source.more:
+        if brings(cursor := at(content, source.more)):
+            return Extent(False, found, matches, _go_on(source.more.rpartition(".")[2], cursor))
+        complete = complete is not False
+    return Extent(False, how=LATER) if complete and goes_on else Extent(complete, found, matches, how)
 
 
-def _told(content: Any, found: int | None, declared: int | None) -> tuple[bool | None, int | None, str | None]:
+def _told(
+    content: Any, form: Form | None, found: int | None, declared: float | None
+) -> tuple[bool | None, int | None, str | None]:
     """
     Returns whether a *content* is all, how many matches there are, and how to go on, by its own signs.
     """
-    places, lists, texts = _places(content), list[Any](), list[Any]()
-    for holder, place, form in places:
-        for key, _ in form.lists:
-            lists.append(place[key])
-        texts += [place[key] for key in form.remarks] if not holder else ()
-    if type(content) is list:
-        lists = [content]
+    lists: list[Any] = []
+    signs: list[Place] = []
+    texts: list[Any] = []
+    # Most objects hold no others, and speak for themselves.
+    plain = form is not None and not form.objects and not form.tells
+    places: list[Any] = [("", content, form)] if plain else _places(content)
+    for place in places:
+        holder, owner, its = place
+        if its.signs:
+            signs.append(place)
+        for key, _ in its.lists:
+            lists.append(owner[key])
+        if its.remarks and not holder:
+            texts += map(owner.__getitem__, its.remarks)
+    lists = [content] if form is None else lists
+    complete, matches, how = _by_signs(signs, lists, found, declared) if signs or declared else (True, found, None)
+    for some in lists:
+        texts += some[-1:]
+    for text in texts:
+        if how is None and type(text) is str and len(text) >= MARK:
+            how = cut_in(text)
+    return complete if how is None else False, matches, how
+
+
+def _by_signs(
+    places: list[Place], lists: list[Any], found: int | None, declared: float | None
+) -> tuple[bool | None, int | None, str | None]:
     shown = found if found is not None else len(lists[0]) if len(lists) == 1 else None
     if declared is not None and shown is not None:
-        return shown >= declared, declared, None if shown >= declared else _part(shown, declared)
-    known, total, how = True, found if declared is None else declared, None
+        return shown >= declared, int(declared), None if shown >= declared else _part(shown, int(declared))
     rows = found is not None or any(type(some[0]) is dict for some in lists if some)
+    known, total, how = True, found if declared is None else int(declared), None
     for holder, place, form in places:
         beside = Beside(shown, bool(lists), rows, place)
         for key, its in form.signs:
@@ -102,9 +125,7 @@ def _told(content: Any, found: int | None, declared: int | None) -> tuple[bool |
                 sure, number, on = _sign(its, str(key), said, beside)
                 known, total = known and sure, total if number is None else number
                 how = (on or how) if its.more == "cursor" else (how or on)
-    for text in [some[-1] for some in lists if some] + texts if how is None else ():
-        how = how or (_cut_in(text) if type(text) is str else None)
-    return False if how else known or None, total, how
+    return known or None, total, how
 
 
 def _places(content: Any) -> list[Place]:
@@ -185,7 +206,7 @@ def _sign(its: About, name: str, said: Any, beside: Beside) -> tuple[bool, int |
     return whole, int(number), None if whole or shown is None else _part(shown, int(number))
 
 
-def _cut_in(text: str) -> str | None:
+def cut_in(text: str) -> str | None:
     """
     Returns how to go on, if a mark in *text*, at one of its ends, says that it was cut.
     """

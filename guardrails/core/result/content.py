@@ -6,6 +6,7 @@ short line is read like the value of a `status`, by the same words; of a longer 
 """
 
 from collections.abc import Callable, Mapping
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -15,7 +16,7 @@ from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Failed
 
-from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, form_of
+from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, Form, form_of
 
 
 LINE: Final = 60
@@ -42,6 +43,7 @@ _CLOCK: Final = pattern(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:
 _HTTP_ERROR: Final = pattern("[45][0-9][0-9]")
 _SHARES: Final = ("progress", "percent", "percentage")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
+_said: Final = frozenset((str, int, float)).__contains__
 _BASIC: Final = (str, int, float, bool, type(None))
 
 
@@ -221,7 +223,7 @@ def state_of(said: Any) -> str | None:
     return _state(said.strip().lower()) if type(said) is str and len(said) <= LINE + 20 else None
 
 
-def news_in(value: Any, given: frozenset[str], its: About = NAMELESS, depth: int = 5) -> int:
+def news_in(value: Any, given: frozenset[str], its: About = NAMELESS, depth: int = 5, form: Form | None = None) -> int:
     """
     Returns 2 if there is news in *value*, 1 if there is only something with nothing in it, 0 if there is neither, 3 if the work goes on.
 
@@ -230,15 +232,20 @@ def news_in(value: Any, given: frozenset[str], its: About = NAMELESS, depth: int
     """
     kind, news = type(value), 0
     if kind is dict and value and depth:
-        form = form_of(value)
+        form = form or form_of(value)
         for key, says in form.states if depth > 3 else ():
             if _goes_on(value[key], says.word):
                 return 3
-        for key, says in form.lists + form.objects:
-            # Beside news only that the work goes on is worth a look.
-            if news < 2 or (depth > 3 and (type(value[key]) is dict or len(value[key]) == 1)):
+        for key, says in form.lists:
+            if len(value[key]) != 1:
+                news = max(news, 0 if says.dull else 2 if value[key] else 1)
+            elif news < 2 or depth > 3:
                 news = max(news, news_in(value[key], given, says, depth - 1))
-        for key, says in form.news:
+        for key, says in form.objects:
+            # Beside news only that the work goes on is worth a look.
+            if news < 2 or depth > 3:
+                news = max(news, news_in(value[key], given, says, depth - 1))
+        for key, says in form.news if news < 2 else ():
             if news < 2:
                 news = max(news, _news_of(value[key], given, says.word))
         return news
@@ -279,8 +286,5 @@ def given_by(arguments: Any) -> frozenset[str]:
     """
     Returns the values of the *arguments* that an answer may repeat.
     """
-    given = set()
-    for one in arguments.values() if type(arguments) is dict or isinstance(arguments, Mapping) else ():
-        if type(one) in (str, int, float):
-            given.add(str(one))
-    return frozenset(given)
+    values = [*arguments.values()] if type(arguments) is dict or isinstance(arguments, Mapping) else []
+    return frozenset(map(str, compress(values, map(_said, map(type, values)))))

@@ -16,7 +16,7 @@ from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import Carried, at, first, http_error, may_carry
 from .kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, status_in, unpaid
-from .names import ERRORS, EXITS, STATUS, TELLS, flat, form_of
+from .names import ERRORS, EXITS, STATUS, TELLS, Form, flat, form_of
 
 
 Words = Literal["own", "program", "shown"]
@@ -70,13 +70,14 @@ class Source(NamedTuple):
     words: Words = "own"
 
 
-def may_fail(value: Any) -> bool:
+def may_fail(value: Any, form: Form | None = None) -> bool:
     """
-    Returns whether *value* is worth a closer look, found out at little cost. The content of what is not is the value itself.
+    Returns whether *value*, an object of this *form* or something else, is worth a closer look. The content of what is not is the value
+    itself.
     """
     kind = type(value)
     if kind is dict:
-        form = form_of(value)
+        form = form or form_of(value)
         return form.carries or not all(map(_is_well, form.tells, map(value.__getitem__, form.tells)))
     if kind is str:
         head = value[:320].lower()

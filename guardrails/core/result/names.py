@@ -107,10 +107,12 @@ class Form(NamedTuple):
     What there is to see in objects of the same names and types: keys in their order, some with what their names say.
     """
 
+    quiet: bool
+    """It is neither a carrier, nor the holder of one text, nor a failure."""
     carries: bool
-    """It may be a carrier, or hold one text only."""
-    rows: str | None
-    """The list by a usual name."""
+    """It may be a carrier, or the holder of one text."""
+    rows: object
+    """The list by a usual name; without one what is no key."""
     tells: tuple[Any, ...]
     """What may say that it is a failure."""
     states: tuple[tuple[Any, About], ...]
@@ -139,14 +141,6 @@ def form_of(value: dict[Any, Any]) -> Form:
     return form
 
 
-def rows_of(value: dict[Any, Any], form: Form) -> list[Any] | None:
-    """
-    Returns the list that an object of this *form* holds by a usual name.
-    """
-    rows: list[Any] | None = None if form.rows is None else value[form.rows]
-    return rows
-
-
 def _form(parts: tuple[Any, ...]) -> Form:
     keys, kinds = parts[: len(parts) // 2], parts[len(parts) // 2 :]
     members = [(key, about(str(key)), kind) for key, kind in zip(keys, kinds, strict=True)]
@@ -156,11 +150,13 @@ def _form(parts: tuple[Any, ...]) -> Form:
 
     lists, scalars = those(list), [(key, says) for key, says in those(*_SCALARS) if not says.aside]
     news = [(key, says) for key, says in those(int, float, None) + those(str) if not says.dull]
-    rows = {key for key, _ in lists}
+    rows, tells = {key for key, _ in lists}, tuple(key for key in keys if key in TELLS)
+    carries = len(keys) == 1 or not CARRIERS.isdisjoint(keys)
     return Form(
-        len(keys) == 1 or not CARRIERS.isdisjoint(keys),
-        next((name for name in ROWS if name in rows), None),
-        tuple(key for key in keys if key in TELLS),
+        not carries and not tells,
+        carries,
+        next((name for name in ROWS if name in rows), _NO_KEY),
+        tells,
         tuple((key, says) for key, says in those(str, bool, int) if says.state),
         tuple(news),
         lists,
@@ -177,6 +173,7 @@ def _cost(parts: tuple[Any, ...]) -> int | None:
     return sum(map(len, keys)) if all(type(key) is str for key in keys) else None
 
 
+_NO_KEY: Final = object()
 _SCALARS: Final = (str, int, float, bool, type(None), None)
 _KINDS: Final = {kind: kind for kind in (*_SCALARS, list, dict)}.get
 """All other types look the same: None."""

@@ -11,12 +11,12 @@ import struct
 import sys
 import unicodedata
 
-from contextlib import suppress
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
+from .short_keys import cached_if_short
 from .tagged import MAX_MARKS, refuse_many_marks, tagged
 
 
@@ -26,35 +26,31 @@ RESULT_HEAD: Final = 1 << 16
 _DIGITS: Final = b"0123456789"
 _SIGN: Final = 1 << 63
 _LOW64: Final = struct.Struct(">8xq").unpack
+_SCALARS: Final = frozenset({str, int, bool, type(None)})
 _LARGE: Final = 1 << 16
 """Bytes of canonical form beyond which text is signed as it is, in any normal form."""
 _FEW: Final = 1 << 14
-_SEEDS: Final[dict[str, int]] = {}
-_MAX_SEEDS: Final = 4096
 
 
-def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
+def sign(tool: str, arguments: object) -> tuple[bytes | None, int | None, bytes | None]:
     """
-    Returns the signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name) and its canonical
-    arguments.
+    Returns the signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name), its low 64 bits as a
+    signed integer, and its canonical arguments.
 
-    (None, None) if the arguments cannot be signed; never raises. Equal in every process and on every machine. xxh3 is no
+    All are None if the arguments cannot be signed; never raises. Equal in every process and on every machine. xxh3 is no
     cryptographic hash: a signature proves nothing against someone who looks for collisions.
     """
     encoded = canonical(arguments)
     if encoded is None:
-        return None, None
+        return None, None, None
+    digest = xxh3_128_digest(encoded, _seed(tool))
+    # A copy, since a record or a cached result may hold it for long, and text of orjson keeps 4 KB and more.
+    return digest, _LOW64(digest)[0], b"%b" % encoded
 
-    seed = _SEEDS.get(tool)
-    return xxh3_128_digest(encoded, _new_seed(tool) if seed is None else seed), encoded
 
-
-def low64(digest: bytes) -> int:
-    """
-    Returns the low 64 bits of a 16-byte signature as a signed integer.
-    """
-    number: int = _LOW64(digest)[0]
-    return number
+@cached_if_short(4096)
+def _seed(tool: str) -> int:
+    return xxh3_64_intdigest(tool.encode("utf-8", "surrogatepass"))
 
 
 def canonical(arguments: object) -> bytes | None:
@@ -64,10 +60,12 @@ def canonical(arguments: object) -> bytes | None:
     """
     try:
         if _is_plain(arguments):
-            with suppress(TypeError):  # of keys that are no text, and of what is too deep
+            try:
                 encoded = dumps(arguments, None, OPT_SORT_KEYS)
-                if len(encoded) > _LARGE or encoded.isascii() or _is_nfc(encoded):
-                    return encoded
+            except TypeError:  # of keys that are no text, and of what is too deep
+                return tagged(arguments)
+            if len(encoded) > _LARGE or encoded.isascii() or _is_nfc(encoded):
+                return encoded
         return tagged(arguments)
     except Exception:  # noqa: BLE001 - no value may stop a call, whatever an object's own code raises
         return None
@@ -80,11 +78,8 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
     The *length* is the full length if *payload* is already cut. Text counts as its UTF-8 bytes. The length of text of
     more than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
     """
-    if type(payload) is bytes:
-        # `_head` and `_signed`, in place: every result comes this way.
-        return (xxh3_64_intdigest(payload[:RESULT_HEAD], len(payload) if length is None else length) ^ _SIGN) - _SIGN
-    head, full = _head(payload)
-    return _signed(xxh3_64_intdigest(head, full if length is None else length))
+    head, full = _head(payload) if isinstance(payload, str) else (payload[:RESULT_HEAD], len(payload))
+    return (xxh3_64_intdigest(head, full if length is None else length) ^ _SIGN) - _SIGN
 
 
 def masked_result_hash(payload: bytes | str) -> int:
@@ -93,7 +88,7 @@ def masked_result_hash(payload: bytes | str) -> int:
 
     The length is no part of it, for "line 9" and "line 10" are to be one.
     """
-    head = payload[:RESULT_HEAD] if type(payload) is bytes else _head(payload)[0]
+    head = _head(payload)[0] if isinstance(payload, str) else payload[:RESULT_HEAD]
     return (xxh3_64_intdigest(head.translate(None, _DIGITS)) ^ _SIGN) - _SIGN
 
 
@@ -118,21 +113,7 @@ def parse_arguments(text: str) -> tuple[object, str | None]:
         return text, f"arguments have an integer of more than {sys.get_int_max_str_digits()} digits"
 
 
-def _new_seed(tool: str) -> int:
-    if len(_SEEDS) >= _MAX_SEEDS:
-        _SEEDS.clear()
-    seed = _SEEDS[tool] = xxh3_64_intdigest(tool.encode("utf-8", "surrogatepass"))
-    return seed
-
-
-def _signed(number: int) -> int:
-    return (number ^ _SIGN) - _SIGN
-
-
-def _head(payload: bytes | str) -> tuple[bytes, int]:
-    if isinstance(payload, bytes):
-        return payload[:RESULT_HEAD], len(payload)
-
+def _head(payload: str) -> tuple[bytes, int]:
     head = payload[:RESULT_HEAD].encode("utf-8", "surrogatepass")
     return head[:RESULT_HEAD], len(head) if len(payload) <= RESULT_HEAD else len(payload)
 
@@ -148,23 +129,16 @@ def _is_plain(arguments: Any) -> bool:
     """
     containers: list[Any] = [arguments.values() if type(arguments) is dict else (arguments,)]
     for values in containers:
-        for value in values:
+        for value in values if not _SCALARS.issuperset(map(type, values)) else ():
             kind = type(value)
-            if kind is str or kind is int:
-                continue
-
             if kind is dict:
                 containers.append(value.values())
             elif kind is list:
                 containers.append(value)
-            elif kind is bool or value is None or (kind is float and value % 1.0 > 0.0):
-                continue
-            else:
+            elif kind not in _SCALARS and not (kind is float and value % 1.0 > 0.0):
                 return False
-
             if len(containers) > _FEW:
                 return False
-
     return True
 
 

@@ -12,7 +12,7 @@ cut by type:
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice
 from typing import Any, Final
 
 import orjson
@@ -25,9 +25,12 @@ LIMIT: Final = 65_536
 MIN_LIMIT: Final = 256
 """Bytes; with less there is no room to say that something was cut."""
 _HOLDERS: Final = frozenset((dict, list, tuple))
+_holds: Final = _HOLDERS.__contains__
 _SPREAD: Final = 1 << 20
 """Containers in a value that is still written in one go: with shared references it may have any number."""
 _LEVELS: Final = 12
+_LOOKED: Final = 4_096
+"""Containers that are looked at for it."""
 _MEMBERS: Final = 32
 
 
@@ -61,7 +64,7 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
     if kind is str:
         return _render_text(value, limit)
     text, whole = None, True
-    if kind in _HOLDERS and _spread(value) <= _SPREAD:
+    if kind in _HOLDERS and _is_narrow(value):
         text = dumps(value)
     total = len(value) if kind is list or kind is tuple else None
     if text is None:
@@ -78,19 +81,25 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
     return _cut_object(text, limit) if total is None else _cut_list(value, total, limit, size if whole else None)
 
 
-def _spread(value: Any, levels: int = _LEVELS) -> int:
+def _is_narrow(value: Any) -> bool:
     """
-    Returns about how many containers *value* holds, by the first row of each list and the first members of each object.
+    Returns whether *value* holds at most about `_SPREAD` containers, by the first row of each list and the first members of each object.
     """
-    if not levels:
-        return _SPREAD + 1
-    if type(value) is not dict:
-        return len(value) * _spread(value[0], levels - 1) if value and type(value[0]) in _HOLDERS else 1
-    spread = 1
-    for part in value.values() if len(value) <= _MEMBERS else islice(value.values(), _MEMBERS):
-        if type(part) in _HOLDERS:
-            spread += _spread(part, levels - 1)
-    return spread
+    spread, found = 0, [(value, 1, _LEVELS)]
+    for holder, times, levels in found:
+        spread += times
+        if not levels or spread > _SPREAD:
+            return False
+        if type(holder) is dict:
+            parts = holder.values() if len(holder) <= _MEMBERS else [*islice(holder.values(), _MEMBERS)]
+        else:
+            parts, times = holder[:1], times * len(holder)  # noqa: PLW2901
+        for part in compress(parts, map(_holds, map(type, parts))):
+            if part and (type(part) is dict or type(part[0]) in _HOLDERS):
+                found.append((part, times, levels - 1))
+                if len(found) > _LOOKED:
+                    return False
+    return True
 
 
 def leading(text: str, room: int) -> str:

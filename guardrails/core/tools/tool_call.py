@@ -7,8 +7,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from guardrails.core.arguments import Arguments
-from guardrails.core.text.plain_json import exact
-from guardrails.core.text.signature import low64, parse_arguments, sign
+from guardrails.core.text.signature import parse_arguments, sign
 from guardrails.core.text.tagged import TAG
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import bounded_name
@@ -34,15 +33,11 @@ def tool_call(
         arguments = {}
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
-    signature, canonical = sign(tool, unlabelled(arguments, labels) if labels else arguments)
-    asked = {**arguments} if type(arguments) is dict else None
-    if signature is None or canonical is None:
-        return ToolCall.signed(tool, arguments, call_id, (None, None, None), problems, asked)
-    if len(canonical) <= SMALL and asked and (b"[" in canonical or canonical.rfind(b"{")) and TAG not in canonical:
+    signed = sign(tool, unlabelled(arguments, labels) if labels else arguments)
+    asked, canonical = {**arguments} if type(arguments) is dict else None, signed[2] or b""
+    if len(canonical) <= SMALL and asked and (b"[" in canonical or canonical.rfind(b"{") > 0) and TAG not in canonical:
         # What is inside of others may be changed by the tool too.
         asked = orjson.loads(canonical)
-    # A record or a cached result may hold the canonical form for long.
-    signed = signature, low64(signature), exact(canonical)
     return ToolCall.signed(tool, arguments, call_id, signed, problems, asked)
 
 

@@ -16,7 +16,7 @@ from guardrails.core.engine import Moment
 from guardrails.core.events import EVENTS, event, lose
 from guardrails.core.prepare import Prepared
 from guardrails.core.state import SessionState
-from guardrails.core.text.signature import low64, sign
+from guardrails.core.text.signature import sign
 from guardrails.core.tools.tool_call import tool_call, unlabelled
 from guardrails.core.values.types import Denial, ToolCall, micro_dollars
 from guardrails.core.values.usage import Usage, cost_of
@@ -388,7 +388,6 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
         if type(arguments) is dict:
             labels = (*plan.tool.labels, *call.labels)
             bare = unlabelled(arguments, labels) if labels else arguments
-            signature, canonical = (bare is arguments and call.signed) or sign(tool, bare)
-            signed = signature, None if signature is None else low64(signature), canonical
+            signed = (bare is arguments and call.signed) or sign(tool, bare)
             return ToolCall.signed(tool, arguments, call_id, signed, (), None)
     return tool_call(tool, arguments, call_id, plan.arguments, (*plan.tool.labels, *call.labels))

@@ -6,7 +6,7 @@ import re
 
 from typing import Final, Literal
 
-from guardrails.core.result.completeness import extent_of
+from guardrails.core.result.completeness import cut_in
 from guardrails.core.result.names import about
 from guardrails.offline.transcripts.calls import RecordedCall
 
@@ -63,7 +63,7 @@ def _in_words(text: str) -> bool:
     # Most texts have none of them, and a look at all that a text may say takes long.
     if not any(word in ends for word in _HINTS):
         return False
-    return _ALL.search(ends) is not None or extent_of(text).complete is not True
+    return _ALL.search(ends) is not None or cut_in(text) is not None
 
 
 def _is_sign(name: str) -> bool:

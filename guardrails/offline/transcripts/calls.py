@@ -5,7 +5,7 @@ What every format becomes: calls that somebody's agent made, in one form, and th
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from guardrails.core.text.signature import low64, masked_result_hash, result_hash, sign
+from guardrails.core.text.signature import masked_result_hash, result_hash, sign
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import ErrorType
 
@@ -81,7 +81,7 @@ class RecordedCall:
     """Which life of its session: a name that is used again without its state is another session. `""`: the only one."""
     number: int | None = None
     """Of its event, in records of this library, which count the events of a life."""
-    signed: tuple[bytes | None, bytes | None] | None = None
+    signed: tuple[bytes | None, int | None, bytes | None] | None = None
     """What `sign` says of *tool* and *arguments*, where it was asked already."""
 
     @property
@@ -99,7 +99,7 @@ class RecordedCall:
         if self.sig is not None:
             return self.sig
         self.signed = signed = self.signed or sign(self.tool, self.arguments)
-        return None if signed[0] is None else low64(signed[0])
+        return signed[1]
 
     def declared(self, tool: Tool | None) -> Self:
         """

@@ -59,7 +59,7 @@ def test_a_path_erases_and_the_line_says_what(path: str, erased: list[str], read
     ({"by_id": {1: {"word": "open sesame"}}}, "arguments.by_id.*.word", "arguments.by_id.1.word"),
 ])  # fmt: skip
 def test_a_path_leads_through_the_tags_of_signed_arguments(arguments: object, path: str, erased: str) -> None:
-    _, canonical = sign("t", arguments)
+    *_, canonical = sign("t", arguments)
     assert canonical is not None
     line = shown({"arguments": orjson.Fragment(canonical), "problems": [["", "no open\nSESAME", "value"]]}, path)
     assert "sesame" not in str(line).casefold()

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, Summary, Tool
 from guardrails.core.result import reading_of
-from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.names import _MORE
 from tests.core.result.carriers import carried
 from tests.tables import table
@@ -108,14 +107,14 @@ ANYTHING = st.recursive(
 
 @given(st.dictionaries(NAMES, ANYTHING, max_size=5))
 def test_nothing_beside_it_makes_a_sign_of_more_complete(value: dict[str, Any]) -> None:
-    extent = extent_of(value | {"results": [1], "hasMore": True, "nextCursor": "abc"})
+    extent = reading_of(value | {"results": [1], "hasMore": True, "nextCursor": "abc"}).extent
     assert extent.complete is False
     assert extent.how
 
 
 @given(st.dictionaries(NAMES, ANYTHING, max_size=5))
 def test_a_bare_total_is_never_called_complete(value: dict[str, Any]) -> None:
-    assert extent_of(value | {"results": [1], "total": 9}).complete is not True
+    assert reading_of(value | {"results": [1], "total": 9}).extent.complete is not True
 
 
 def test_complete_results_of_public_services_raise_few_false_alarms() -> None:

@@ -194,4 +194,4 @@ def test_an_iterator_that_fails_half_way_has_failed_unless_its_exception_is_pass
 def test_a_reading_answers_no_question_that_nobody_asked() -> None:
     read = reading_of({"rows": [1], "city": "Rome"}, Source())
 
-    assert vars(read).keys() == {"value", "source", "arguments", "content"}
+    assert vars(read).keys() == {"value", "source", "arguments", "content", "form"}

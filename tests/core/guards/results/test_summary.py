@@ -25,7 +25,7 @@ def shown(value: Any, arguments: Any, *guards: Any, clock: Any = lambda: 0.0) ->
 
 
 def call(arguments: Any) -> ToolCall:
-    return ToolCall("t", arguments, "1", None, None, (), sign("t", arguments)[1])
+    return ToolCall("t", arguments, "1", None, None, (), sign("t", arguments)[2])
 
 
 def test_a8_a_result_carries_its_query_its_progress_and_the_next_step(clock: Any) -> None:
