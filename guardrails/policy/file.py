@@ -50,6 +50,13 @@ _CONSTANTS: Final = {
 _INTEGER: Final = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
 _FLOAT: Final = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 _MAX_INTEGER: Final = (1 << 63) - 1
+_NUMBERS: Final = {
+    "a whole number": r'"?([-+]?[0-9][0-9_,]*)(?:\.0*)?"?',
+    "a number": r'"([-+]?[0-9]+(?:\.[0-9]+)?)"',
+}
+"""Text that people write for a number, by its kind."""
+_YES: Final = ("yes", "on", "y", "true", "1")
+_NO: Final = ("no", "off", "n", "false", "0")
 
 
 # Values and their places
@@ -367,22 +374,18 @@ def _fix(kind: str, node: Node) -> str:
     """
     Returns how the value of *node* would have to be written to be of *kind*, "" if that is not plain.
     """
-    text, value = "", node.value
-    if isinstance(value, dict | list) or value is None:
+    written, value = node.written, node.value
+    if value is None or not written:
         return ""
-    if kind == "a whole number" and not isinstance(value, bool):
-        found = re.fullmatch(r'"?([-+]?[0-9][0-9_,]*)(?:\.0*)?"?', node.written)
+    text, folded = "", str(value).casefold()
+    if kind in _NUMBERS:
+        found = re.fullmatch(_NUMBERS[kind], written)
         text = re.sub(r"[_,]", "", found[1]) if found else ""
-    elif kind == "a number" and (found := re.fullmatch(r'"([-+]?[0-9]+(?:\.[0-9]+)?)"', node.written)):
-        text = found[1]
     elif kind == "true or false":
-        folded = str(value).casefold()
-        yes, no = ("yes", "on", "y", "true", "1"), ("no", "off", "n", "false", "0")
-        text = "true" if folded in yes else "false" if folded in no else ""
-    elif kind == "text":
-        text = json.dumps(node.written, ensure_ascii=False)
-    elif kind == "a list":
-        text = f"[{json.dumps(value, ensure_ascii=False)}]"
+        text = "true" if folded in _YES else "false" if folded in _NO else ""
+    elif kind in ("text", "a list"):
+        text = json.dumps(written if kind == "text" else value, ensure_ascii=False)
+        text = text if kind == "text" else f"[{text}]"
     return f"write {text}, " if text else ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 from os import PathLike
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from weakref import WeakValueDictionary
 
 from .reload import LOOK_S, PolicyFiles, Sources, is_name
@@ -44,19 +44,6 @@ class Covered(NamedTuple):
     """False: no `cost_usd` is declared, and it counts as free until it says what it has cost."""
     guards: tuple[str, ...]
     """The guards that are enforced for it."""
-
-
-class CoveredModel(NamedTuple):
-    """
-    Whether a model's responses have a price.
-    """
-
-    model: str
-    priced: bool
-    by: str | None
-    """`policy`, or the name and version of the list that has it."""
-    unknown: str
-    """Why it has none."""
 
 
 class Policy:
@@ -284,24 +271,11 @@ class Policy:
         path = os.path.abspath(records)  # noqa: PTH100
         return self._sinks.get(path) or self._sinks.setdefault(path, JsonLines(path))
 
-    @overload
-    def coverage(self, tools: "Iterable[Tool | Callable[..., Any] | str]") -> list[Covered]: ...
-    @overload
-    def coverage(self, *, models: Iterable[str], provider: str | None = None) -> list[CoveredModel]: ...
-    def coverage(
-        self,
-        tools: "Iterable[Tool | Callable[..., Any] | str]" = (),
-        *,
-        models: Iterable[str] | None = None,
-        provider: str | None = None,
-    ) -> list[Covered] | list[CoveredModel]:
+    def coverage(self, tools: "Iterable[Tool | Callable[..., Any] | str]") -> list[Covered]:
         """
         Returns the cover of each of *tools*: declared, priced and guarded. It is the honest answer to "is everything
-        covered?". A tool without a price is free, whether or not there is a cost limit. For *models* (of *provider*, as
-        for `Session.charge`), returns which have a price today.
+        covered?". A tool without a price is free, whether or not there is a cost limit.
         """
-        if models is not None:
-            return [self._covered_model(model, provider) for model in models]
         from guardrails.core.tools.tool import Tool
 
         covered = []
@@ -311,13 +285,6 @@ class Policy:
             declared = name in self.chain.tools or plan.tool != Tool(name=name)
             covered.append(Covered(name, declared, plan.tool.cost > 0, plan.enforced))
         return covered
-
-    def _covered_model(self, model: str, provider: str | None) -> CoveredModel:
-        from guardrails.core.values.usage import Usage
-        from guardrails.session.turns.prices import price_of
-
-        priced = price_of(Usage(1, 1), model, self.prices, provider, round(time() * 1000))
-        return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)
 
     def __str__(self) -> str:
         shared = "".join(f"\nscope `{name}`\n{chain}" for name, chain in self.scopes.items())

@@ -63,11 +63,9 @@ def digest(content: bytes) -> str:
     """
     Returns the digest of *content*: 32 hexadecimal digits.
     """
-    try:
-        from _blake2 import blake2b  # without OpenSSL, whose import takes 3 ms
-    except ImportError:
-        from hashlib import blake2b
-    return str(blake2b(content, digest_size=16).hexdigest())
+    from xxhash import xxh3_128_hexdigest
+
+    return xxh3_128_hexdigest(content)
 
 
 def stamp(status: os.stat_result) -> Stamp:

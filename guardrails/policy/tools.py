@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.arguments import Arguments
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.tool_filter import ToolFilter
@@ -48,7 +48,7 @@ class Registered:
     tool: Tool
     """Its *parameters* are the check of its arguments, None where it has none."""
     run: Run
-    """`run(name, arguments)` with arguments that passed the check; a coroutine where *asynchronous*."""
+    """`run(name, arguments)` with arguments that passed the check; it is awaited where *asynchronous*."""
     asynchronous: bool
     fits: bool
     """Runs on arguments of exactly the check's form only, so that no other check may stand in its place."""
@@ -105,9 +105,7 @@ class Registry:
             return lambda later: self.register(later, parameters=parameters, **declarations)
         if not callable(function):
             raise TypeError(f"`{function!r:.80}` is no function: use `add` for a tool that something else runs")
-        made = hasattr(type(parameters), "check") and hasattr(type(parameters), "schema")
-        given: Any = function if parameters is None else parameters
-        spec: Arguments = given if made else arguments_of(given)
+        spec: Any = Tool(name="-", parameters=function if parameters is None else parameters).arguments()
         tool = Tool.of(function, **declarations)
         bind = getattr(spec, "bind", None) or _binding(function, parameters)
         self._put(tool, spec, _bound(function, bind), asynchronous=is_async(function), fits=True)
@@ -252,8 +250,4 @@ def _bound(function: Callable[..., Any], bind: Bind) -> Run:
         positional, keywords = bind(arguments)
         return function(*positional, **keywords)
 
-    async def run_async(tool: str, arguments: Any) -> Any:
-        made = run(tool, arguments)
-        return await made if inspect.isawaitable(made) else made
-
-    return run_async if is_async(function) else run
+    return run

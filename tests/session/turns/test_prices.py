@@ -232,17 +232,6 @@ def test_what_is_no_usage_is_refused_before_it_is_priced(clock: Any) -> None:
     assert session.ledger.unpriced == 0
 
 
-def test_coverage_says_which_models_have_a_price() -> None:
-    policy = Policy(prices={"mine-*": {"input_mtok": 1}})
-    covered = policy.coverage(models=["mine-1", "gpt-5-mini", "no-such-model"])
-    assert [(c.model, c.priced, c.by) for c in covered] == [
-        ("mine-1", True, "policy"),
-        ("gpt-5-mini", True, LISTED),
-        ("no-such-model", False, None),
-    ]
-    assert "does not list it" in covered[2].unknown
-
-
 # What is imported, and when
 
 
