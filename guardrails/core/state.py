@@ -260,13 +260,6 @@ class Pending:
     def at_ms(self) -> int:
         return self.entry.at_ms
 
-    @property
-    def key(self) -> int | str:
-        """
-        Its key among those of its session: its number; in a scope, where numbers are of several sessions, with whose call it is.
-        """
-        return self.entry.seq if self.n else f"{self.id}#{self.entry.seq}"
-
 
 def low(sig: int | None) -> int:
     """
@@ -360,8 +353,8 @@ class SessionState:
     window: list[Entry] = field(default_factory=list)
     latest: dict[int | None, int] = field(default_factory=dict)
     """By signature, the number of the latest call of the window."""
-    pending: dict[int | str, Pending] = field(default_factory=dict)
-    """By number the admissions that are open, see `Pending.key`."""
+    pending: dict[int, Pending] = field(default_factory=dict)
+    """By number the admissions that are open."""
     uncertain: dict[int, Uncertain] = field(default_factory=dict)
     """By signature the calls that are not to be made twice and whose end is unknown."""
     limits: dict[str, int] = field(default_factory=dict)
@@ -613,7 +606,7 @@ def drop(state: SessionState, pending: Pending, event: str) -> bool:
     """
     if not move(pending, event):
         return False
-    del state.pending[pending.key]
+    del state.pending[pending.seq]
     state.calls -= 1
     entry = pending.entry
     entry.status, entry.changes = "expired", False
@@ -672,7 +665,7 @@ def expire(state: SessionState, pending: Pending) -> bool:
     if drop(state, pending, "lapse"):
         return False
     move(pending, "expire")
-    del state.pending[pending.key]
+    del state.pending[pending.seq]
     state.cost += pending.cost
     state.tokens += pending.tokens
     pending.entry.status = "expired"

@@ -5,7 +5,7 @@ States that a store keeps unpacked beside their written form.
 from collections.abc import Iterable
 from typing import Any, Final
 
-from guardrails.core.packing import Memo, pack, unpack
+from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.names import whose
@@ -20,7 +20,7 @@ class Held:
     A state, and the store's form of it: *packed*, and a *mark* of its own (a row, a version).
     """
 
-    __slots__ = ("mark", "memo", "new", "packed", "state")
+    __slots__ = ("mark", "new", "packed", "state")
 
     def __init__(self, mark: Any, packed: bytes, state: SessionState) -> None:
         self.mark = mark
@@ -28,13 +28,12 @@ class Held:
         self.state = state
         self.new = b""
         """As it becomes by a step that is under way."""
-        self.memo = Memo()
 
     def pack(self) -> bytes:
         """
         Returns the state as it is now.
         """
-        return pack(self.state, self.memo)
+        return pack(self.state)
 
 
 class Live:

@@ -105,11 +105,11 @@ def test_a_request_may_say_how_long_it_takes(clock: Any) -> None:
     assert held(live(session))[1] == 900
 
 
-def test_a_charge_settles_the_request_of_the_block_it_is_in_and_of_no_other_s(clock: Any) -> None:
+def test_a_charge_settles_the_request_that_it_names_and_no_other(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=2_000))
     first = session.request(tokens=900)
-    with session.request(tokens=900):
-        used(session, 900)
+    with session.request(tokens=900) as second:
+        used(session, 900, request=second)
         assert (live(session).tokens, held(live(session))[1]) == (900, 900)
     assert held(live(session))[1] == 900
     assert not session.request(tokens=900).allowed
