@@ -206,7 +206,7 @@ def versions() -> dict[str, Any]:
     from guardrails.core.records.record import SCHEMA_VERSION
     from guardrails.core.retries.model import VERSION as RETRIES
     from guardrails.core.values.version import __version__
-    from guardrails.stores.sqlite_file import VERSION as FILE
+    from guardrails.stores.sqlite import VERSION as FILE
 
     return {
         "python": platform.python_version(),

@@ -19,7 +19,8 @@ from guardrails.offline.figures import plural
 
 
 if TYPE_CHECKING:
-    from guardrails.stores.base import Kept, Stored
+    from guardrails.stores.base import Stored
+    from guardrails.stores.persistence import PersistentStore
 
 SHOWN: Final = 100
 """Lines of a list, unless it is said otherwise."""
@@ -184,7 +185,7 @@ def prune(
 
 
 @contextmanager
-def _opened(place: str, namespace: str) -> "Iterator[Kept]":
+def _opened(place: str, namespace: str) -> "Iterator[PersistentStore]":
     """
     The store at *place*, a path or a URL. Ends the command if there is none, or it fails.
     """
@@ -199,7 +200,7 @@ def _opened(place: str, namespace: str) -> "Iterator[Kept]":
         yield kept
 
 
-def _name_of(kept: "Kept", place: str) -> str:
+def _name_of(kept: "PersistentStore", place: str) -> str:
     # A URL may hold a password.
     return str(getattr(kept, "place", place))
 
@@ -211,7 +212,7 @@ def _messages_of(place: str) -> dict[str, int]:
     import sqlite3
 
     from guardrails.stores.places import is_url
-    from guardrails.stores.sqlite_file import explained
+    from guardrails.stores.sqlite import explained
 
     if is_url(place):
         return {}
@@ -224,7 +225,7 @@ def _messages_of(place: str) -> dict[str, int]:
         raise explained(error, place, 0) from error
 
 
-def _read(kept: "Kept", prefix: str, tell: "Callable[[str], object] | None") -> "Iterator[Stored]":
+def _read(kept: "PersistentStore", prefix: str, tell: "Callable[[str], object] | None") -> "Iterator[Stored]":
     for count, one in enumerate(kept.entries(prefix), 1):
         if tell is not None:
             tell(f"{plural(count, 'state')} read")
@@ -260,7 +261,7 @@ def _at_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _tell_of_none(kept: "Kept", place: str, key: str) -> NoReturn:
+def _tell_of_none(kept: "PersistentStore", place: str, key: str) -> NoReturn:
     from difflib import get_close_matches
     from itertools import islice
 

@@ -9,6 +9,7 @@ call's session alone, which gives it back.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import FAR_MS, Chain, Hook, first_cause
@@ -22,6 +23,8 @@ OPEN: Final = "calls"
 AMOUNTS: Final = ("n", "calls", "cost", "tokens", "held_cost", "held_tokens")
 """What a scope itself counts: numbers that add up, whoever adds to them first."""
 _FIELDS: Final = tuple(each.name for each in fields(SessionState))
+_OTHERS: Final = tuple(name for name in _FIELDS if name not in (*AMOUNTS, "now_ms", "behind_ms", "reserved", "own"))
+_others: Final = attrgetter(*_OTHERS)
 GLOBAL: Final = "global"
 """The scope that everyone is in: its id need not be said."""
 
@@ -100,17 +103,32 @@ class SharedState(SessionState):
                 self.reserved = {OPEN: {**self.reserved.get(OPEN, {}), f"max_{held}": value}}
         self.own = own
 
-    def without(self, names: Collection[str]) -> SessionState:
+    def rest(self, names: Collection[str]) -> tuple[Any, ...]:
         """
-        Returns what it is beside its amounts *names*.
+        Returns what it is beside its amounts, and the *names* of those that guards remember.
         """
-        bare = SessionState()
+        own = {guard: left for guard, mine in self.own.items() if (left := _rest(guard, mine, names))}
+        return *_others(self), own
+
+    @classmethod
+    def of(cls, state: SessionState) -> "SharedState":
+        """
+        Returns the same as a state that several change at once.
+        """
+        made = cls()
         for name in _FIELDS:
-            if name not in names:
-                setattr(bare, name, getattr(self, name))
-        bare.behind_ms, bare.reserved = 0, {}
-        bare.own = {guard: left for guard, mine in self.own.items() if (left := _rest(guard, mine, names))}
-        return bare
+            setattr(made, name, getattr(state, name))
+        return made
+
+
+def bare(rest: tuple[Any, ...]) -> SessionState:
+    """
+    Returns a state of nothing but this `SharedState.rest`.
+    """
+    made = SessionState()
+    for name, value in zip((*_OTHERS, "own"), rest, strict=True):
+        setattr(made, name, value)
+    return made
 
 
 def _rest(guard: str, mine: Any, names: Collection[str]) -> Any:

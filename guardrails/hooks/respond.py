@@ -37,7 +37,7 @@ from .transcripts import tail
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
-    from guardrails.stores.base import Kept
+    from guardrails.stores.persistence import PersistentStore
 
 NOTHING: Final = b"{}"
 _EVENT: Final = re.compile(rb'"hook_event_name"\s*:\s*"(\w{1,40})"')
@@ -46,7 +46,7 @@ FLUSH_S: Final = 0.5
 REASON_CHARS: Final = 500
 KEPT: Final = "30d"
 """How long the state of a session stays that nothing is told of."""
-_stores: "dict[str, Kept]" = {}
+_stores: "dict[str, PersistentStore]" = {}
 _sinks: dict[str, JsonLines] = {}
 
 
@@ -186,7 +186,7 @@ def _scopes(policy: Policy, options: Options) -> dict[str, str]:
     return {name: own for name, own in said.items() if own and name in policy.scopes}
 
 
-def _store(place: str) -> "Kept":
+def _store(place: str) -> "PersistentStore":
     found = _stores.get(place)
     if found is None:
         if not is_url(place):

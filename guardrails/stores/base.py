@@ -2,13 +2,19 @@
 The interface of a store.
 """
 
+import os
+import weakref
+
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, Self, TypeVar
+from functools import partial
+from typing import Final, Literal, NamedTuple, Protocol, TypeVar
 
 from guardrails.core.state import SessionState
 
 
 T = TypeVar("T")
+When = Literal["before", "parent", "child"]
+"""A moment of a fork: before it, after it in the parent, after it in the child."""
 NESTED: Final = (
     "a session was asked from inside of its own store's update, such as by a guard or a signal handler: "
     "a guard looks at the `state` it is given"
@@ -81,30 +87,30 @@ class Listed(Store, Protocol):
         ...
 
 
-class Kept(Listed, Protocol):
+class Forked(Protocol):
     """
-    A store that outlives its processes.
+    A store that goes on in both processes after a fork.
     """
 
-    def prune(
-        self,
-        idle: float | str,
-        *,
-        scopes: bool = False,
-        prefix: str = "",
-        progress: Callable[[int], None] | None = None,
-    ) -> int:
-        """
-        See `SqliteStore.prune`.
-        """
-        ...
+    def _at_fork(self, when: When) -> None: ...
 
-    def close(self) -> None:
-        """
-        Let go of the file, or of the connections.
-        """
-        ...
 
-    def __enter__(self) -> Self: ...
+_stores: "weakref.WeakSet[Forked]" = weakref.WeakSet()
 
-    def __exit__(self, *_: object) -> None: ...
+
+def at_forks(store: Forked) -> None:
+    """
+    See to *store* before and after every fork.
+    """
+    _stores.add(store)
+
+
+def _all(when: When) -> None:
+    for store in list(_stores):
+        store._at_fork(when)  # noqa: SLF001
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=partial(_all, "before"), after_in_parent=partial(_all, "parent"), after_in_child=partial(_all, "child")
+    )

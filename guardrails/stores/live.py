@@ -71,11 +71,11 @@ class Live:
         self._held.clear()
 
 
-def unpacked(key: str, packed: bytes, store: str) -> SessionState:
+def unpacked(key: str, packed: bytes | None, store: str) -> SessionState:
     """
-    Returns the state of *key* in *store*. Raises StateUnreadable, which names both.
+    Returns the state of *key* in *store*, a new one for None. Raises StateUnreadable, which names both.
     """
     try:
-        return unpack(packed)
+        return SessionState() if packed is None else unpack(packed)
     except StateUnreadable as error:
         raise StateUnreadable(error.reason, whose(key), store) from error

@@ -2,9 +2,7 @@
 Sessions in the memory of one process.
 """
 
-import os
 import threading
-import weakref
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +13,7 @@ from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.logs import log
 
-from .base import NESTED, Stored
+from .base import NESTED, Stored, When, at_forks
 
 
 T = TypeVar("T")
@@ -40,7 +38,7 @@ class MemoryStore:
         self._stuck: set[str] = set()
         """Sessions that could not be packed."""
         self._begin()
-        _stores.add(self)
+        at_forks(self)
 
     def _begin(self) -> None:
         # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
@@ -105,6 +103,11 @@ class MemoryStore:
         # One that was forgotten meanwhile is none.
         yield from filter(None, map(self.read, keys))
 
+    def _at_fork(self, when: When) -> None:
+        if when == "child":
+            # A lock that another thread of the parent held would never be released here.
+            self._begin()
+
     def __len__(self) -> int:
         return len(self._live) + len(self._packed)
 
@@ -130,16 +133,3 @@ class MemoryStore:
                 log.error("the state of `%s` cannot be packed, so it stays as it is: %r", key, error)
             else:
                 del self._live[key]
-
-
-_stores: "weakref.WeakSet[MemoryStore]" = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    # A lock that another thread of the parent held would never be released in the child.
-    for store in _stores:
-        store._begin()  # noqa: SLF001
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

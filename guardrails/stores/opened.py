@@ -8,10 +8,10 @@ from .places import is_url
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from .base import Kept
+    from .persistence import PersistentStore
 
 
-def store_at(place: str, *, namespace: str = "guardrails", timeout: float = 5.0) -> "Kept":
+def store_at(place: str, *, namespace: str = "guardrails", timeout: float = 5.0) -> "PersistentStore":
     """
     Returns the store at *place*, a server's under *namespace* (of PostgreSQL in the table `NAMESPACE_states`); a file is
     made if it is not there, for its owner only.

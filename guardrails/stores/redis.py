@@ -1,48 +1,151 @@
 """
 Sessions in a server of Redis or Valkey, shared by processes of many machines.
+
+The server compares and writes bytes and adds up numbers, and knows nothing of sessions or guards. All keys of a store begin with its
+namespace in braces, so that a cluster keeps them in one slot, and those of other namespaces in others:
+
+    {ns}:store     what made it, and the version of this layout
+    {ns}:w:WRITER  the number of a writer's latest commit, for a day
+    {ns}:keys      of all states
+    {ns}:s:KEY     of a state: its version of 16 bytes; when it was changed last, in milliseconds by the server's clock, 13 digits; the
+                   packed state, of a scope without its amounts
+    {ns}:a:KEY     of a scope: its amounts, a hash
 """
 
 import os
 import re
-import threading
-import time
-import weakref
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
-from functools import cache
+from contextlib import suppress
+from functools import cache, partial
 from hashlib import sha1
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar, cast
+from urllib.parse import quote
 
 import orjson
 
 from guardrails.core.guards.base import Edge
 from guardrails.core.packing import pack
-from guardrails.core.scopes import AMOUNTS, SharedState
+from guardrails.core.scopes import AMOUNTS, SharedState, bare
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable, StoreError, needs
-from guardrails.core.values.logs import log
 from guardrails.core.values.names import SCOPES
-from guardrails.core.values.units import duration_ms
 
-from .base import NESTED, Stored
-from .live import LIVE, Held, Live, unpacked
+from .base import Stored
+from .live import LIVE, Held, unpacked
+from .persistence import BATCH, FORKED, PersistentStore, Slot, Stale, key_of, name_of
 from .places import shown_place
-from .redis_scripts import COMMIT, DROP, FORMAT, HEAD_BYTES, LOOK, MARK_BYTES, OPEN
 
 
 T = TypeVar("T")
-BATCH: Final = 500
-PAUSE_S: Final = 0.02
-LONGEST_PAUSE_S: Final = 0.25
-_NAMESPACE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,100}")
-_URL: Final = re.compile(r"rediss?://([^/?#@]*@)?(\[[^]/?#@]*\]|[^]\[/?#@:]*)(:[0-9]+)?(/[0-9]{0,5})?(\?.*)?|unix://.*")
+MARK_BYTES: Final = 16
+HEAD_BYTES: Final = 29
+FORMAT: Final = b"toolcall-guardrails 2"
 _NUMBERS: Final = (*AMOUNTS, "now_ms")
-_LAST: Final = b"\xff"
-"""No key begins with it: it is in no UTF-8."""
+_SCOPE: Final = SCOPES.encode()
+_NAMESPACE: Final = re.compile(r"[A-Za-z0-9_.:/%-]{1,200}")
+_URLS: Final = "redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH"
+_URL: Final = re.compile(r"rediss?://([^/?#@]*@)?(\[[^]/?#@]*\]|[^]\[/?#@:]*)(:[0-9]+)?(/[0-9]{0,5})?(\?.*)?|unix://.*")
+
+COMMIT: Final = """
+local states = tonumber(ARGV[1])
+local function is(done, look)
+  local found = {done}
+  for i = 3, #KEYS do
+    found[i - 1] = i > states + 2 and redis.call('HGETALL', KEYS[i]) or look and redis.call('GET', KEYS[i]) or false
+  end
+  return found
+end
+if ARGV[2] == '' then return is(0, true) end
+local last = redis.call('GET', KEYS[1])
+if last and tonumber(last) >= tonumber(ARGV[2]) then return is(1) end
+for i = 1, states do
+  if redis.call('GETRANGE', KEYS[i + 2], 0, 15) ~= ARGV[2 * i + 4] then return is(0, true) end
+end
+local writes = {}
+for i, scope in ipairs(cjson.decode(ARGV[4])) do
+  local seen, adds, sums = unpack(scope)
+  local key, amounts = KEYS[states + 2 + i], {}
+  local found = redis.call('HGETALL', key)
+  for j = 1, #found, 2 do amounts[found[j]] = found[j + 1] end
+  if seen then
+    for name, value in pairs(amounts) do
+      if (seen[name] or '0') ~= value then return is(0, true) end
+    end
+  end
+  for _, add in ipairs(adds) do
+    local name, more, least = unpack(add)
+    local old = tonumber(amounts[name] or 0)
+    if least and old < tonumber(least) then
+      writes[#writes + 1] = {'HSET', key, name, least}
+      old = tonumber(least)
+    end
+    if more ~= '0' then writes[#writes + 1] = {'HINCRBY', key, name, more} end
+    amounts[name] = old + tonumber(more)
+  end
+  for _, sum in ipairs(sums) do
+    local total = 0
+    for j = 3, #sum do total = total + tonumber(amounts[sum[j]] or 0) end
+    if (total < tonumber(sum[1])) ~= sum[2] then return is(0, true) end
+  end
+end
+local time = redis.call('TIME')
+local head = ARGV[3] .. string.format('%013.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+redis.call('SET', KEYS[1], ARGV[2], 'EX', 86400)
+for i = 1, states do
+  if ARGV[2 * i + 5] ~= '' then
+    redis.call('SET', KEYS[i + 2], head .. ARGV[2 * i + 5])
+    if ARGV[2 * i + 4] == '' then redis.call('ZADD', KEYS[2], 0, string.sub(KEYS[i + 2], tonumber(ARGV[5]))) end
+  end
+end
+for _, write in ipairs(writes) do redis.call(unpack(write)) end
+return is(1)
+"""
+"""
+Do what a step did, all or nothing. The answer is 1 if it is done, or 0 if it is to be done again, since others were there meanwhile, and
+what is kept now, of each state (if it was not done) and of the amounts of each scope.
+
+KEYS: the writer, keys, states, then amounts of scopes. ARGV: how many states; the number of the commit (nothing: only look); its version;
+of each scope, as JSON, the amounts that nobody may have changed or false, what is added (name, amount, the least that it is before, or false),
+and sums that are below a limit, or are not (limit, whether, names); where a key begins in the name of a state; then of each state the version
+that it was, and its bytes (nothing: as they are).
+"""
+
+_DROP: Final = """
+local now, dropped = redis.call('TIME')[1] * 1000, 0
+for i = 2, #KEYS, 2 do
+  local at = tonumber(redis.call('HGET', KEYS[i + 1], 'now_ms') or redis.call('GETRANGE', KEYS[i], 16, 28))
+  if ARGV[2] == '' or (at and now - at > tonumber(ARGV[2])) then
+    dropped = dropped + redis.call('DEL', KEYS[i])
+    redis.call('DEL', KEYS[i + 1])
+    redis.call('ZREM', KEYS[1], string.sub(KEYS[i], tonumber(ARGV[1])))
+  end
+end
+return dropped
+"""
+"""KEYS: keys, states each with its amounts. ARGV: where a key begins in a name, the milliseconds it was idle (nothing: any). How many."""
+
+_KINDS: Final = {
+    **dict.fromkeys(
+        ("LOADING", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS", "UNBLOCKED"), "starting"
+    ),
+    **dict.fromkeys(("BusyLoadingError", "ClusterDownError", "TryAgainError", "MovedError", "AskError"), "starting"),
+    **dict.fromkeys(("READONLY", "MASTERDOWN", "ReadOnlyError", "MasterDownError"), "replica"),
+    **dict.fromkeys(
+        ("NOAUTH", "WRONGPASS", "DENIED", "AuthenticationError", "AuthenticationWrongNumberOfArgsError"), "login"
+    ),
+    **dict.fromkeys(("NOPERM", "NoPermissionError"), "forbidden"),
+    **dict.fromkeys(("OOM", "OutOfMemoryError"), "full"),
+    **dict.fromkeys(("ConnectionError", "TimeoutError"), "away"),
+    "MISCONF": "disk",
+    "WRONGTYPE": "foreign",
+}
+"""By the class of the client's error, or by the word that the server begins with."""
+_FORBIDDEN: Final = re.compile("(?i)acl failure|user executing the script|no permissions")
+"""What a script is told instead of NOPERM."""
 
 
-class RedisStore:
+class RedisStore(PersistentStore):
     """
     States in the server at *url* (`redis://HOST:PORT/DATABASE`, `rediss://` with TLS, `unix:///PATH`) or of a `redis.Redis` or
     `redis.RedisCluster`, under the keys of *namespace*. Safe in any number of threads, processes and machines.
@@ -55,93 +158,70 @@ class RedisStore:
     Raises StoreError if the server could drop states for lack of memory, MissingExtra if the package `redis` is missing.
     """
 
-    blocks: Final = True
+    _resends = True
 
     def __init__(self, url: Any, *, namespace: str = "guardrails", timeout: float = 5.0, live: int = LIVE) -> None:
         if not _NAMESPACE.fullmatch(namespace):
-            raise StoreError(f"`{namespace}` is no namespace: use 1 to 100 letters, digits and `_.:-`")
+            raise StoreError(f"`{namespace}` is no namespace: use 1 to 200 letters, digits and `_.:-/%`")
         with needs("redis", "a store in Redis"):
             import redis.exceptions
-        self._errors: Any = redis.exceptions
+        self._errors = redis.exceptions.RedisError
+        self.namespace = namespace
         self._given = not isinstance(url, str)
-        self._client, self.place = _client(url, timeout)
-        self.namespace: Final = namespace
-        self._stem = f"{{{namespace}}}:".encode()
-        self._scopes = self._stem + b"a:"
-        self._timeout = timeout
-        self._live = Live(live)
+        self._most = live
         self._fit = False
-        self._begin()
-        self._ask(lambda: None)
-        _stores.add(self)
+        self._client, place = _client(url, timeout)
+        super().__init__(place, timeout, live)
+        self._ask(lambda slot: None)
 
-    def _begin(self) -> None:
-        self._writers: list[_Writer] = []
-        self._own = threading.local()
+    def tenant(self, id: str) -> "RedisStore":
+        """
+        Returns the store of the sessions and scopes of one tenant, by the same connections. Keep it for all of its sessions.
 
-    def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
+        Its keys have a hash tag of their own, so that a cluster spreads tenants.
         """
-        See `Store.update`.
-        """
-        writers = self._writers
-        writer = writers.pop() if writers else _Writer()
-        change = _Change(keys, writer, self._run, self._live, self._stem, self.place)
-        try:
-            return self._ask(lambda: change.made(step, here=lambda: self._writers is writers), change)
-        finally:
-            writers.append(writer)
+        namespace = f"{self.namespace}/{quote(id, safe='')}"
+        return RedisStore(self._client, namespace=namespace, timeout=self._timeout, live=self._most)
 
-    def _ask(self, ask: Callable[[], T], change: "_Change | None" = None) -> T:
+    @property
+    def _stem(self) -> bytes:
         """
-        Returns the answer of *ask*, asked again while that may help and there is time.
+        The beginning of the names of its keys.
         """
-        own, until, tries = self._own, time.monotonic() + self._timeout, 0
-        if getattr(own, "busy", False):
-            raise RuntimeError(NESTED)
-        own.busy = True
-        try:
-            while True:
-                try:
-                    if not self._fit:
-                        self._check()
-                    return ask()
-                except self._errors.RedisError as error:
-                    tries += 1
-                    pause = min(PAUSE_S * 2 ** (tries - 1), LONGEST_PAUSE_S)
-                    if not _passing(error, self._errors) or time.monotonic() + pause > until:
-                        unsure = change is not None and change.sent is not None
-                        raise explained(error, self.place, self._timeout, self._errors, unsure=unsure) from error
-                    time.sleep(pause)
-                except _Stale:
-                    if time.monotonic() > until:
-                        raise StoreError(
-                            f"others changed the same states in the store `{self.place}` for {self._timeout:g} s without a "
-                            "pause. Have fewer workers share a session, or give it a longer `timeout`"
-                        ) from None
-        except Exception:
-            raise
-        except BaseException:
-            # An answer may be on its way.
-            if (pool := getattr(self._client, "connection_pool", None)) is not None:
-                pool.disconnect(inuse_connections=False)
-            raise
-        finally:
-            own.busy = False
+        return f"{{{self.namespace}}}:".encode()
+
+    def _kind(self, error: Exception) -> str:
+        text = str(error)
+        if _FORBIDDEN.search(text):
+            return "forbidden"
+        classes = (_KINDS.get(cls.__name__) for cls in type(error).__mro__)
+        return _KINDS.get(text.partition(" ")[0]) or next(filter(None, classes), "")
+
+    def _ask(self, ask: Callable[[Slot], T]) -> T:
+        def checked(slot: Slot) -> T:
+            if not self._fit:
+                self._check()
+            return ask(slot)
+
+        return super()._ask(ask if self._fit else checked)
 
     def _check(self) -> None:
         """
         See that the server is fit for a store, and that the namespace is one. Raises StoreError.
         """
-        found = self._run(OPEN, [b"store", b"writers"], [FORMAT])
-        if found != FORMAT:
+        name = self._stem + b"store"
+        found = self._client.execute_command("GET", name, NEVER_DECODE=True)
+        if found is None or found == b"toolcall-guardrails 1":
+            self._client.set(name, FORMAT)
+        elif found != FORMAT:
             shown = found.decode("utf-8", "replace")
             raise StoreError(
                 f"the store `{self.place}` holds under this namespace what this version cannot read (`{shown:.80}`): upgrade, or "
                 "use another `namespace`"
             )
-        told = self._client.info()
+        answer = self._client.info()
         # A cluster answers by node.
-        for info in told.values() if all(isinstance(one, dict) for one in told.values()) else [told]:
+        for info in answer.values() if all(isinstance(one, dict) for one in answer.values()) else [answer]:
             evicts = str(info.get("maxmemory_policy", "noeviction"))
             if evicts.startswith("allkeys-"):
                 raise StoreError(
@@ -153,83 +233,103 @@ class RedisStore:
                 )
         self._fit = True
 
-    def _run(self, script: str, names: Sequence[bytes], arguments: Sequence[bytes]) -> Any:
-        keys = [self._stem + name for name in names]
-        ask, rest = self._client.execute_command, (len(keys), *keys, *arguments)
+    def _run(self, script: str, names: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+        """
+        Returns the answer of *script* about the keys of these *names*.
+        """
+        ask, rest = self._client.execute_command, (len(names), *names, *arguments)
         try:
             return ask("EVALSHA", sha_of(script), *rest, NEVER_DECODE=True)
-        except self._errors.NoScriptError:
+        except self._errors as error:
+            if type(error).__name__ != "NoScriptError":
+                raise
             return ask("EVAL", script, *rest, NEVER_DECODE=True)
 
+    def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
+        """
+        See `Store.update`. Nothing is kept if *step* raises, or is interrupted.
+        """
+        held = [self._live.take(key) for key in keys]
+        return self._ask(partial(self._change, _Change(keys, [one for one in held if one is not None]), step))
+
+    def _change(self, change: "_Change", step: Callable[[list[SessionState]], T], slot: Slot) -> T:
+        keys, writer = change.keys, slot.link or _Writer()
+        slot.link = writer
+        names = names_of(self._stem, keys, writer.name)
+        if change.sent is None:
+            if len(change.states) < len(keys):
+                change.states, change.fresh = held_of(keys, self._run(COMMIT, names, (len(keys), "")), self.place), True
+            change.result = step([held.state for held in change.states])
+            parts = change.parts()
+            if slot not in self._slots:
+                raise StoreError(FORKED.format(self.place))
+            if change.fresh and not change.differs:
+                self._live.keep(keys, change.states)
+                return cast(T, change.result)
+            writer.number += 1
+            change.sent = [len(keys), writer.number, writer.mark, parts[0], len(self._stem) + 3, *parts[1:]]
+            slot.unsure = True
+        found = self._run(COMMIT, names, change.sent)
+        slot.unsure, change.sent = False, None
+        if not found[0]:
+            change.states, change.fresh = held_of(keys, found, self.place), True
+            raise Stale
+        change.settle(writer.mark, found)
+        self._live.keep(keys, change.states)
+        return cast(T, change.result)
+
     def _command(self, *parts: Any) -> Any:
-        return self._ask(lambda: self._client.execute_command(*parts, NEVER_DECODE=True))
+        return self._ask(lambda slot: self._client.execute_command(*parts, NEVER_DECODE=True))
 
     def __len__(self) -> int:
         return int(self._command("ZCARD", self._stem + b"keys"))
 
     def read(self, key: str) -> Stored | None:
         """
-        See `Store.read`.
+        See `Listed.read`.
         """
-        (found,) = self._found([_name(key)])
-        return found
+        return self._stored([key])[0][1]
 
-    def entries(self, prefix: str = "") -> Iterator[Stored]:
-        """
-        See `Store.entries`. They come in the order of their keys.
-        """
-        for names in self._names(prefix):
-            yield from filter(None, self._found(names))
+    def _stored(self, keys: Sequence[str]) -> list[tuple[str, Stored | None]]:
+        found = self._ask(lambda slot: self._run(COMMIT, names_of(self._stem, keys), (len(keys), "")))
+        amounts = iter(found[1 + len(keys) :])
+        return [
+            (key, _stored(key, kept, next(amounts) if key.startswith(SCOPES) else ()))
+            for key, kept in zip(keys, found[1:], strict=False)
+        ]
 
-    def _found(self, names: list[bytes]) -> list[Stored | None]:
-        said = self._ask(lambda: self._run(LOOK, [b"writers", b"keys", *map(_place, names)], [self._scopes]))
-        return [_stored(name, one) if one else None for name, one in zip(names, said, strict=True)]
+    def _let_go(self, slot: Slot) -> None:
+        slot.link = None
+
+    def _page(self, prefix: str, last: str) -> Sequence[tuple[str, Stored | None]]:
+        keys = self._keys(prefix, last)
+        return self._stored(keys) if keys else []
+
+    def _keys(self, prefix: str, last: str) -> list[str]:
+        begins = name_of(prefix)
+        above = b"(" + name_of(last) if last else b"[" + begins
+        # No key begins with it: it is in no UTF-8.
+        ends = b"(" + begins + b"\xff"
+        return [*map(key_of, self._command("ZRANGEBYLEX", self._stem + b"keys", above, ends, "LIMIT", 0, BATCH))]
 
     def forget(self, key: str) -> None:
         """
         See `Store.forget`.
         """
-        self._drop([_name(key)], b"")
+        self._forget([key], b"")
         self._live.take(key)
 
-    def prune(
-        self,
-        idle: float | str,
-        *,
-        scopes: bool = False,
-        prefix: str = "",
-        progress: Callable[[int], None] | None = None,
-    ) -> int:
-        """
-        Drop sessions, and *scopes* if asked, that have not changed for *idle* (seconds, or `30d`) and whose key begins
-        with *prefix*. Returns the number of dropped states. The function *progress* is told now and then how many they
-        are so far.
+    def _forget(self, keys: Sequence[str], idle_ms: bytes) -> int:
+        stem = self._stem
+        names = [stem + kind + name_of(key) for key in keys for kind in (b"s:", b"a:")]
+        return int(self._ask(lambda slot: self._run(_DROP, [stem + b"keys", *names], [len(stem) + 3, idle_ms])))
 
-        See `SqliteStore.prune`. Raises ValueError if *idle* is no duration.
-        """
-        idle_ms, dropped = b"%d" % duration_ms(idle), 0
-        for names in self._names(prefix):
-            chosen = [name for name in names if scopes or not name.startswith(SCOPES.encode())]
-            dropped += self._drop(chosen, idle_ms) if chosen else 0
-            if progress is not None:
-                progress(dropped)
-        return dropped
-
-    def _names(self, prefix: str) -> Iterator[list[bytes]]:
-        begins = _name(prefix)
-        above = b"[" + begins
-        while True:
-            names = self._command("ZRANGEBYLEX", self._stem + b"keys", above, b"(" + begins + _LAST, "LIMIT", 0, BATCH)
-            if names:
-                yield names
-            if len(names) < BATCH:
-                return
-            above = b"(" + names[-1]
-
-    def _drop(self, names: list[bytes], idle_ms: bytes) -> int:
-        begins = b"%d" % (len(self._stem) + 3)
-        keys = [b"keys", *map(_place, names)]
-        return int(self._ask(lambda: self._run(DROP, keys, [begins, idle_ms, self._scopes])))
+    def _drop(self, idle_ms: int, prefix: str, *, scopes: bool) -> Iterator[int]:
+        last = ""
+        while keys := self._keys(prefix, last):
+            chosen = [key for key in keys if scopes or not key.startswith(SCOPES)]
+            yield self._forget(chosen, b"%d" % idle_ms)
+            last = keys[-1]
 
     def clock(self) -> float:
         """
@@ -244,275 +344,186 @@ class RedisStore:
         """
         Close the connections, unless they are of a client that was given; the next use makes new ones.
         """
-        if getattr(self._own, "busy", False):
-            raise RuntimeError(NESTED)
+        super().close()
         self._fit = False
-        self._live.clear()
         if not self._given:
             self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"RedisStore({self.place!r}, namespace={self.namespace!r})"
 
 
-class _Stale(Exception):
-    """
-    Others changed the states meanwhile.
-    """
-
-
 class _Writer:
     """
-    Who commits: one step at a time, by numbers that only rise.
+    Who commits, one step at a time, by numbers that rise.
     """
 
-    __slots__ = ("last", "name", "number")
+    __slots__ = ("name", "number")
 
     def __init__(self) -> None:
         self.name = os.urandom(MARK_BYTES - 8)
-        self.number = self.last = 0
+        self.number = 0
 
     @property
     def mark(self) -> bytes:
         """
-        The version that sessions have from its latest commit: no other ever gives the same.
+        The version that states have from its latest commit: no other ever gives the same.
         """
         return self.name + self.number.to_bytes(8, "big")
 
 
 class _Change:
     """
-    One change of the states of *keys*, all or none, exactly once: looked at, changed by a step, committed.
+    One change of the states of *keys*: decided here, kept there, exactly once.
 
-    `sent` while it is not known whether a commit took place: it is asked for again under the same number, which the server
-    does once.
+    `sent` while it is not known whether the commit took place: it is sent again under the same number, which the server does once.
     """
 
-    def __init__(
-        self, keys: Sequence[str], writer: _Writer, run: Callable[..., Any], live: Live, stem: bytes, place: str
-    ) -> None:
-        self._run, self._live, self._stem, self._place = run, live, stem, place
-        self._keys = keys
-        self._names = [b"writers", b"keys", *(_place(_name(key)) for key in keys)]
-        self._writer = writer
-        held = [live.take(key) for key in keys]
-        self._taken = [one for one in held if one is not None]
-        self._fresh = False
+    def __init__(self, keys: Sequence[str], states: list[Held]) -> None:
+        self.keys = keys
+        self.states = states
+        self.fresh = False
         """Whether the states are as the server had them in this very change."""
-        if len(self._taken) < len(keys):
-            self._taken = []
-        self.sent: list[bytes] | None = None
-        self._result: Any = None
+        self.differs = False
+        self.sent: list[Any] | None = None
+        self.result: Any = None
 
-    def made(self, step: Callable[[list[SessionState]], T], *, here: Callable[[], bool]) -> T:
+    def parts(self) -> list[Any]:
         """
-        Returns the result of *step* once it is kept; *here* tells whether this is still the process that began. Raises _Stale
-        if it is to be done again, and errors of the client.
+        Returns what the commit says: of each scope, as JSON; then of each state.
         """
-        writer, scopes = self._writer, self._stem + b"a:"
-        if self.sent is None:
-            if not self._taken and self._keys:
-                self._taken = self._read(self._run(LOOK, self._names, [scopes]))
-                self._fresh = True
-            states = [held.state for held in self._taken]
-            try:
-                self._result = step(states)
-                changed = self._written()
-            except BaseException:
-                self._taken = []
-                raise
-            if not here():
-                raise StoreError(
-                    f"this process was forked in the middle of an update of the store `{self._place}`: start it by spawn, or "
-                    "not from inside of a guard"
-                )
-            if changed is None:
-                self._keep()
-                return self._result  # type: ignore[no-any-return]
-            writer.number = max(writer.number + 1, time.time_ns() // 1_000)
-            head = [scopes, writer.name, b"%d" % writer.number, b"%d" % writer.last, writer.mark]
-            self.sent = [*head, b"%d" % (len(self._stem) + 3), *changed]
-        done, found = self._run(COMMIT, self._names, self.sent)
-        self.sent = None
-        if not done:
-            self._taken, self._fresh = self._read(found), True
-            raise _Stale
-        if done == 2:
-            log.error(
-                "the store `%s` has lost what was committed to it: it was restarted without its log, or a replica that was "
-                "behind took over; sessions and scopes go on from what it has",
-                self._place,
-            )
-        writer.last = writer.number
-        self._settle(found)
-        return self._result  # type: ignore[no-any-return]
+        scopes: list[Any] = []
+        kept: list[bytes] = []
+        self.differs = False
+        for held in self.states:
+            held.new = held.pack()
+            if isinstance(held, _Scope):
+                scopes.append(held.moves())
+                self.differs = self.differs or bool(scopes[-1][1])
+            same = held.mark and held.new == held.packed
+            self.differs = self.differs or not same
+            kept += [held.mark, b"" if same else held.new]
+        return [orjson.dumps(scopes), *kept]
 
-    def _read(self, found: list[Any]) -> list[Held]:
-        place = self._place
-        return [
-            _Shared(key, said, place) if key.startswith(SCOPES) else _session(key, said, place)
-            for key, said in zip(self._keys, found, strict=True)
-        ]
-
-    def _written(self) -> list[bytes] | None:
+    def settle(self, mark: bytes, found: list[Any]) -> None:
         """
-        The arguments of the commit, of each state its own; None if nothing has changed.
+        Have what the server has after the commit.
         """
-        made: list[bytes] = []
-        changed = not self._fresh
-        for held in self._taken:
-            now = held.pack()
-            changed = changed or now != held.packed
-            if isinstance(held, _Shared):
-                parts, moved = held.moves(now)
-                changed = changed or moved
-                made += parts
-            else:
-                made += [held.mark, b"" if now == held.packed else now]
-            held.new = now
-        return made if changed else None
-
-    def _settle(self, found: list[Any]) -> None:
-        mark = self._writer.mark
-        for held, said in zip(self._taken, found, strict=True):
-            if isinstance(held, _Shared):
-                held.settle(said[0])
-            elif held.new != held.packed:
+        amounts = iter(found[1 + len(self.keys) :])
+        for held in self.states:
+            if not held.mark or held.new != held.packed:
                 held.mark, held.packed = mark, held.new
-        self._keep()
-
-    def _keep(self) -> None:
-        self._live.keep(self._keys, self._taken)
+            if isinstance(held, _Scope):
+                held.settle(next(amounts))
 
 
-class _Shared(Held):
+class _Scope(Held):
     """
-    A scope: `packed` is its rest, and its `mark` its version in the server.
+    A scope: `packed` and its `mark` are of its rest, what it is beside its amounts.
     """
 
-    __slots__ = ("bare", "drops", "edges", "names", "numbers", "shared")
+    __slots__ = ("amounts", "edges", "names", "rest", "shared")
 
-    def __init__(self, key: str, said: Any, place: str) -> None:
-        kept = isinstance(said, list)
-        packed = said[1] if kept else said[HEAD_BYTES:] if said else b""
-        state = SharedState()
-        if packed:
-            plain = unpacked(key, packed, place)
-            for each in fields(SessionState):
-                setattr(state, each.name, getattr(plain, each.name))
-        super().__init__(b"", packed if kept else b"", state)
-        self.shared = state
-        self.bare: SessionState | None = None
-        """The rest that `packed` is, once this process has packed it."""
-        self.numbers: dict[str, int] = {}
-        self.drops = "0"
+    def __init__(self, key: str, kept: bytes | None, amounts: Sequence[bytes], place: str) -> None:
+        packed = None if kept is None else kept[HEAD_BYTES:]
+        self.shared = SharedState.of(unpacked(key, packed, place))
+        super().__init__((kept or b"")[:MARK_BYTES], packed or b"", self.shared)
+        self.rest: Any = None
+        """As this process packed it last."""
         self.edges: list[Edge] | None = None
-        self.names: set[str] = set()
-        """Of the amounts that its guards remember."""
-        if kept:
-            self._hear(said[0])
+        self._hear(amounts)
 
-    def _hear(self, amounts: bytes) -> None:
+    def _hear(self, amounts: Sequence[bytes]) -> None:
         """
         Have the amounts that the server has.
         """
-        kept = orjson.loads(amounts)
-        self.mark, self.drops = kept.pop("v").encode(), kept.pop("drops", "0")
-        self.numbers = {name: int(value) for name, value in kept.items()}
-        self.shared.have(self.numbers)
+        self.amounts = {name.decode(): int(value) for name, value in zip(amounts[::2], amounts[1::2], strict=True)}
+        self.shared.have(self.amounts)
+
+    def settle(self, amounts: Sequence[bytes]) -> None:
+        """
+        Have the *amounts* of the server after the commit: the step's place in the records is by its true number.
+        """
+        n = self.shared.n
+        self._hear(amounts)
+        for place in self.shared.places:
+            place[2] += self.shared.n - n
+        self.shared.places = []
 
     def pack(self) -> bytes:
-        edges = self.shared.edges
-        self.edges = None if edges is None else edges()
-        named = {name for edge in self.edges or () for name in edge.names}
-        names = self.names = {name for name in (*named, *self.numbers) if "/" in name}
-        bare, before = self.shared.without({*_NUMBERS, *names}), self.bare
-        if before is not None and bare == before and bare.run == before.run:
+        edges = self.edges = None if self.shared.edges is None else self.shared.edges()
+        self.names = {*_NUMBERS, *self.amounts, *(name for edge in edges or () for name in edge.names)}
+        rest = self.shared.rest(self.names)
+        if rest == self.rest:
             return self.packed  # So it is with most steps.
-        self.bare = bare
-        return pack(bare)
+        self.rest = rest
+        return pack(bare(rest))
 
-    def moves(self, rest: bytes) -> tuple[list[bytes], bool]:
+    def moves(self) -> list[Any]:
         """
-        Returns what the step adds to the amounts as arguments of a commit, and whether it is anything.
+        Returns the amounts that nobody may have changed, or False; what is added; and the sums by which the guards would have said
+        the same: whether each is below its limit.
         """
-        edges, numbers = self.edges, self.numbers
-        floors = {edge.names[0]: edge.floor for edge in edges or () if edge.floor is not None}
-        new = {name: self.shared.amount(name) for name in (*_NUMBERS, *self.names)}
-        amounts: list[tuple[str, str, str]] = []
-        moved: dict[str, int] = {}
-        for name, value in new.items():
-            old = numbers.get(name, 0)
-            if value == old:
-                continue
-            floor = value if name == "now_ms" else floors.get(name)
-            add = value - (old if floor is None else max(old, floor))
-            amounts.append((name, "" if floor is None else str(floor), str(add)))
-            if name not in ("n", "now_ms"):
-                moved[name] = add
-        exact, drops = edges is None, ""
-        sums: list[tuple[str, ...]] = []
-        for edge in edges or ():
-            after = sum(new[name] for name in edge.names)
-            taken = any(name in moved for name in edge.names)
-            most, step, asked = edge.most, edge.step, self.shared.asked and not moved
-            if after >= most or (asked and step and after + step > most):
-                # At its edge what others add changes nothing for who takes nothing.
-                exact, drops = exact or (taken and max(moved.values()) > 0), self.drops
-            elif asked and not step:
-                exact = True
-            else:
-                sums.append((str(most - step + 1 if asked else most), *edge.names))
-        if min(moved.values(), default=0) < 0:
-            amounts.append(("drops", "", "1"))
-        rest_now = b"" if rest == self.packed else rest
-        made = [orjson.dumps([self.mark.decode(), exact, drops, amounts, sums]), self.packed, rest_now]
-        return made, bool(amounts)
-
-    def settle(self, amounts: bytes) -> None:
-        """
-        Have what the server has after the commit: the step's place in the records is by its true number.
-        """
-        state, n = self.shared, self.shared.n
-        self.packed = self.new
-        self._hear(amounts)
-        for place in state.places:
-            place[2] += state.n - n
-        state.places = []
+        state, amounts, edges = self.shared, self.amounts, self.edges or ()
+        least = {edge.names[0]: edge.floor for edge in edges if edge.floor is not None}
+        least["now_ms"] = state.now_ms
+        after = {name: state.amount(name) for name in self.names}
+        moved, adds = {}, []
+        for name, value in after.items():
+            if value != (old := amounts.get(name, 0)):
+                floor = least.get(name)
+                moved[name] = more = value - (old if floor is None else max(old, floor))
+                adds.append((name, str(more), floor is not None and str(floor)))
+        moved = {name: more for name, more in moved.items() if name not in ("n", "now_ms")}
+        grows, asked = max(moved.values(), default=0) > 0, state.asked and not moved
+        exact, sums = self.edges is None, []
+        for edge in edges:
+            total, limit = sum([after[name] for name in edge.names]), edge.most
+            if asked:
+                # It was looked at, and nothing was taken: a call as large as this one would have gone through, or not.
+                exact = exact or (edge.step == 0 and total < limit)
+                limit -= max(0, edge.step - 1)
+            elif total >= limit:
+                # Who takes nothing finds the same beyond the limit, whatever others add.
+                exact = exact or (grows and not moved.keys().isdisjoint(edge.names))
+            sums.append((str(limit), total < limit, *edge.names))
+        return [exact and {name: str(value) for name, value in amounts.items()}, adds, sums]
 
 
-def _session(key: str, said: bytes | None, place: str) -> Held:
-    if said is None:
-        return Held(b"", b"", SessionState())
-    packed = said[HEAD_BYTES:]
-    return Held(said[:MARK_BYTES], packed, unpacked(key, packed, place))
+def names_of(stem: bytes, keys: Sequence[str], writer: bytes = b"") -> list[bytes]:
+    """
+    Returns the names of what a store that begins with *stem* has of *keys*: the writer, the list, states, amounts.
+    """
+    names = [*map(name_of, keys)]
+    amounts = [stem + b"a:" + name for name in names if name.startswith(_SCOPE)]
+    return [stem + b"w:" + writer, stem + b"keys", *[stem + b"s:" + name for name in names], *amounts]
 
 
-def _name(key: str) -> bytes:
-    # Whatever a program uses as a name, lone surrogates too.
-    return key.encode("utf-8", "surrogatepass")
+def held_of(keys: Sequence[str], found: Sequence[Any], place: str) -> list[Held]:
+    """
+    Returns the states of *keys* in the answer of a script.
+    """
+    amounts = iter(found[1 + len(keys) :])
+    return [
+        _Scope(key, kept, next(amounts), place) if key.startswith(SCOPES) else _session(key, kept, place)
+        for key, kept in zip(keys, found[1:], strict=False)
+    ]
 
 
-def _place(name: bytes) -> bytes:
-    return (b"a:" if name.startswith(SCOPES.encode()) else b"s:") + name
+def _session(key: str, kept: bytes | None, place: str) -> Held:
+    packed = None if kept is None else kept[HEAD_BYTES:]
+    return Held((kept or b"")[:MARK_BYTES], packed or b"", unpacked(key, packed, place))
 
 
-def _stored(name: bytes, said: Any) -> Stored:
-    key = name.decode("utf-8", "surrogatepass")
-    if not isinstance(said, list):
-        at = said[MARK_BYTES:HEAD_BYTES]
-        return Stored(key, said[HEAD_BYTES:], int(at) if at.isdigit() else 0)
-    try:
-        packed = pack(_Shared(key, said, "").state)
-    except StateUnreadable:
-        packed = said[1]
-    return Stored(key, packed, int(said[2] or 0))
+def _stored(key: str, kept: bytes | None, amounts: Sequence[bytes]) -> Stored | None:
+    if kept is None:
+        return None
+    packed, at = kept[HEAD_BYTES:], kept[MARK_BYTES:HEAD_BYTES]
+    with suppress(StateUnreadable):
+        if amounts:
+            state = _Scope(key, kept, amounts, "").state
+            packed, at = pack(state), b"%d" % state.now_ms if state.now_ms else at
+    return Stored(key, packed, int(at) if at.isdigit() else 0)
 
 
 @cache
@@ -527,35 +538,30 @@ def _client(given: Any, timeout_s: float) -> tuple[Any, str]:
     """
     Returns a client of the server that *given* names, and its name without secrets.
     """
-    with needs("redis", "a store in Redis"):
-        import redis
+    import redis
 
-        from redis.backoff import NoBackoff
-        from redis.retry import Retry
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
     if not isinstance(given, str):
         if not isinstance(given, (redis.Redis, redis.RedisCluster)):
             raise StoreError(f"a store in Redis needs a URL ({_URLS}), a `redis.Redis` or a `redis.RedisCluster`")
-        pool = getattr(given, "connection_pool", None)
-        said = {} if pool is None else pool.connection_kwargs
-        host = said.get("host")
-        return (
-            given,
-            "the client's server" if host is None else f"redis://{host}:{said.get('port')}/{said.get('db', 0)}",
+        said = getattr(getattr(given, "connection_pool", None), "connection_kwargs", {})
+        shown = (
+            f"redis://{said['host']}:{said.get('port')}/{said.get('db', 0)}"
+            if said.get("host")
+            else "the client's server"
         )
+        return given, shown
     if not _URL.fullmatch(given):
         raise StoreError(
             f"this is no URL of a server of Redis: use {_URLS}. In a password write `/` as %2F, `@` as %40, `:` as %3A, "
             "`#` as %23, `?` as %3F"
         )
     limit, place = max(timeout_s / 2.5, 0.001), shown_place(given)
-    settings: dict[str, Any] = {
-        "retry": Retry(NoBackoff(), 0),
-        "socket_connect_timeout": limit,
-        "socket_timeout": limit,
-    }
+    limits: dict[str, Any] = {"socket_connect_timeout": limit, "socket_timeout": limit}
     try:
-        client = redis.Redis.from_url(given, **settings)
+        client = redis.Redis.from_url(given, retry=Retry(NoBackoff(), 0), **limits)
         client.connection_pool.make_connection()
     except (TypeError, ValueError) as error:
         # What was raised may quote a part of the password.
@@ -563,92 +569,3 @@ def _client(given: Any, timeout_s: float) -> tuple[Any, str]:
             f"the URL `{place}` has an option that cannot be read: see `redis.from_url` ({type(error).__name__})"
         ) from None
     return client, place
-
-
-_URLS: Final = "redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH"
-_PASSING: Final = frozenset(
-    {"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "NOREPLICAS", "UNBLOCKED"}
-)
-"""Refusals that end by themselves while a server starts, fails over or is busy: tried again as long as there is time."""
-COMMANDS: Final = (
-    "+ping +select +info +eval +evalsha +time +get +set +getrange +del +hget +hset +hincrby +hgetall "
-    "+zadd +zrem +zcard +zscore +zrangebylex +zremrangebyscore"
-)
-"""What a user of the server must be allowed, on the keys of a namespace."""
-_FORBIDDEN: Final = re.compile("(?i)acl failure|user executing the script|no permissions")
-"""What a script is told instead of NOPERM."""
-_CLASSES: Final = {
-    "ReadOnlyError": "READONLY",
-    "BusyLoadingError": "LOADING",
-    "NoPermissionError": "NOPERM",
-    "OutOfMemoryError": "OOM",
-    "MasterDownError": "MASTERDOWN",
-    "ClusterDownError": "CLUSTERDOWN",
-    "TryAgainError": "TRYAGAIN",
-    "MovedError": "MOVED",
-    "AskError": "ASK",
-}
-_MEANS: Final = {
-    "NOAUTH": "wants a user and a password: put them into its URL",
-    "WRONGPASS": "does not accept this user and password: correct them in its URL",
-    "NOPERM": f"does not let this user do it: `ACL SETUSER NAME ~{{{{NAMESPACE}}}}:* {COMMANDS}`",
-    "DENIED": "takes no connections from other machines without a password: give it one, and put it into its URL",
-    "READONLY": "is a replica, which takes no writes: give the address of the primary",
-    "MASTERDOWN": "is a replica that has lost its primary: give the address of the primary",
-    "LOADING": "is still loading its data: try again, or give the store a longer `timeout`",
-    "BUSY": "is busy with a script of somebody else: end that by `SCRIPT KILL`",
-    "MISCONF": "cannot save to its disk, and takes no writes until it can: see its log",
-    "NOREPLICAS": "has fewer replicas than its `min-replicas-to-write`, and takes no writes: see its replicas",
-    "OOM": "is full (maxmemory): give it more, or `prune` sessions that are over",
-    "CLUSTERDOWN": "is of a cluster that is down: see `CLUSTER INFO`",
-    "MOVED": "is of a cluster: give the store a `redis.RedisCluster`",
-    "WRONGTYPE": "holds under this namespace the keys of another program: use another `namespace`",
-}
-
-
-def _code(error: Exception) -> str:
-    text = str(error)
-    if _FORBIDDEN.search(text):
-        return "NOPERM"
-    if type(error).__name__ in ("AuthenticationError", "AuthenticationWrongNumberOfArgsError"):
-        return "WRONGPASS" if "invalid" in text or "WRONGPASS" in text else "NOAUTH"
-    return _CLASSES.get(type(error).__name__) or text.partition(" ")[0]
-
-
-def _lost(error: Exception, errors: Any) -> bool:
-    plain = isinstance(error, (errors.ConnectionError, errors.TimeoutError))
-    return plain and not isinstance(error, (errors.AuthenticationError, errors.BusyLoadingError))
-
-
-def _passing(error: Exception, errors: Any) -> bool:
-    """
-    Whether *error* may be over in a moment.
-    """
-    return _lost(error, errors) or _code(error) in _PASSING
-
-
-def explained(error: Exception, place: str, timeout_s: float, errors: Any, *, unsure: bool = False) -> StoreError:
-    """
-    Returns the error to raise for *error* at the store *place*: its meaning, and its remedy. If *unsure*, it is not
-    known whether the step was kept.
-    """
-    said = _MEANS.get(_code(error))
-    if said is None and _lost(error, errors):
-        said = f"cannot be reached, or did not answer in time ({timeout_s:g} s in all): see that it runs and its address is right"
-    said = said or "cannot be used"
-    if unsure:
-        said += "; the step that was under way may have been kept: then more is charged than was used, never less"
-    return StoreError(f"the store `{place}` {said} ({error})")
-
-
-_stores: "weakref.WeakSet[RedisStore]" = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for store in list(_stores):
-        # Two processes must not commit as one writer. The connections are the client's own, which sees to forks.
-        store._begin()  # noqa: SLF001
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

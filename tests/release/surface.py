@@ -31,8 +31,8 @@ from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
 from guardrails.offline.transcripts.formats import GROUP
 from guardrails.policy.check import VERSION as POLICY
-from guardrails.stores import sqlite_file
-from guardrails.stores.redis_scripts import FORMAT
+from guardrails.stores import sqlite
+from guardrails.stores.redis import FORMAT
 
 
 ROOT: Final = Path(__file__).parents[2]
@@ -200,7 +200,7 @@ def formats() -> Iterator[str]:
     yield f"format record {record.SCHEMA_VERSION}"
     yield f"format redis {FORMAT.decode()}"
     yield f"format retry-model {retry_model.VERSION}"
-    yield f"format sqlite {sqlite_file.VERSION}"
+    yield f"format sqlite {sqlite.VERSION}"
     yield f"format state {STATE}"
     yield f"entry-points {GROUP}"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -10,8 +10,7 @@ import time
 from contextlib import suppress
 from typing import Final, Self
 
-from guardrails.stores.redis import sha_of
-from guardrails.stores.redis_scripts import COMMIT
+from guardrails.stores.redis import COMMIT, sha_of
 
 
 FAULTS: Final = ("before", "half sent", "after", "half answered")

@@ -29,8 +29,7 @@ from guardrails.core.values.errors import StateUnreadable
 from guardrails.stores.base import Listed
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.postgres import PostgresStore
-from guardrails.stores.redis import RedisStore
-from guardrails.stores.redis_scripts import HEAD_BYTES, MARK_BYTES
+from guardrails.stores.redis import HEAD_BYTES, MARK_BYTES, RedisStore
 from guardrails.stores.sqlite import SqliteStore
 from tests.stores.postgres_server import in_postgres
 from tests.stores.postgres_server import shared as shared_postgres

@@ -11,7 +11,8 @@ import pytest
 from guardrails import Budget, Policy, StoreError
 from guardrails.core.state import SessionState
 from guardrails.stores.opened import store_at
-from guardrails.stores.postgres import CONNECTIONS, PostgresStore
+from guardrails.stores.persistence import PersistentStore
+from guardrails.stores.postgres import PostgresStore
 from tests.stores.postgres_server import Postgres, in_postgres, needed, shared
 from tests.tables import table
 
@@ -50,7 +51,7 @@ def test_a_server_that_cannot_be_used_is_named_without_its_password(url: str, sa
 def test_a_table_of_another_program_stays_as_it_is() -> None:
     shared().ask("CREATE TABLE theirs (name text)")
     store = PostgresStore(shared().url, table="theirs")
-    with store, pytest.raises(StoreError, match="use another `table`"):
+    with store, pytest.raises(StoreError, match="use another file, `table` or `namespace`"):
         store.update(["s"], spend)
     assert shared().ask("SELECT count(*) FROM theirs") == [(0,)]
     with pytest.raises(StoreError, match="no name of a table"):
@@ -70,7 +71,7 @@ def test_what_others_lock_for_too_long_is_told() -> None:
         thread = threading.Thread(target=other.update, args=(["s"], hold))
         thread.start()
         inside.wait(60)
-        with pytest.raises(StoreError, match="others locked for too long"):
+        with pytest.raises(StoreError, match="was locked by others"):
             store.update(["s"], spend)
         leave.set()
         thread.join()
@@ -81,15 +82,15 @@ def test_more_threads_than_connections_take_turns() -> None:
     with in_postgres() as store:
         threads = [
             threading.Thread(target=lambda n=n: [store.update(["s", f"{n}"], spend) for _ in range(5)])
-            for n in range(3 * CONNECTIONS)
+            for n in range(3 * PersistentStore._places)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert store.update(["s"], spend) == [15 * CONNECTIONS + 1]
+        assert store.update(["s"], spend) == [15 * PersistentStore._places + 1]
         (open_,) = shared().ask("SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s", f"%{store._table}%")[0]
-        assert open_ <= CONNECTIONS + 1
+        assert open_ <= PersistentStore._places + 1
 
 
 def test_a_server_that_crashes_forgets_nothing_and_is_found_again() -> None:

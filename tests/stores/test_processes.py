@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SqliteStore, Tool, by_session, read
-from guardrails.stores.base import Kept
 from guardrails.stores.opened import store_at
+from guardrails.stores.persistence import PersistentStore
 from tests.stores.postgres_server import shared as shared_postgres
 from tests.stores.redis_server import shared as shared_redis
 
@@ -100,7 +100,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return str(tmp_path / "state.db"), own
 
 
-def opened(place: Place) -> Kept:
+def opened(place: Place) -> PersistentStore:
     return store_at(place[0], namespace=place[1], timeout=60)
 
 

@@ -133,7 +133,7 @@ def test_a_server_that_does_not_answer_in_time_is_an_error_within_the_timeout(
             store.close()
         proxy.fault = "silent"
         start = time.monotonic()
-        with pytest.raises(StoreError, match="did not answer in time"):
+        with pytest.raises(StoreError, match="did not answer within"):
             ask(store)
         assert time.monotonic() - start < 1.5
 

@@ -18,7 +18,7 @@ import pytest
 from guardrails import Budget, Policy, SessionState, SqliteStore, StoreError
 from guardrails.core.packing import VERSION
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.stores.sqlite_file import APPLICATION_ID
+from guardrails.stores.sqlite import APPLICATION_ID
 
 
 def spend(states: list[SessionState]) -> list[int]:
@@ -61,7 +61,7 @@ def test_a_new_file_and_what_stands_beside_it_are_the_owners_alone(path: Path, u
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     finally:
         os.umask(before)
-    assert modes == dict.fromkeys(("state.db", "state.db-line", "state.db-wal", "state.db-shm"), 0o600)
+    assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm"), 0o600)
 
 
 def test_what_one_store_changed_another_finds_though_it_had_the_state_before(store: SqliteStore, path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_locked_file_is_waited_for_and_then_an_error_and_works_again_afterward
     other.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
     for ask in (lambda: store.update(["a"], spend), lambda: store.forget("a"), lambda: SqliteStore(path, timeout=0.1)):
-        with pytest.raises(StoreError, match=r"was locked by another program for 0\.[12] s: end what holds it"):
+        with pytest.raises(StoreError, match=r"was locked by others for 0\.[12] s: end what holds it"):
             ask()
     assert 0.4 < time.monotonic() - began < 5
     other.close()
@@ -207,7 +207,7 @@ def test_a_locked_file_is_waited_for_and_then_an_error_and_works_again_afterward
 
 def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteStore) -> None:
     store.update(["a"], spend)
-    database: Any = store._database
+    database: Any = store._slots[0].link
     pages = database.execute("PRAGMA page_count").fetchone()[0]
     database.execute(f"PRAGMA max_page_count = {pages + 2}")
 
@@ -215,7 +215,9 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteS
         states[0].calls += 1
         states[0].own = {f"meter {'x' * 500} {n}": n for n in range(60)}
 
-    with pytest.raises(StoreError, match="cannot grow, its disk is full: free some space; what was admitted before"):
+    with pytest.raises(
+        StoreError, match="is full: free some space, or `prune` sessions that are over; what was admitted before"
+    ):
         store.update(["a", "b"], fill)
     assert store.update(["a"], lambda states: (states[0].calls, states[0].own)) == (1, {})
     database.execute("PRAGMA max_page_count = 100000")
@@ -365,7 +367,7 @@ def test_a_call_is_refused_while_the_file_is_locked_and_runs_afterwards(path: Pa
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         refused = session.call("t", {}, lambda *_: "ran")
-        with pytest.raises(StoreError, match="was locked by another program"):
+        with pytest.raises(StoreError, match="was locked by others"):
             session.exhausted  # noqa: B018
         other.close()
         assert (refused.code, session.ledger.progress["calls_used"]) == ("store.error", 0)
@@ -383,7 +385,7 @@ def test_where_the_policy_allows_it_calls_go_on_without_the_store(
         assert not session.exhausted
         other.close()
         assert session.ledger.progress["calls_used"] == 0
-    assert "was locked by another program" in caplog.text
+    assert "was locked by others" in caplog.text
 
 
 @pytest.mark.system

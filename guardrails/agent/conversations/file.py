@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from guardrails.core.values.errors import GuardrailsError
-from guardrails.stores.sqlite_file import connect, explained
+from guardrails.stores.sqlite import connect, explained
 
 
 VERSION: Final = 1
