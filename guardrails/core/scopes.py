@@ -194,7 +194,9 @@ def progress(
     Returns the amounts that the session has used at its time *now_ms*. The amount left is of the nearest limit, its own
     or that of a scope; with *near* only if a fifth of it, or less than ten, are left.
     """
-    shown = {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms, near=near)
+    shown: dict[str, Any] = (
+        {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms, near=near)
+    )
     for scope in scopes:
         budget = scope.chain.budget
         for key, left in () if budget is None else budget.progress(scope.state, scope.now_ms, near=near).items():
