@@ -187,7 +187,7 @@ def both(driven: Any, drive: Any, seed: int) -> tuple[list[bool], list[bool]]:
     report = Report()
     judge = Judge(Policy.load(driven.options.policy))
     judged = [each.decision == "deny" for each in judge.judge([*open_calls(driven.transcript, report)])]
-    assert report.broken_count == 0
+    assert len(report.broken) == 0
     return said, judged
 
 

@@ -13,9 +13,8 @@ from guardrails.core.records.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.replay.exact import Record, Replayed, Rules, kin, replay, replay_together, shares
 from guardrails.offline.transcripts import Report, open_calls, open_lines
-from guardrails.offline.transcripts.calls import MAX_NAMED
 from guardrails.offline.transcripts.files import STDIN
-from guardrails.offline.transcripts.inputs import Input
+from guardrails.offline.transcripts.inputs import MAX_NOTICES, Input
 from guardrails.offline.transcripts.json_text import parse
 from guardrails.policy.policy import Policy
 
@@ -189,7 +188,7 @@ def _lives(files: Iterable[Input], found: Exactness) -> dict[Life, list[tuple[in
             lives.setdefault((session_id, run), []).append((number, line))
         if found.events == before:
             found.without[file.path] = _looks(file)
-            if len(found.notices) < MAX_NAMED:
+            if len(found.notices) < MAX_NOTICES:
                 found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
     if copies:
         found.notices.append(f"left out, as each counts once: events that stand in more than one file ({copies:,})")

@@ -58,7 +58,7 @@ def judge_files(
 def _judgement(judge: Judge, report: Report, seconds: float) -> Judgement:
     made = judge.judgement()
     made.notices += report.notices
-    made.read_as, made.without, made.broken_lines = report.read_as, report.without, report.broken_count
+    made.read_as, made.without, made.broken_lines = report.read_as, report.without, len(report.broken)
     made.seconds = seconds
     return made
 

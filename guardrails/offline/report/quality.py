@@ -98,7 +98,7 @@ def to_dict(quality: Quality, suggested: Sequence[Suggestion]) -> dict[str, Any]
         "sessions": quality.sessions,
         "sources": quality.sources,
         "model_cost_usd": quality.model_cost / MICRO,
-        "broken_lines": report.broken_count,
+        "broken_lines": len(report.broken),
         "seconds": round(quality.seconds, 3),
         "read_as": report.read_as,
         "without_calls": report.without,

@@ -3,18 +3,14 @@ Transcripts that people have: a format is a generator of two events, `Made` and 
 """
 
 from .calls import RecordedCall, Report
-from .copies import Copies
-from .events import Came, Format, Made, Used, joined
+from .events import Came, Format, Made, Used
 from .fields import arguments_of, time_ms
-from .files import format_of, open_calls, open_lines
-from .formats import FORMATS, ReaderError, format_names
-from .results import settle
+from .files import open_calls, open_lines
+from .formats import ReaderError
 
 
 __all__ = [
-    "FORMATS",
     "Came",
-    "Copies",
     "Format",
     "Made",
     "ReaderError",
@@ -22,11 +18,7 @@ __all__ = [
     "Report",
     "Used",
     "arguments_of",
-    "format_names",
-    "format_of",
-    "joined",
     "open_calls",
     "open_lines",
-    "settle",
     "time_ms",
 ]

@@ -9,20 +9,21 @@ without that key the result's own text is asked.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
-from guardrails.core.values.types import ERROR_TYPES, ErrorType
+from guardrails.core.values.types import ErrorType
 
 from .calls import RecordedCall, Report
 from .events import Event, Made, Values
-from .fields import amount, count, mapping, text, time_ms
+from .fields import ERRORS, amount, count, mapping, text, time_ms
 from .results import settle
 
 
 HASH_DIGITS: Final = 15
 """Hexadecimal digits of a SHA-1 that are kept as evidence: 60 bits."""
 _RENAMED: Final[dict[str, ErrorType]] = {
-    **{kind: kind for kind in ERROR_TYPES},
+    **ERRORS,
     "server_5xx": "server_error",
     "stale_state": "precondition",
     "user_rejected": "cancelled",
@@ -44,19 +45,18 @@ class CallLines:
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         responses: dict[str, int | None] = {}
         for _, record in values:
-            session_id = record["session_id"]
-            call = RecordedCall(text(record.get("source")) or "", session_id, 0, record["tool"], record["arguments"])
-            call.id, call.model = text(record.get("id")), text(record.get("model"))
+            session_id, model, id_ = record["session_id"], text(record.get("model")), text(record.get("id"))
+            call = RecordedCall(session_id, record["tool"], record["arguments"], id=id_, model=model)
+            call.source, call.cost_usd = text(record.get("source")) or "", amount(record.get("cost_usd"))
             call.ts_ms, call.duration_ms = time_ms(record.get("ts")), count(record.get("duration_ms"))
             call.tokens_in, call.tokens_out = count(record.get("tokens_in")), count(record.get("tokens_out"))
-            call.cost_usd, index = amount(record.get("cost_usd")), count(record.get("call_index"))
             _settle(call, record)
             # A response tells its tokens on its first call; a session that does not begin with them has no turns.
             response = responses.get(session_id, 0)
             if response is not None and (call.tokens_in is not None or call.tokens_out is not None):
                 response += 1
             responses[session_id] = response = response or None
-            yield Made(call, response=response, again=True, at=index)
+            yield Made(call, response=response, again=True, at=count(record.get("call_index")))
 
 
 def _settle(call: RecordedCall, record: Any) -> None:
@@ -68,11 +68,10 @@ def _settle(call: RecordedCall, record: Any) -> None:
         settle(call, result, failed=call.is_error, kind=kind)
     if call.is_error and (kind or call.error_type is None):
         call.error_type, call.http_status = kind or "other", None
-    call.plain_hash, call.masked_hash = _hash(record.get("result_sha1")), _hash(record.get("result_norm_sha1"))
+    call.plain_hash, call.masked_hash = (_hash(record.get(f"result_{name}")) for name in ("sha1", "norm_sha1"))
 
 
 def _hash(digits: Any) -> int | None:
-    try:
+    with suppress(ValueError):
         return int(digits[:HASH_DIGITS], 16) if type(digits) is str else None
-    except ValueError:
-        return None
+    return None

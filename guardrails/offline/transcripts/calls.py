@@ -3,15 +3,13 @@ What every format becomes: calls that somebody's agent made, in one form, and th
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from guardrails.core.text.signature import masked_result_hash, result_hash, sign
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import ErrorType
 
 
-MAX_NAMED: Final = 1_000
-"""Broken lines, notices and files without calls that a report names."""
 Session = str | tuple[str, str]
 """A session's id, or (id, run) where the name has more than one life."""
 
@@ -22,15 +20,15 @@ class RecordedCall:
     One call of a transcript. A field that the transcript lacks is None.
     """
 
-    source: str
-    """The file or data set it is from, as a table names it."""
     session_id: str
     """Opaque: it never makes a path."""
-    call_index: int
-    """Position in its session, from 0."""
     tool: str
     arguments: Any
     """Mapping, or text where the call had no JSON."""
+    source: str = ""
+    """The file or data set it is from, as a table names it."""
+    call_index: int = 0
+    """Position in its session, from 0."""
     turn: int | None = None
     """Which model response made it, counted within the session; calls of one response share it."""
     id: str | None = None
@@ -132,10 +130,9 @@ class Report:
 
     calls: int = 0
     broken: list[tuple[str, int]] = field(default_factory=list)
-    """(file, line) of what could not be read; at most 1,000 are named."""
-    broken_count: int = 0
+    """(file, line from 1) of what could not be read."""
     notices: list[str] = field(default_factory=list)
-    """Sentences for a person: skipped files, lines of another form, missing results; at most 1,000."""
+    """Sentences for a person: skipped files, lines of another form, missing results."""
     read_as: dict[str, str] = field(default_factory=dict)
     """The format that each file was read as that gave calls."""
     without: dict[str, str] = field(default_factory=dict)
@@ -143,22 +140,12 @@ class Report:
 
     def broke(self, file: str, line: int) -> None:
         """
-        Count a broken line (from 1), and name it while there is room.
+        Note a broken line (from 1).
         """
-        self.broken_count += 1
-        if len(self.broken) < MAX_NAMED:
-            self.broken.append((file, line))
+        self.broken.append((file, line))
 
     def note(self, file: str, sentence: str) -> None:
         """
-        Tell a person something about *file*, while there is room.
+        Tell a person something about *file*.
         """
-        if len(self.notices) < MAX_NAMED:
-            self.notices.append(f"`{file}`: {sentence}")
-
-    def gave_none(self, file: str, looks: str) -> None:
-        """
-        Note what *file* looks like, which gave no calls, while there is room.
-        """
-        if len(self.without) < MAX_NAMED:
-            self.without[file] = looks
+        self.notices.append(f"`{file}`: {sentence}")

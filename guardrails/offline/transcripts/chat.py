@@ -12,10 +12,9 @@ A history of items that is sent again is read once; the ids of messages may be u
 import re
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
-
-from guardrails.core.values.types import ErrorType
 
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
@@ -41,12 +40,13 @@ _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_cal
 _OUTPUTS: Final = frozenset(f"{kind}_output" for kind in _CALLS)
 _ITEMS: Final = _CALLS | _OUTPUTS | {"reasoning", "mcp_call"}
 _SAID: Final = frozenset({"content", "tool_calls", "function_call"})
-_LISTS: Final = ("input", "items", "data", "output")
-"""Where an object may hold items, in their order."""
+_LISTS: Final = ("messages", "input", "items", "data", "output")
+"""Where an object may hold messages or items, in their order."""
 _IDS: Final = ("session_id", "sessionId", "conversation_id", "thread_id", "chat_id")
 """What goes on under one of them, in another object or message, is the same session."""
 _IDS_OF_RUNS: Final = ("id", "task_id")
-"""An object's own; a message's own `id` is another in each line."""
+"""A conversation's own; a message's or a response's own `id` is another in each line."""
+_TIMES: Final = ("timestamp", "completed_at", "created_at", "created", "ts")
 _FAILED: Final = frozenset({"failed", "incomplete"})
 _TAG: Final = re.compile(r"<(\w{1,60})>")
 _ANSWER: Final = re.compile(r"^\[(\w{1,60})(?: for (?s:.{1,2000}?))?\] Result:\s?", re.MULTILINE)
@@ -54,6 +54,11 @@ _ASIDE: Final = "<environment_details>"
 _DENIED: Final = "The user denied this operation"
 _WORDS: Final = ("The tool execution failed", _DENIED)
 """Of Cline and Roo, where a call failed."""
+
+Part = Mapping[str, Any]
+"""A message or an item."""
+Call = tuple[str | None, str, Any]
+"""Id, tool and arguments."""
 
 
 class Chat:
@@ -70,48 +75,48 @@ class Chat:
         messages = held.get("messages")
         if type(messages) is list and all(map(_is_part, messages[:20])):
             return True
-        return _is_line(held) or held.get("object") == "response" or any(map(_is_item, _items_of(held)))
+        return _is_line(held) or any(_is_item(each) for each in (held, *_items_of(held)))
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        stream, runs = _Stream(), Counter[str]()
+        sessions, runs = defaultdict[str, _Session](_Session), Counter[str]()
         for number, value in values:
             unnamed = file if number == 1 else f"{file}:{number}"
             if _is_line(value):
-                named = next((str(value[name]) for name in _IDS if type(value.get(name)) in (str, int)), file)
-                yield from stream.add(value, named, NOTHING)
+                name = _id_in(value, _IDS) or file
+                yield from _said(value, name, sessions[name], NOTHING)
             elif _is_many(value):
                 for place, one in enumerate(objects(value)):
-                    yield from _conversation(stream, one, f"{unnamed}/{place}", file, runs)
+                    yield from _conversation(one, f"{unnamed}/{place}", file, runs, sessions)
             else:
-                yield from _conversation(stream, value, unnamed, file, runs)
+                yield from _conversation(value, unnamed, file, runs, sessions)
 
 
-def _conversation(stream: "_Stream", value: Any, unnamed: str, file: str, runs: Counter[str]) -> Iterator[Event]:
+def _conversation(
+    value: Any, unnamed: str, file: str, runs: Counter[str], sessions: Mapping[str, "_Session"]
+) -> Iterator[Event]:
     """
     Yields the events of one conversation, which is *unnamed* if it has no id of its own, and of the *file* if it is one of items.
     """
-    held = mapping(value)
-    messages = listed(held["messages"]) if "messages" in held else None if held else listed(value)
-    names = _IDS if messages is None else _IDS + _IDS_OF_RUNS
-    key = next((name for name in names if type(held.get(name)) in (str, int)), None)
-    named = held.get("conversation")
-    session = text(mapping(named).get("id")) or text(named) or (None if key is None else str(held[key]))
-    if session is None:
-        session = file if messages is None or (not held and any(map(_is_item, messages))) else unnamed
-    if key in _IDS_OF_RUNS:
-        runs[session] += 1
-        session = session if runs[session] == 1 else f"{session}:{runs[session]}"
-    stream.over(session)
-    for each in _untagged(messages or ()):
-        yield from stream.add(each, session, {"model": held.get("model")})
-    for name in _LISTS:
-        for each in objects(held.get(name)):
-            yield from stream.add(each, session, held if name == "output" else NOTHING)
-    stream.over(session)
+    held = value if type(value) is dict else {"items" if any(map(_is_item, value)) else "messages": value}
+    said, run = held.get("conversation"), _id_in(held, _IDS_OF_RUNS) if "messages" in held else None
+    name = text(mapping(said).get("id")) or text(said) or _id_in(held, _IDS)
+    if name is None and run is not None:
+        runs[run] += 1
+        name = run if runs[run] == 1 else f"{run}:{runs[run]}"
+    name = name or (unnamed if "messages" in held else file)
+    sessions[name].going = False
+    for where in _LISTS:
+        holder = {"messages": {"model": held.get("model")}, "output": held}.get(where, NOTHING)
+        for part in objects(held.get(where)):
+            yield from _said(part, name, sessions[name], holder)
+
+
+def _id_in(held: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
+    return next((str(held[name]) for name in names if type(held.get(name)) in (str, int)), None)
 
 
 def _items_of(held: Mapping[str, Any]) -> Iterator[Any]:
-    return (item for name in _LISTS for item in listed(held.get(name)))
+    return (item for name in _LISTS[1:] for item in listed(held.get(name)))
 
 
 def _is_item(value: Any) -> bool:
@@ -138,93 +143,71 @@ def _is_many(value: Any) -> bool:
     return type(first) is dict and not _is_line(first) and "role" not in first and Chat().fits(first)
 
 
-class _Stream:
+@dataclass(slots=True)
+class _Session:
+    response: int = 0
+    """The number of the latest."""
+    going: bool = False
+    """Whether it goes on: items of one response come one by one."""
+    open: list[tuple[int, str | None, str]] = field(default_factory=list)
+    """Number, id and tool of the calls that have no result yet: of the latest message, or of all items."""
+    made: int = 0
+    before: Part = field(default_factory=lambda: NOTHING)
+
+
+def _said(part: Part, name: str, session: _Session, holder: Part) -> Iterator[Event]:
     """
-    Messages and items as they come, of any number of sessions.
+    Yields what a message or an item says that *holder* holds. A result is known by the id of its call or, without one, by its tool.
     """
-
-    def __init__(self) -> None:
-        self._responses = Counter[str]()
-        self._open = defaultdict[str, bool](bool)
-        """Whether the response goes on: items of one come one by one."""
-        self._ends = Counter[tuple[str, int, str]]()
-        """How many results of a response have come by the id, or the tool, of their call."""
-
-    def over(self, session: str) -> None:
-        """
-        End the response of *session*.
-        """
-        self._open[session] = False
-
-    def add(self, part: Mapping[str, Any], session: str, holder: Mapping[str, Any]) -> Iterator[Event]:
-        """
-        Yields what a message or an item says that *holder* holds. Where calls have no ids, the n-th result of a tool is that of its n-th call.
-        """
+    calls = list(_calls_in(part))
+    if calls:
+        yield from _made(part, calls, name, session, holder)
+    else:
+        results, tagged = list(_results_in(part)), list[Call]()
+        left, tools = _text_in(session.before), [tool for _, _, tool in session.open]
+        for tool, _, _, is_text in results:
+            if is_text and tool not in tools and f"<{tool}>" in left:
+                inner, _, left = left.partition(f"<{tool}>")[2].partition(f"</{tool}>")
+                tagged.append((None, tool, _values_in(inner)))
+        if tagged:
+            yield from _made(session.before, tagged, name, session, holder)
         item = is_one_of(part.get("type"), _ITEMS)
-        times = (
-            part.get(name, holder.get(name) if item else None)
-            for name in ("timestamp", "completed_at", "created_at", "created", "ts")
-        )
-        at_ms = next((at for time in times if (at := time_ms(time)) is not None), None)
-        begun = Counter[str]()
-        for id_, tool, arguments in _calls_in(part):
-            if not (self._open[session] if item else begun):
-                self._responses[session] += 1
-                metrics = mapping(part.get("metrics"))
-                usage = part.get("usage") or holder.get("usage") or metrics.get("tokens") or metrics
-                cost = amount(part.get("cost", metrics.get("cost")))
-                yield Used(session, self._responses[session], *usage_of(usage), cost)
-            self._open[session] = item
-            response = self._responses[session]
-            begun[id_ or tool] += 1
-            model = mapping(part.get("modelInfo"))
-            call = RecordedCall("", session, 0, tool, arguments, id=id_, ts_ms=at_ms)
-            call.model = (
-                text(part.get("model")) or text(model.get("id", model.get("modelId"))) or text(holder.get("model"))
-            )
-            yield Made(call, id_ if item else (response, id_ or tool, begun[id_ or tool]), response, again=not item)
-        if begun:
-            return
-        for name, content, failed in _results_in(part):
-            self.over(session)
-            of = session, self._responses[session], name
-            self._ends[of] += 1
-            kind: ErrorType | None = "cancelled" if failed and text_of(content).startswith(_DENIED) else None
-            key = name if item else (of[1], name, self._ends[of])
-            yield Came(session, key, content, failed, None if item else at_ms, kind=kind)
-        if not item and part.get("role") not in ("assistant", *_RESULTS):
-            self.over(session)
-
-
-def _untagged(messages: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    """
-    Yields *messages* in which results that are text, as Cline writes them, and calls that are tags in a text, are blocks.
-    """
-    before: Mapping[str, Any] = NOTHING
-    for message in map(mapping, messages):
-        said = _ANSWER.split(_text_in(message)) if message.get("role") == "user" else []
-        left, results = _text_in(before) if len(said) > 1 else "", []
-        calls = [block for block in objects(before.get("content")) if block.get("type") == "tool_use"]
-        open_ = list(calls)
-        for tool, content in zip(said[1::2], said[2::2], strict=True):
-            _, tag, rest = left.partition(f"<{tool}>")
-            call = next((block for block in open_ if block.get("name") == tool), open_[0] if open_ else None)
+        if results or not (item or part.get("role") in ("assistant", *_RESULTS)):
+            session.going = False
+        at_ms = None if item else _time(part, NOTHING)
+        for of, content, failed, _ in results:
+            call = next((each for each in session.open if of in each[1:]), None)
             if call is not None:
-                open_.remove(call)
-            elif tag:
-                inner, _, left = rest.partition(f"</{tool}>")
-                call = {"type": "tool_use", "name": tool, "input": _values_in(inner)}
-                calls.append(call)
-            else:
-                continue
-            told = content.partition(_ASIDE)[0].strip()
-            results.append({"type": "tool_result", "tool_use_id": call.get("id"), "name": tool, "content": told})
-        yield {**before, "content": calls} if results else before
-        before = {**message, "content": results} if results else message
-    yield before
+                session.open.remove(call)
+                denied = bool(failed) and text_of(content).startswith(_DENIED)
+                yield Came(name, call[0], content, failed, at_ms, kind="cancelled" if denied else None)
+    session.before = part
 
 
-def _text_in(message: Mapping[str, Any]) -> str:
+def _made(part: Part, calls: list[Call], name: str, session: _Session, holder: Part) -> Iterator[Event]:
+    item = is_one_of(part.get("type"), _ITEMS)
+    if not (session.going and item):
+        session.response += 1
+        metrics = mapping(part.get("metrics"))
+        usage = part.get("usage") or holder.get("usage") or metrics.get("tokens") or metrics
+        yield Used(name, session.response, *usage_of(usage), amount(part.get("cost", metrics.get("cost"))))
+    session.going, session.open = item, session.open if item else []
+    info = mapping(part.get("modelInfo"))
+    model = text(part.get("model")) or text(info.get("id", info.get("modelId"))) or text(holder.get("model"))
+    at_ms = _time(part, holder if item else NOTHING)
+    for id_, tool, arguments in calls:
+        session.made += 1
+        session.open.append((session.made, id_, tool))
+        call = RecordedCall(name, tool, arguments, id=id_, model=model, ts_ms=at_ms)
+        yield Made(call, session.made, session.response, again=not item)
+
+
+def _time(part: Part, holder: Part) -> int | None:
+    times = (time_ms(part.get(name, holder.get(name))) for name in _TIMES)
+    return next((at_ms for at_ms in times if at_ms is not None), None)
+
+
+def _text_in(message: Part) -> str:
     content = message.get("content")
     return "\n".join(map(text_of, filter(has_text, content))) if type(content) is list else text(content) or ""
 
@@ -239,17 +222,17 @@ def _values_in(text: str) -> dict[str, str]:
     return values
 
 
-def _calls_in(part: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Any]]:
+def _calls_in(part: Part) -> Iterator[Call]:
     """
-    Id, tool and arguments of each call that a message or an item makes.
+    Yields the calls that a message or an item makes.
     """
     if is_one_of(kind := part.get("type"), _CALLS):
-        name = text(part.get("name")) or str(kind).removesuffix("_call")
+        tool = text(part.get("name")) or str(kind).removesuffix("_call")
         if namespace := text(part.get("namespace")):
-            name = f"{namespace}/{name}"
+            tool = f"{namespace}/{tool}"
         said = next((part[key] for key in ("arguments", "action", "operation") if key in part), None)
         arguments = part.get("input") if kind == "custom_tool_call" else arguments_of(said)
-        yield text(part.get("call_id")) or text(part.get("id")), name, arguments
+        yield text(part.get("call_id")) or text(part.get("id")), tool, arguments
     elif part.get("role") == "assistant":
         functions = [
             (wire.get("id"), mapping(wire.get("function")) or mapping(wire.get("custom")))
@@ -260,39 +243,41 @@ def _calls_in(part: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Any]]:
         blocks = () if any(said for _, said in functions) else objects(part.get("content"))
         functions += [(block.get("id"), block) for block in blocks if block.get("type") == "tool_use"]
         for id_, said in functions:
-            if tool := text(said.get("name")):
-                yield text(id_), tool, arguments_of(said.get("arguments", said.get("input")))
+            if name := text(said.get("name")):
+                yield text(id_), name, arguments_of(said.get("arguments", said.get("input")))
 
 
-def _results_in(part: Mapping[str, Any]) -> Iterator[tuple[str, Any, bool | None]]:
+def _results_in(part: Part) -> Iterator[tuple[str, Any, bool | None, bool]]:
     """
-    Of each result in a message or an item the id, or else the tool, of its call, its content, and whether it failed; None: it says
-    nothing of that.
+    Of each result in a message or an item the id, or else the tool, of its call, its content, whether it failed (None: it says
+    nothing of that), and whether it stands in text, as Cline writes it.
     """
     if is_one_of(part.get("type"), _OUTPUTS):
         failed = _failed(part)
         if failed or "output" in part:
-            yield text(part.get("call_id")) or text(part.get("id")) or "", part.get("output"), failed
+            yield text(part.get("call_id")) or text(part.get("id")) or "", part.get("output"), failed, False
     elif is_one_of(part.get("role"), _RESULTS):
         # Without content there is no result yet.
         if "content" in part:
-            yield text(part.get("tool_call_id")) or text(part.get("name")) or "", part["content"], None
+            yield text(part.get("tool_call_id")) or text(part.get("name")) or "", part["content"], None, False
     else:
         for block in objects(part.get("content")):
             if block.get("type") == "tool_result":
                 content, failed = block.get("content"), block.get("is_error")
                 failed = failed if type(failed) is bool else text_of(content).startswith(_WORDS) or None
-                yield text(block.get("tool_use_id")) or text(block.get("name")) or "", content, failed
+                yield text(block.get("tool_use_id")) or text(block.get("name")) or "", content, failed, False
+        said = _ANSWER.split(_text_in(part)) if part.get("role") == "user" else []
+        for tool, told in zip(said[1::2], said[2::2], strict=True):
+            content = told.partition(_ASIDE)[0].strip()
+            yield tool, content, content.startswith(_WORDS) or None, True
 
 
-def _failed(item: Mapping[str, Any]) -> bool | None:
+def _failed(item: Part) -> bool | None:
     """
     Whether an output says that it failed, by its status or the exit codes of a shell's commands. None: it says nothing.
     """
-    if is_one_of(item.get("status"), _FAILED):
-        return True
     ends = [mapping(each.get("outcome")) for each in objects(item.get("output"))]
     codes = [end.get("exit_code") for end in ends if end.get("type") == "exit"]
-    if any(end.get("type") == "timeout" for end in ends):
+    if is_one_of(item.get("status"), _FAILED) or any(end.get("type") == "timeout" for end in ends):
         return True
     return any(code != 0 for code in codes) if codes else None

@@ -37,29 +37,26 @@ class ClaudeCode:
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         roots: dict[str, str] = {}
-        for _, value in values:
-            line = mapping(value)
-            message, at_ms = mapping(line.get("message")), time_ms(line.get("timestamp"))
-            if not message or line.get("type") not in ("assistant", "user"):
+        for _, line in values:
+            kind, message, at_ms = line.get("type"), mapping(line.get("message")), time_ms(line.get("timestamp"))
+            if not message or kind not in ("assistant", "user"):
                 continue
             session = _session_id(line, file, roots)
             # One response is spread over several lines, each of which tells how much it has written so far.
             response = text(message.get("id")) or text(line.get("requestId")) or text(line.get("uuid")) or ""
-            if line["type"] == "assistant":
+            if kind == "assistant":
                 yield Used(session, response, *usage_of(message.get("usage")))
             took = mapping(line.get("toolUseResult"))
             for block in objects(message.get("content")):
-                kind, tool = (line["type"], block.get("type")), text(block.get("name"))
-                if kind == ("assistant", "tool_use") and tool is not None:
-                    call = RecordedCall(
-                        "", session, 0, tool, arguments_of(block.get("input")), id=text(block.get("id"))
-                    )
+                what, tool = block.get("type"), text(block.get("name"))
+                if kind == "assistant" and what == "tool_use" and tool is not None:
+                    call = RecordedCall(session, tool, arguments_of(block.get("input")), id=text(block.get("id")))
                     call.model, call.ts_ms = text(message.get("model")), at_ms
                     yield Made(call.declared(CLAUDE.get(tool)), call.id, response)
-                elif kind == ("user", "tool_result"):
+                elif kind == "user" and what == "tool_result":
+                    id_, failed = text(block.get("tool_use_id")), block.get("is_error") is True
                     ms = count(took.get("durationMs", took.get("totalDurationMs")))
-                    failed = block.get("is_error") is True
-                    yield Came(session, text(block.get("tool_use_id")), block.get("content"), failed, at_ms, ms)
+                    yield Came(session, id_, block.get("content"), failed, at_ms, ms)
 
 
 def _session_id(line: Mapping[str, Any], file: str, roots: dict[str, str]) -> str:

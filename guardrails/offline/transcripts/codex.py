@@ -17,7 +17,7 @@ from guardrails.hooks.tools import CODEX
 
 from .calls import RecordedCall, Report
 from .events import Came, Event, Made, Used, Values
-from .fields import arguments_of, count, is_one_of, listed, mapping, text, text_of, time_ms, usage_of
+from .fields import arguments_of, count, is_one_of, listed, mapping, objects, text, text_of, time_ms, usage_of
 from .json_text import parsed
 
 
@@ -82,7 +82,7 @@ class _Session:
         self.id, self.named, self.model = file, False, ""
         self.response, self.untold, self.answered = 0, False, False
         """The latest response, whether its tokens are still to be told, and whether a result came after it."""
-        self.scripts: set[Any] = set()
+        self.scripts: set[str | None] = set()
         """The ids of those that run."""
         self.failing = False
         """Of the scripts that run, whether something in them has failed."""
@@ -94,22 +94,24 @@ class _Session:
         """
         Yields what a line of a rollout says.
         """
-        item = mapping(line.get("payload"))
-        at_ms = time_ms(line.get("timestamp")) if item else None
-        kind = line.get("type") if item else "response_item" if "type" in line else "session_meta"
-        item = item or line
-        what = item.get("type")
+        item, at_ms = mapping(line.get("payload")), time_ms(line.get("timestamp"))
+        kind, what = line.get("type"), item.get("type")
+        if not item:
+            item, at_ms, kind, what = line, None, "response_item" if kind else "session_meta", kind
         if kind == "session_meta" and not self.named and text(item.get("id")):
             # The file's own name comes first; a fork repeats its parent's.
             spawned = mapping(mapping(mapping(item.get("source")).get("subagent")).get("thread_spawn"))
             above = text(spawned.get("parent_thread_id"))
-            self.id, self.named = str(item["id"]) if above is None else f"{above}/{item['id']}", True
+            self.id, self.named = f"{above}/{item['id']}" if above else str(item["id"]), True
         elif kind == "turn_context":
             self.model = text(item.get("model")) or self.model
         elif kind == "response_item" and is_one_of(what, _CALLS):
-            yield self._made(item, at_ms)
+            arguments = item.get("arguments", item.get("action"))
+            arguments = item["input"] if what == "custom_tool_call" and "input" in item else arguments_of(arguments)
+            tool, id_ = text(item.get("name")) or str(what).removesuffix("_call"), text(item.get("call_id"))
+            yield self._made(tool, arguments, id_ or text(item.get("id")), at_ms)
         elif kind == "response_item" and is_one_of(what, _OUTPUTS):
-            yield from self._came(item, at_ms)
+            yield from self._came(text(item.get("call_id")), item.get("output"), at_ms)
         elif kind == "token_usage_record" or (kind == "event_msg" and what == "token_count"):
             # Newer versions write both.
             usage = mapping(item.get("usage")) or mapping(mapping(item.get("info")).get("last_token_usage"))
@@ -117,7 +119,7 @@ class _Session:
                 yield Used(self.id, self.response, *usage_of(usage))
                 self.untold = False
         elif kind == "event_msg" and what == "item_completed":
-            self.failing = self.failing or (bool(self.scripts) and _has_failed(mapping(item.get("item"))))
+            self.failing = self.failing or (bool(self.scripts) and _has_failed(item.get("item")))
         elif kind == "event_msg" and is_one_of(what, _ENDS):
             self.answered = True
 
@@ -125,48 +127,36 @@ class _Session:
         """
         Yields what a line of `codex exec --json` says, whose usage is that of all responses to one prompt.
         """
-        item, kind = mapping(line.get("item")), str(line["type"])
+        item, kind = mapping(line.get("item")), line["type"]
         tool, arguments = _item_of(item)
+        id_ = text(item.get("id"))
         if kind == "thread.started":
             self.id = text(line.get("thread_id")) or self.id
         elif kind == "turn.completed":
             yield Used(self.id, self.response, *usage_of(line.get("usage")))
         elif tool is not None:
-            id_ = text(item.get("id"))
             if id_ not in self.items:
                 self.items.add(id_)
-                call = RecordedCall("", self.id, 0, tool, arguments, id=id_)
-                yield Made(call.declared(CODEX.get(tool)), id_, self._next())
+                yield self._made(tool, arguments, id_, None)
             if kind == "item.completed":
                 self.answered = True
                 told = (item.get(name) for name in ("error", "result", "aggregated_output", "agents_states", "status"))
                 content = next((each for each in told if each is not None), None)
                 content = mapping(content).get("content", mapping(content).get("message", content))
-                yield Came(
-                    self.id, id_, content, _has_failed(item), kind="exec_nonzero" if item.get("exit_code") else None
-                )
+                came = Came(self.id, id_, content, _has_failed(item))
+                came.kind = "exec_nonzero" if item.get("exit_code") else None
+                yield came
 
-    def _next(self) -> int:
-        """
-        Returns the response that makes a call now.
-        """
+    def _made(self, tool: str, arguments: Any, id_: str | None, at_ms: int | None) -> Made:
         self.response += not self.untold or self.answered
         self.untold, self.answered = True, False
-        return self.response
-
-    def _made(self, item: Mapping[str, Any], at_ms: int | None) -> Made:
-        said = item.get("input") if item["type"] == "custom_tool_call" else None
-        arguments = arguments_of(item.get("arguments", item.get("action"))) if said is None else said
-        tool = text(item.get("name")) or str(item["type"]).removesuffix("_call")
-        call = RecordedCall("", self.id, 0, tool, arguments, id=text(item.get("call_id")) or text(item.get("id")))
-        call.model, call.ts_ms = self.model or None, at_ms
         if tool in _SCRIPTS:
-            self.scripts, self.failing = self.scripts | {call.id}, self.failing and bool(self.scripts)
-        return Made(call.declared(CODEX.get(tool)), call.id, self._next())
+            self.scripts, self.failing = self.scripts | {id_}, self.failing and bool(self.scripts)
+        call = RecordedCall(self.id, tool, arguments, id=id_, model=self.model or None, ts_ms=at_ms)
+        return Made(call.declared(CODEX.get(tool)), id_, self.response)
 
-    def _came(self, item: Mapping[str, Any], at_ms: int | None) -> Iterator[Event]:
-        id_, output = text(item.get("call_id")), item.get("output")
-        came = _told(Came(self.id, id_, at_ms=at_ms), output, self.failing and id_ in self.scripts)
+    def _came(self, id_: str | None, output: Any, at_ms: int | None) -> Iterator[Event]:
+        came = _result(Came(self.id, id_, at_ms=at_ms), output, self.failing and id_ in self.scripts)
         if id_ in self.scripts and type(output) is str and not output.startswith("Script "):
             # What a script tells the model while it runs; or all there is, if it could not run.
             self.notes[id_] = came
@@ -177,9 +167,9 @@ class _Session:
         yield came
 
 
-def _has_failed(item: Mapping[str, Any]) -> bool:
-    code = item.get("exit_code")
-    return item.get("status") in ("failed", "declined") or (type(code) is int and code != 0)
+def _has_failed(end: Any) -> bool:
+    code, status = mapping(end).get("exit_code"), mapping(end).get("status")
+    return status in ("failed", "declined") or (type(code) is int and code != 0)
 
 
 def _item_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:
@@ -199,20 +189,22 @@ def _item_of(item: Mapping[str, Any]) -> tuple[str | None, Any]:
     return None, None
 
 
-def _told(came: Came, output: Any, failing: bool) -> Came:
+def _result(came: Came, output: Any, failing: bool) -> Came:
     """
     Returns *came* with an output, and the exit code and the time that stand in its header. A script is *failing* by what ran in it.
     """
-    if type(output) is dict or (type(output) is str and output.startswith('{"output":')):
-        older = mapping(parsed(output) if type(output) is str else output)
-        came.content, came.failed = older.get("content", older.get("output")) if older else output, _flag(older)
-        came.ms = _milliseconds(mapping(older.get("metadata")).get("duration_seconds"))
-        came.kind = "exec_nonzero" if type(output) is str else None
+    older = parsed(output) if type(output) is str and output.startswith('{"output":') else output
+    if type(older) is dict:
+        metadata, success = mapping(older.get("metadata")), older.get("success")
+        code = metadata.get("exit_code")
+        came.content = older.get("content", older.get("output"))
+        came.failed = not success if type(success) is bool else code != 0 if type(code) is int else None
+        came.ms, came.kind = _ms(metadata.get("duration_seconds")), "exec_nonzero" if older is not output else None
         return came
     came.content = told = text_of(output)
     header = next(_HEADER.finditer(told))
     below = told[header.end() :]
-    came.ms = _milliseconds(float(header["wall"])) if header["wall"] else None
+    came.ms = _ms(float(header["wall"] or "nan"))
     if script := header["script"]:
         pieces = list(map(text_of, listed(output)[1:])) or [below]
         came.failed = script == "failed" or (script != "running" and (failing or any(map(_shows_failure, pieces))))
@@ -230,11 +222,9 @@ def _failed(output: str, header: re.Match[str]) -> bool | None:
     """
     if code := header["exit"] or header["code"]:
         return int(code) != 0
-    if header["runs"]:
-        return False
-    if header["output"]:
+    if header["output"] and not header["runs"]:
         return reading_of(output[header.end() :].lstrip()).failed
-    return True if _FAILED.match(output) else None
+    return False if header["runs"] else True if _FAILED.match(output) else None
 
 
 def _shows_failure(piece: str) -> bool:
@@ -245,9 +235,7 @@ def _shows_failure(piece: str) -> bool:
     if value is None:
         header = next(_HEADER.finditer(piece))
         return (header["exit"] or header["code"] or "0") != "0"
-    ends = [
-        mapping(each.get("value")) or each for each in (value if type(value) is list else [value]) if type(each) is dict
-    ]
+    ends = (mapping(end.get("value")) or end for end in objects(value if type(value) is list else [value]))
     return any(_has_failed(end) or reading_of(end).failed for end in ends)
 
 
@@ -260,13 +248,5 @@ def _shown(piece: str) -> str:
     return text(end.get("output")) or (piece[header.end() :] if header["output"] else piece)
 
 
-def _flag(output: Mapping[str, Any]) -> bool | None:
-    success = output.get("success")
-    if type(success) is bool:
-        return not success
-    code = mapping(output.get("metadata")).get("exit_code")
-    return code != 0 if type(code) is int else None
-
-
-def _milliseconds(seconds: Any) -> int | None:
+def _ms(seconds: Any) -> int | None:
     return count(seconds * 1000) if type(seconds) in (int, float) else None

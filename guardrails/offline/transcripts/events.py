@@ -2,8 +2,9 @@
 A format is a generator of events: a call was `Made`, a result `Came`, a response `Used` tokens. One join makes calls of them.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from guardrails.core.values.types import ErrorType
@@ -36,7 +37,7 @@ class Made:
 @dataclass(slots=True)
 class Came:
     """
-    The result of the open call *key* came.
+    The result of the open call *key* came; of several the earliest is meant.
     """
 
     session: Session
@@ -51,8 +52,6 @@ class Came:
     """Of the failure, if the content tells none."""
     shown: str | None = None
     """The part of the content that is not of this one run."""
-    then: Callable[[RecordedCall], object] | None = None
-    """In place of the above: what puts the result into its call."""
 
 
 @dataclass(slots=True)
@@ -92,83 +91,50 @@ class Format(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Joined:
+def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
     """
-    One session.
+    Returns the calls of *events* in the order in which they were made, with their results.
     """
-
-    count: int = 0
-    turns: dict[Hashable, int] = field(default_factory=dict)
-    first: dict[Hashable, RecordedCall] = field(default_factory=dict)
-    """By response."""
-    used: dict[Hashable, Used] = field(default_factory=dict)
-    """By response, before its first call."""
-    open: dict[Hashable, RecordedCall] = field(default_factory=dict)
-    ids: set[str] = field(default_factory=set)
-
-
-def joined(events: Iterable[Event], source: str) -> Iterator[RecordedCall]:
-    """
-    Yields the calls of *events*, each when it was made: its result may come later. Within a session they are in order.
-
-    A key that is still open names the new call from there on; the earlier one stays without a result.
-    """
-    sessions: dict[Session, _Joined] = {}
+    calls: list[RecordedCall] = []
+    places, ids = Counter[Session](), set[tuple[Session, str]]()
+    firsts: defaultdict[Session, dict[Hashable, tuple[int, RecordedCall]]] = defaultdict(dict)
+    """Of a session's responses the turn and the first call."""
+    open_: defaultdict[tuple[Session, Hashable], deque[RecordedCall]] = defaultdict(deque)
+    used: list[Used] = []
     for event in events:
-        of = event.call.session if type(event) is Made else event.session  # type: ignore[union-attr]
-        session = sessions.get(of)
-        if session is None:
-            session = sessions[of] = _Joined()
-        if type(event) is Made:
-            call = event.call
+        if isinstance(event, Made):
+            call, session = event.call, event.call.session
             if call.id is not None and not event.again:
-                if call.id in session.ids:
+                if (session, call.id) in ids:
                     continue
-                session.ids.add(call.id)
-            call.source = call.source or source
-            _place(session, event, call)
-            yield call
-        elif type(event) is Came:
-            found = session.open.pop(event.key, None)
-            if found is not None:
-                _end(found, event)
-        elif type(event) is Used:
-            first = session.first.get(event.response)
-            if first is None:
-                session.used[event.response] = event
-            else:
-                _use(first, event)
-
-
-def _place(session: _Joined, event: Made, call: RecordedCall) -> None:
-    call.call_index = session.count if event.at is None else event.at
-    session.count = call.call_index + 1
-    if event.response is not None:
-        call.turn = session.turns.setdefault(event.response, len(session.turns) + 1)
-        if event.response not in session.first:
-            session.first[event.response] = call
-            used = session.used.pop(event.response, None)
-            if used is not None:
-                _use(call, used)
-    if event.key is not None:
-        call.has_result = False
-        session.open[event.key] = call
+                ids.add((session, call.id))
+            call.source, call.call_index = call.source or source, places[session] if event.at is None else event.at
+            places[session] = call.call_index + 1
+            if event.response is not None:
+                responses = firsts[session]
+                call.turn = responses.setdefault(event.response, (len(responses) + 1, call))[0]
+            if event.key is not None:
+                call.has_result = False
+                open_[session, event.key].append(call)
+            calls.append(call)
+        elif isinstance(event, Used):
+            used.append(event)
+        elif waiting := open_.get((event.session, event.key)):
+            _end(waiting.popleft(), event)
+    for event in used:
+        if event.response in firsts[event.session]:
+            _use(firsts[event.session][event.response][1], event)
+    return calls
 
 
 def _use(call: RecordedCall, used: Used) -> None:
-    if call.tokens_in is None:
-        call.tokens_in = used.tokens_in
+    call.tokens_in = used.tokens_in if call.tokens_in is None else call.tokens_in
     if call.tokens_out is None or (used.tokens_out or 0) > call.tokens_out:
         call.tokens_out = used.tokens_out
-    if call.cost_usd is None:
-        call.cost_usd = used.cost_usd
+    call.cost_usd = used.cost_usd if call.cost_usd is None else call.cost_usd
 
 
 def _end(call: RecordedCall, came: Came) -> None:
-    if came.then is not None:
-        came.then(call)
-        return
     settle(call, came.content, failed=came.failed)
     if call.error_type == "other":
         call.error_type = came.kind or "other"

@@ -12,11 +12,15 @@ import orjson
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.text.signature import parse_arguments
+from guardrails.core.values.types import ERROR_TYPES, ErrorType
 
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 MAX_NUMBER: Final = 2**53
 """Counts, times and sizes above this are no such thing."""
+
+ERRORS: Final[Mapping[str, ErrorType]] = {kind: kind for kind in ERROR_TYPES}
+"""The kinds of errors by their names."""
 
 _MAX_BLOCK: Final = 1_000
 """Bytes of a content block without text (an image) that stand in the result; more is a hash."""

@@ -7,6 +7,7 @@ The only module of this room that touches files.
 import gzip
 import importlib
 import io
+import re
 import sys
 
 from collections.abc import Iterable, Iterator
@@ -41,7 +42,7 @@ _HEAD: Final = 512
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BOM: Final = b"\xef\xbb\xbf"
-_SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
+_SUFFIXES: Final = re.compile(r"(?:\.(?:gz|zstd?|jsonl|ndjson|json))*\Z")
 _SHOWN: Final = 60
 """Characters of a line of another form that a notice shows."""
 
@@ -72,14 +73,12 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     sample = list(islice(values, SAMPLE))
     form = format_of([value for _, value in sample])
     if form is None:
-        looks = report.without.get(file) or _looks(data, [value for _, value in sample])
-        report.note(
-            file, "skipped: empty" if looks == "empty" else f"skipped: it holds no calls that can be read ({looks})"
-        )
-        report.gave_none(file, looks)
+        looks = report.without.setdefault(file, _looks(data, [value for _, value in sample]))
+        what = looks if looks == "empty" else f"it holds no calls that can be read ({looks})"
+        report.note(file, f"skipped: {what}")
         return []
     others: list[tuple[int, Any]] = []
-    calls = list(joined(form.events(_fitting(form, chain(sample, values), others), file, report), _name(file)))
+    calls = joined(form.events(_fitting(form, chain(sample, values), others), file, report), _name(file))
     if others:
         line, value = others[0]
         shown = orjson.dumps(value, default=str).decode("utf-8", "replace")[:_SHOWN]
@@ -154,33 +153,27 @@ def _fitting(
 
 
 def _remark(calls: list[RecordedCall], report: Report, file: str, name: str) -> None:
-    if not calls:
-        if file in report.without:
-            report.note(file, f"no calls that can be read in this {name}")
-        else:
-            report.note(file, f"no tool calls in this {name}")
-            broken = f", broken lines: {report.broken_count:,}" if report.broken_count else ""
-            report.gave_none(file, f"{name} without tool calls{broken}")
+    if calls:
+        report.read_as[file] = name
+        report.without.pop(file, None)
+        # One that was refused never ran.
+        without = sum(not call.has_result and call.decision != "deny" for call in calls)
+        if without:
+            report.note(
+                file, f"{without:,} of {plural(len(calls), 'call')} {'has' if without == 1 else 'have'} no result"
+            )
         return
-    report.read_as[file] = name
-    report.without.pop(file, None)
-    # One that was refused never ran.
-    without = sum(not call.has_result and call.decision != "deny" for call in calls)
-    if without:
-        report.note(file, f"{without:,} of {plural(len(calls), 'call')} {'has' if without == 1 else 'have'} no result")
+    report.note(file, f"no {'calls that can be read' if file in report.without else 'tool calls'} in this {name}")
+    broken = f", broken lines: {len(report.broken):,}" if report.broken else ""
+    report.without.setdefault(file, f"{name} without tool calls{broken}")
 
 
 def _name(file: str) -> str:
     """
     The file's name without its folder and the endings that say how it is kept.
     """
-    name = shorter = "stdin" if file == STDIN else Path(file).name
-    while True:
-        for suffix in _SUFFIXES:
-            shorter = shorter.removesuffix(suffix)
-        if shorter in {name, ""}:
-            return name
-        name = shorter
+    name = "stdin" if file == STDIN else Path(file).name
+    return name[:1] + _SUFFIXES.sub("", name[1:])
 
 
 def _looks(data: bytes, values: list[Any]) -> str:
@@ -230,7 +223,7 @@ def _unpacked(data: bytes, file: str, report: Report) -> bytes:
                 size += len(part)
         except Exception as error:  # noqa: BLE001  each way of packing has errors of its own
             report.note(file, f"the packed data is cut off or damaged ({error}); what stands before is read")
-            report.gave_none(file, "the packed data is cut off or damaged")
+            report.without[file] = "the packed data is cut off or damaged"
         if size >= MAX_BYTES:
             report.note(file, f"more than {MAX_BYTES >> 30} GB are not read: split the file")
         data = b"".join(parts)
@@ -239,11 +232,10 @@ def _unpacked(data: bytes, file: str, report: Report) -> bytes:
 
 def _zstd(packed: BinaryIO) -> Any:
     """
-    Returns *packed* as a file that is unpacked as it is read: by Python's own module from 3.14 on, or by a package of that name or another.
+    Returns *packed* as a file that is unpacked as it is read: by Python's own module from 3.14 on, or by the package `zstandard`.
     """
-    for name in ("compression.zstd", "backports.zstd"):
-        with suppress(ImportError):
-            return importlib.import_module(name).ZstdFile(packed)
+    with suppress(ImportError):
+        return importlib.import_module("compression.zstd").ZstdFile(packed)
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError:

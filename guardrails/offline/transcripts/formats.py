@@ -26,7 +26,7 @@ from .own_records import OwnRecords
 from .spans import Spans
 
 
-FORMATS: Final[tuple[Format, ...]] = (
+FORMATS: Final = (
     OwnRecords(),
     CallLines(),
     ClaudeCode(),
@@ -51,10 +51,10 @@ def format_names() -> list[str]:
     """
     Returns the formats that can be read, as a person would call them, those of other packages last, unless one of those is broken.
     """
-    added: tuple[Format, ...] = ()
+    names = [form.name for form in FORMATS]
     with suppress(ReaderError):
-        added = added_formats()
-    return [form.name for form in (*FORMATS, *added)]
+        names += [form.name for form in added_formats()]
+    return names
 
 
 @cache

@@ -32,53 +32,47 @@ class GeminiCLI:
         return {"sessionId", "projectHash"} <= line.keys() or "$set" in line or line.get("type") in ("user", "gemini")
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        session, message = file, mapping(None)
-        for _, value in values:
-            line = mapping(value)
+        session, messages = file, dict[tuple[str, Any], Mapping[str, Any]]()
+        for number, line in values:
             session = text(line.get("sessionId")) or session
-            set_ = mapping(line.get("$set")).get("messages")
-            for each in (line, *objects(line.get("messages")), *objects(set_)):
-                if "toolCalls" not in each and each.get("type") != "gemini":
-                    continue
-                if each.get("id") != message.get("id"):
-                    yield from _made(message, session)
-                message = each
-        yield from _made(message, session)
+            several = (line.get("messages"), mapping(line.get("$set")).get("messages"))
+            for place, message in enumerate([line, *objects(several[0]), *objects(several[1])]):
+                key = session, text(message.get("id")) or (number, place)
+                if message.get("toolCalls") or (message.get("type") == "gemini" and key not in messages):
+                    messages[key] = message
+        for (session_id, _), message in messages.items():
+            yield from _made(message, session_id)
 
 
 def _made(message: Mapping[str, Any], session: str) -> Iterator[Event]:
     tokens = mapping(message.get("tokens"))
-    response = id(message)
-    yield Used(session, response, count(tokens.get("input")), total(tokens.get("output"), tokens.get("thoughts")))
+    yield Used(session, id(message), count(tokens.get("input")), total(tokens.get("output"), tokens.get("thoughts")))
     for wire in objects(message.get("toolCalls")):
-        tool = text(wire.get("name"))
-        if tool is None:
-            continue
-        call = RecordedCall("", session, 0, tool, arguments_of(wire.get("args")), id=text(wire.get("id")))
-        call.model, call.ts_ms = text(message.get("model")), time_ms(message.get("timestamp"))
-        _settle(call.declared(of_gemini(tool)), wire)
-        yield Made(call, response=response)
+        if (tool := text(wire.get("name"))) is not None:
+            call = RecordedCall(session, tool, arguments_of(wire.get("args")), id=text(wire.get("id")))
+            call.model, call.ts_ms = text(message.get("model")), time_ms(message.get("timestamp"))
+            _settle(call.declared(of_gemini(tool)), wire)
+            yield Made(call, response=id(message))
 
 
 def _settle(call: RecordedCall, wire: Mapping[str, Any]) -> None:
-    status = wire.get("status")
-    responses = [mapping(each.get("functionResponse")).get("response") for each in objects(wire.get("result"))]
+    status, result = wire.get("status"), wire.get("result")
     # Its status stands behind the result; a file that is cut off may end between them.
-    if status is None or (not listed(wire.get("result")) and not is_one_of(status, _ENDED)):
-        call.has_result = False
+    call.has_result = status is not None and (bool(listed(result)) or is_one_of(status, _ENDED))
+    if not call.has_result:
         return
+    responses = (mapping(each.get("functionResponse")).get("response") for each in objects(result))
     content = [_content(response) for response in responses if response is not None]
-    told = "\n".join(content) if content else wire.get("result")
-    settle(call, told, failed=status != "success" or any(shell_failed(call.tool, text) for text in content))
+    failed = status != "success" or any(shell_failed(call.tool, text) for text in content)
+    settle(call, "\n".join(content) if content else result, failed=failed)
     if content:
         call.shows("\n".join(plain_text(call.tool, text) for text in content))
     if status == "cancelled":
         call.error_type = "cancelled"
-    end_ms = time_ms(wire.get("timestamp"))
-    if call.ts_ms is not None and end_ms is not None and end_ms > call.ts_ms:
-        call.duration_ms = end_ms - call.ts_ms
+    call.ended(time_ms(wire.get("timestamp")))
+    call.duration_ms = call.duration_ms or None
 
 
 def _content(response: Any) -> str:
-    told = mapping(response)
-    return text_of(next((told[key] for key in ("output", "error") if key in told), response))
+    said = mapping(response)
+    return text_of(said.get("output", said.get("error", response)))

@@ -11,12 +11,14 @@ from typing import Final, NamedTuple
 from guardrails.offline.figures import plural
 from guardrails.sinks.rotate import name_before, rotated
 
-from .calls import MAX_NAMED, RecordedCall, Report
+from .calls import RecordedCall, Report
 from .copies import Copies
 from .files import STDIN, open_calls, was_rotated
 from .formats import ReaderError, format_names
 
 
+MAX_NOTICES: Final = 1_000
+"""Remarks that are kept of all files."""
 SHOWN: Final = 3
 """Files without calls that are told of."""
 NAMED: Final = 20
@@ -82,25 +84,22 @@ def calls_of(
                 raise
             why = (error.strerror if isinstance(error, OSError) else None) or str(error)
             own.note(file.path, f"cannot be read: {why}")
-            own.gave_none(file.path, f"cannot be read: {why}")
+            own.without[file.path] = f"cannot be read: {why}"
         whole.read_as |= own.read_as
         whole.without |= own.without
-        whole.broken_count += own.broken_count
-        whole.notices = [*whole.notices, *own.notices, *_broken_lines(own)][:MAX_NAMED]
+        whole.broken += own.broken
+        whole.notices = [*whole.notices, *own.notices, *_broken_lines(own.broken)][:MAX_NOTICES]
     whole.notices[:0] = copies.notices()
     return found
 
 
-def _broken_lines(report: Report) -> list[str]:
+def _broken_lines(broken: list[tuple[str, int]]) -> list[str]:
     """
-    Returns a notice of the broken lines of one file, named as far as there is room.
+    Returns a notice of the *broken* lines of one file, the first of them by their numbers.
     """
-    if not report.broken:
-        return []
-    file = report.broken[0][0]
-    lines = ", ".join(str(line) for _, line in report.broken[:NAMED])
-    more = f" and {report.broken_count - NAMED:,} more" if report.broken_count > NAMED else ""
-    return [f"`{file}`: broken line{'s' if report.broken_count > 1 else ''} {lines}{more}"]
+    lines = ", ".join(str(line) for _, line in broken[:NAMED])
+    more = f" and {len(broken) - NAMED:,} more" if len(broken) > NAMED else ""
+    return [f"`{broken[0][0]}`: broken line{'s' if len(broken) > 1 else ''} {lines}{more}"] if broken else []
 
 
 def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from .calls import Report
 from .events import Event, Values
-from .fields import arguments_of, count, listed, mapping, objects, text, text_of, time_ms
-from .spans import Span, asked_in, span_events
+from .fields import count, listed, mapping, objects, text, text_of, time_ms
+from .spans import Span, asked_in, span_events, tool_message
 
 
 _THREADS: Final = ("thread_id", "session_id", "conversation_id")
@@ -33,15 +33,14 @@ class LangSmith:
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         spans: dict[str, tuple[Span, list[str]]] = {}
-        for _, value in values:
-            for run in filter(_is_run, objects(_runs(value))):
-                if (span := _span(run)) is not None:
-                    # The runs above, and the run itself, by their ids.
-                    spans[str(run.get("id"))] = span, _RUN_ID.findall(text(run.get("dotted_order")) or "")
+        for run in (run for _, value in values for run in filter(_is_run, objects(_runs(value)))):
+            if (span := _span(run)) is not None:
+                # The runs above, and the run itself, by their ids.
+                spans[str(run.get("id"))] = span, _RUN_ID.findall(text(run.get("dotted_order")) or "")
         tools = {own for own, (span, _) in spans.items() if span.call is not None}
         for own, (span, order) in spans.items():
-            below = next((each for each in reversed(order) if each in tools and each != own), None)
-            span.session_id = span.session_id if below is None else f"{span.session_id}/{below}"
+            if below := next((each for each in reversed(order) if each in tools and each != own), None):
+                span.session_id = f"{span.session_id}/{below}"
         yield from span_events(span for span, _ in spans.values())
 
 
@@ -56,14 +55,15 @@ def _is_run(value: Any) -> bool:
 
 def _span(run: Mapping[str, Any]) -> Span | None:
     extra, outputs, error = mapping(run.get("extra")), mapping(run.get("outputs")), text(run.get("error"))
-    metadata = mapping(extra.get("metadata"))
+    metadata, tool = mapping(extra.get("metadata")), text(run.get("name"))
     thread = next((str(metadata[key]) for key in _THREADS if type(metadata.get(key)) in (str, int)), None)
     start, end = ((time_ms(run.get(key)) or 0) * 1_000_000 for key in ("start_time", "end_time"))
     span = Span(start, end, thread or text(run.get("trace_id")) or text(run.get("id")) or "")
     if run["run_type"] == "llm":
-        generations = listed(outputs.get("generations"))
-        first = generations[0][:1] if generations and type(generations[0]) is list else generations[:1]
-        message = mapping(mapping(mapping(first[0] if first else None).get("message")).get("kwargs"))
+        first: Any = listed(outputs.get("generations"))
+        while type(first) is list:
+            first = first[0] if first else None
+        message = mapping(mapping(mapping(first).get("message")).get("kwargs"))
         usage = mapping(message.get("usage_metadata")) or mapping(outputs.get("usage_metadata"))
         span.model = text(metadata.get("ls_model_name"))
         span.tokens = (
@@ -72,14 +72,14 @@ def _span(run: Mapping[str, Any]) -> Span | None:
         )
         span.asked = asked_in(objects(message.get("tool_calls")), "args")
         return span
-    tool = text(run.get("name"))
     if run["run_type"] != "tool" or tool is None:
         return None
-    inputs = mapping(run.get("inputs"))
+    inputs, value = (
+        mapping(run.get("inputs")),
+        outputs["output"] if outputs.keys() == {"output"} else run.get("outputs"),
+    )
     bare = inputs["input"] if inputs.keys() == {"input"} and type(inputs["input"]) is str else run.get("inputs")
-    value = outputs["output"] if outputs.keys() == {"output"} else run.get("outputs")
-    message = mapping(value) if mapping(value).get("type") == "tool" and "content" in mapping(value) else {}
-    id_ = text(extra.get("tool_call_id")) or text(message.get("tool_call_id"))
-    result = error or (message["content"] if message else text_of(value) if outputs else None)
-    failed = bool(error or run.get("status") == "error" or message.get("status") == "error") or None
-    return span.of_call(tool, arguments_of(bare), id_, result, failed)
+    content, id_, raised = tool_message(value, text_of(value) if outputs else None)
+    failed = bool(error or run.get("status") == "error" or raised) or None
+    span.of_call(tool, bare, text(extra.get("tool_call_id")) or id_, error or content, failed)
+    return span

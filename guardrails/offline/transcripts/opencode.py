@@ -55,7 +55,7 @@ def _events(
         yield Used(session, steps.get(session), *usage_of({**tokens, **cached}), amount(part.get("cost")))
     elif kind == "tool" and tool is not None:
         times, status = mapping(state.get("time")), state.get("status")
-        call = RecordedCall("", session, 0, tool, state.get("input") or {}, id=text(part.get("callID")))
+        call = RecordedCall(session, tool, state.get("input") or {}, id=text(part.get("callID")))
         call.model, call.ts_ms = text(message.get("modelID")), time_ms(times.get("start"))
         key = call.id or text(part.get("id")) or tool
         yield Made(call, key, steps.get(session))

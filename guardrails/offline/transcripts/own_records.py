@@ -5,17 +5,17 @@ These are the calls as any transcript would tell them, for judging another polic
 records again exactly. Each life of a session's name (`run`) is a session of its own, in both.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from guardrails.core.records.record import newer_told, newer_version
-from guardrails.core.values.types import ERROR_TYPES, MICRO
+from guardrails.core.values.types import MICRO
 
 from .calls import RecordedCall, Report
-from .events import Came, Event, Made, Values
-from .fields import count, listed, mapping, text, text_of
+from .events import Event, Made, Values
+from .fields import ERRORS, count, listed, mapping, text, text_of
 
 
 Line = Mapping[str, Any]
@@ -35,57 +35,63 @@ class OwnRecords:
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         lives: dict[tuple[str, str], list[Line]] = {}
-        again: dict[tuple[str, str], int] = {}
-        newer = latest = 0
+        again = Counter[tuple[str, str]]()
+        newer: list[int] = []
         for _, line in values:
             if (version := newer_version(line)) is not None:
-                newer, latest = newer + 1, max(latest, version)
+                newer.append(version)
                 continue
-            named = line["session_id"], text(line.get("run")) or ""
-            life = named[0], f"{named[1]}#{again[named]}" if named in again else named[1]
-            if line["n"] == 1 and any(each["n"] == 1 for each in lives.get(life, ())[:32]):
+            session_id, run = named = line["session_id"], text(line.get("run")) or ""
+            if line["n"] == 1 and any(each["n"] == 1 for each in lives.get(_life_of(*named, again[named]), ())[:32]):
                 # Numbers that count from 1 again are another life, whatever it is called.
-                again[named] = again.get(named, 1) + 1
-                life = named[0], f"{named[1]}#{again[named]}"
-            lives.setdefault(life, []).append(line)
+                again[named] += 1
+            lives.setdefault(_life_of(session_id, run, again[named]), []).append(line)
         gaps = 0
         for (session_id, run), lines in lives.items():
             # Threads may write events in another order than that of their numbers, which are dense.
             lines.sort(key=lambda line: line["n"])
-            numbers = [line["n"] for line in lines]
-            gaps += sum(after > before + 1 for before, after in pairwise(numbers))
-            yield from _life(session_id, run, lines)
+            gaps += sum(after["n"] > before["n"] + 1 for before, after in pairwise(lines))
+            yield from _events(session_id, run, lines)
         if newer:
-            told = f"records of {newer_told(latest)}"
-            report.note(file, f"{newer:,} line{' is' if newer == 1 else 's are'} left out: {told}")
-            report.gave_none(file, told)
+            report.without[file] = f"records of {newer_told(max(newer))}"
+            report.note(
+                file, f"{len(newer):,} line{' is' if len(newer) == 1 else 's are'} left out: {report.without[file]}"
+            )
         if gaps:
             report.note(file, f"records are missing in {gaps} places: the numbers of events have gaps")
 
 
-def _life(session_id: str, run: str, lines: list[Line]) -> Iterator[Event]:
-    session = (session_id, run) if run else session_id
+def _life_of(session_id: str, run: str, again: int) -> tuple[str, str]:
+    return session_id, f"{run}#{again + 1}" if again else run
+
+
+def _events(session_id: str, run: str, lines: list[Line]) -> Iterator[Event]:
+    # What is late changes nothing, and may be of another life with the same numbers. The first end of a call counts.
+    ends = {
+        of: line
+        for line in reversed(lines)
+        if line["event"] == "settle" and type(of := line.get("call_n")) is int and line.get("late") is not True
+    }
     charged: Line | None = None
     for line in lines:
-        event, of = line["event"], line.get("call_n")
-        if event == "call" and text(line.get("tool")):
+        if line["event"] == "charge":
+            charged = line
+        elif line["event"] == "call" and text(line.get("tool")):
             call = _call(session_id, run, line)
             if charged is not None:
                 _charge(call, charged)
                 charged = None
-            call.has_result = False
             # A call that was refused has no result.
-            yield Made(call, None if call.decision == "deny" else line["n"], again=True)
-        elif event == "settle" and type(of) is int and line.get("late") is not True:
-            # What is late changes nothing, and may be of another life with the same numbers.
-            yield Came(session, of, then=partial(_settle, line))
-        elif event == "charge":
-            charged = line
+            end = None if call.decision == "deny" else ends.get(line["n"])
+            call.has_result = end is not None
+            if end is not None:
+                _settle(call, end)
+            yield Made(call, again=True)
 
 
 def _call(session_id: str, run: str, line: Line) -> RecordedCall:
-    call = RecordedCall("", session_id, 0, line["tool"], line.get("arguments"), count(line.get("turn")))
-    call.run, call.id, call.ts_ms = run, text(line.get("id")), count(line.get("ts_ms"))
+    call = RecordedCall(session_id, line["tool"], line.get("arguments"), turn=count(line.get("turn")), run=run)
+    call.id, call.ts_ms = text(line.get("id")), count(line.get("ts_ms"))
     changes, sig = line.get("mutates"), line.get("sig")
     # A call that may change something is no declared change unless its tool was declared one.
     declared = line.get("read_only", False)
@@ -94,32 +100,32 @@ def _call(session_id: str, run: str, line: Line) -> RecordedCall:
     call.number, call.polling = line["n"], line.get("polling") is True
     call.sig = sig if type(sig) is int else None
     call.decision, call.code = text(line.get("decision")), text(line.get("code"))
-    call.nudges = tuple(code for code in listed(line.get("nudges")) if type(code) is str)
-    call.observed = tuple(code for code in listed(line.get("observed")) if type(code) is str)
+    call.nudges, call.observed = (tuple(filter(text, listed(line.get(name)))) for name in ("nudges", "observed"))
     return call
 
 
 def _charge(call: RecordedCall, charged: Line) -> None:
-    call.model, cost = text(charged.get("model")), count(charged.get("cost"))
+    call.model, call.cost_usd = text(charged.get("model")), _dollars(charged.get("cost"))
     if not charged.get("untold"):
         call.tokens_in, call.tokens_out = count(charged.get("input_tokens")), count(charged.get("output_tokens"))
-    call.cost_usd = None if cost is None else cost / MICRO
 
 
-def _settle(line: Line, call: RecordedCall) -> None:
-    call.has_result = True
+def _dollars(micro: Any) -> float | None:
+    cost = count(micro)
+    return None if cost is None else cost / MICRO
+
+
+def _settle(call: RecordedCall, line: Line) -> None:
     call.is_error = line.get("status") == "error"
     call.duration_ms = count(line.get("duration_ms"))
     plain, masked = line.get("result_hash"), line.get("result_hash_masked")
-    call.plain_hash = plain if type(plain) is int else None
-    call.masked_hash = masked if type(masked) is int else None
-    complete, cost = line.get("is_complete"), count(line.get("cost"))
+    call.plain_hash, call.masked_hash = (each if type(each) is int else None for each in (plain, masked))
+    complete = line.get("is_complete")
     call.is_complete = complete if type(complete) is bool else None
-    call.tool_cost_usd = None if cost is None else cost / MICRO
+    call.tool_cost_usd = _dollars(line.get("cost"))
     call.steady, call.empty = count(line.get("steady")) or 0, count(line.get("empty")) or 0
     if call.is_error:
-        kind = line.get("error_type")
-        call.error_type = next((each for each in ERROR_TYPES if each == kind), "other")
+        call.error_type = ERRORS.get(text(line.get("error_type")) or "", "other")
         call.http_status = count(line.get("http_status"))
         call.retry_after_ms = count(line.get("retry_after_ms"))
         call.result = text(line.get("error_message"))

@@ -57,7 +57,7 @@ def test_a_case_that_goes_otherwise_is_told(step: str, told: str) -> None:
 
 
 def recorded(number: int, usd: int, result: Any = "paid") -> RecordedCall:
-    call = RecordedCall("source", "s", number, "pay_rent", {"usd": usd}, number)
+    call = RecordedCall("s", "pay_rent", {"usd": usd}, "source", number, number)
     call.has_result, call.is_error, call.result, call.ts_ms = True, False, result, 1_700_000_000_000 + number * 60_000
     return call
 

@@ -26,7 +26,7 @@ def recorded(*told: str | dict[str, Any], timed: bool = True, **common: Any) -> 
         said = {"call": one} if isinstance(one, str) else dict(one)
         text = said.pop("call")
         tool, sign, result = next(text.partition(sign) for sign in "=!?" if sign in text)
-        call = RecordedCall("data", "s", index, tool, {})
+        call = RecordedCall("s", tool, {}, "data", index)
         call.result = result if sign in "=!" else None
         call.has_result = sign != "?"
         call.is_error = {"=": False, "!": True, "?": None}[sign]

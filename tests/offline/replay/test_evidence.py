@@ -12,7 +12,7 @@ from tests.tables import table
 
 
 def call(**said: object) -> RecordedCall:
-    made = RecordedCall("data", "s", 0, "a", {})
+    made = RecordedCall("s", "a", {}, "data")
     for name, value in said.items():
         setattr(made, name, value)
     return made

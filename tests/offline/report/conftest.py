@@ -29,7 +29,7 @@ def recorded(*told: str | dict[str, Any], session: str = "s", **common: Any) -> 
         text = said.pop("call")
         asked, sign, result = next(text.partition(sign) for sign in "=!?" if sign in text)
         tool, _, argument = asked.partition(" ")
-        call = RecordedCall("data", session, index, tool, {"of": argument} if argument else {})
+        call = RecordedCall(session, tool, {"of": argument} if argument else {}, "data", index)
         call.result = result if sign in "=!" else None
         call.has_result = sign != "?"
         call.is_error = {"=": False, "!": True, "?": None}[sign]

@@ -114,7 +114,7 @@ def test_no_call_is_wasted_twice_and_interleaved_sessions_count_alike(told: list
 def _call(text: str, session: str) -> RecordedCall:
     asked, sign, result = next(text.partition(sign) for sign in "=!?" if sign in text)
     tool, _, argument = asked.partition(" ")
-    call = RecordedCall("data", session, 0, tool, {"of": argument}, result=result or None, has_result=sign != "?")
+    call = RecordedCall(session, tool, {"of": argument}, "data", result=result or None, has_result=sign != "?")
     call.is_error, call.error_type = sign == "!", result if sign == "!" else None  # type: ignore[assignment]
     return call
 

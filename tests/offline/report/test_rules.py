@@ -21,7 +21,7 @@ EVIDENCE = Policy([Duplicates(rule="evidence", window=20)], tools=TOOLS)
 
 def call_of(text: str) -> RecordedCall:
     asked, sign, result = next(text.partition(sign) for sign in "=!?" if sign in text)
-    call = RecordedCall("data", "s", 0, asked, {}, result=result or None, has_result=sign != "?")
+    call = RecordedCall("s", asked, {}, "data", result=result or None, has_result=sign != "?")
     call.is_error, call.error_type = sign == "!", result if sign == "!" else None  # type: ignore[assignment]
     return call
 

@@ -50,7 +50,7 @@ def test_a_broken_line_is_counted_and_named_and_the_rest_read(tmp_path: Path, po
     path.write_text(path.read_text() + '{"session_id": "s", "tool": \n' + "\x00\xff\n")
     found = count_files(policy, inputs([str(path)]))
     assert found.calls == 20
-    assert found.report.broken_count == 2
+    assert len(found.report.broken) == 2
     assert any("calls.jsonl" in notice for notice in found.report.notices)
 
 

@@ -5,12 +5,13 @@ Calls that stand in more than one file.
 from collections.abc import Iterable
 from typing import Any
 
-from guardrails.offline.transcripts import Copies, RecordedCall
+from guardrails.offline.transcripts import RecordedCall
+from guardrails.offline.transcripts.copies import Copies
 from tests.tables import table
 
 
 def made(index: int, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
-    call = RecordedCall(source, session, index, "Read", {"path": f"{index}.py"}, id=f"toolu_{index}")
+    call = RecordedCall(session, "Read", {"path": f"{index}.py"}, source, index, id=f"toolu_{index}")
     call.turn, call.ts_ms, call.result = index + 1, 1_800_000_000_000 + 1000 * index, f"content {index}"
     for name, value in other.items():
         setattr(call, name, value)

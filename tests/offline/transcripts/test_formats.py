@@ -8,7 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from guardrails.offline.transcripts import FORMATS, Format, Report, format_of
+from guardrails.offline.transcripts import Format, Report
+from guardrails.offline.transcripts.files import format_of
+from guardrails.offline.transcripts.formats import FORMATS
 from guardrails.offline.transcripts.json_text import values_of
 from tests.tables import table
 

@@ -55,9 +55,3 @@ def test_a_document_and_lines_are_known_from_each_other(text: str, found: Any, b
     report = Report()
     assert list(values_of(text.encode(), report, "f")) == found
     assert [line for _, line in report.broken] == broken
-
-
-def test_only_so_many_broken_lines_are_named_but_all_are_counted() -> None:
-    report = Report()
-    assert len(list(values_of(b'{"a": 1}\n' + b"x\n" * 3000, report, "f"))) == 1
-    assert (report.broken_count, len(report.broken)) == (3000, 1000)

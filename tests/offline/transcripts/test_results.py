@@ -79,7 +79,7 @@ def test_a_long_block_without_text_is_a_hash_of_itself() -> None:
 
 
 def call() -> RecordedCall:
-    return RecordedCall("source", "s", 0, "t", {}, has_result=False)
+    return RecordedCall("s", "t", {}, has_result=False)
 
 
 @table(

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.core.values.types import ERROR_TYPES
-from guardrails.offline.transcripts import FORMATS, RecordedCall, Report, joined
+from guardrails.offline.transcripts import RecordedCall, Report
+from guardrails.offline.transcripts.events import joined
+from guardrails.offline.transcripts.formats import FORMATS
 from guardrails.offline.transcripts.json_text import values_of
 from tests.tables import table
 
