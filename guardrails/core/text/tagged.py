@@ -1,5 +1,5 @@
 """
-The slow path of the canonical form: any Python value, written one by one.
+The slow path of the canonical form: any Python value, as JSON with tags.
 
 A plain value gets the bytes that the fast path would give it. A value that JSON cannot express is tagged, `{
 "!set":[1,2]}`. This is valid JSON, but a canonical plain value has no space outside of its strings, so a tagged value
@@ -10,18 +10,17 @@ dataclasses, pydantic models and subclasses of str, int and float are tagged, wi
 apart.
 """
 
-import json
 import unicodedata
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import Enum
 from itertools import groupby, islice
 from math import isinf
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import orjson
+from orjson import OPT_SORT_KEYS, Fragment, dumps
 
 from guardrails.core.values.late_pattern import pattern
 
@@ -43,8 +42,6 @@ _LONG_RUN: Final = pattern(rf"[^\x00-\x7f]{{{MAX_MARKS}}}")
 _OPAQUE: Final = pattern(r"^<|\b0x[0-9A-Fa-f]{6}|\.\.\.|\*\*\*")
 """A description, an address, something left out, something masked: two different values may look the same."""
 
-_quoted = json.JSONEncoder(ensure_ascii=False).encode
-
 
 class Unsignable(Exception):
     """
@@ -60,7 +57,7 @@ def tagged(value: object) -> bytes:
     object of which only an address, a `<description>` or a shortened or masked repr is known. Errors of the value's own
     code pass through.
     """
-    return _Walk().write(value)
+    return _json(_Walk().of(value))
 
 
 def nfc(text: str) -> str:
@@ -87,152 +84,107 @@ def refuse_many_marks(text: str) -> None:
 
 
 class _Walk:
-    __slots__ = ("depth", "left")
+    """
+    One walk through a value, of which it makes what orjson writes canonically.
+    """
 
     def __init__(self) -> None:
-        self.depth = 0
-        self.left = MAX_VALUES
+        self.depth, self.left = 0, MAX_VALUES
 
-    def write(self, value: Any) -> bytes:
+    def of(self, value: Any) -> Any:
         self.left -= 1
         if self.left < 0:
             raise Unsignable
-
         kind = type(value)
-        scalar = _SCALARS.get(kind)
-        if scalar is not None:
-            return scalar(value)
-
+        if kind is str:
+            return _text(value)
+        if kind is int or (kind is float and value.is_integer()):
+            return _integer(int(value))
+        if kind is float:
+            return _tag("float", str(value)) if isinf(value) else value
+        if value is None or kind is bool:
+            return value
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise Unsignable
-
-        write = next((write for base, write in _COMPOUNDS if issubclass(kind, base)), _object)
-        written = write(value, self)
+        made = self._compound(value, kind)
         self.depth -= 1
-        return written
+        return made
+
+    def _compound(self, value: Any, kind: Any) -> Any:
+        for base in (list, tuple, set, frozenset):
+            if issubclass(kind, base):
+                members = map(self.of, base.__iter__(value))
+                return [*members] if base in (list, tuple) else _tag("set", _sorted(members))
+        if issubclass(kind, bytes | bytearray):
+            return _tag("bytes", memoryview(value).hex())
+        if issubclass(kind, dict):
+            return self._mapping([*dict.items(value)])
+        if issubclass(kind, Mapping):
+            return self._mapping([(key, value[key]) for key in islice(value, self.left + 1)])
+        return _tag("object", [_text(kind.__qualname__), self.of(_state(value, kind))])
+
+    def _mapping(self, pairs: list[tuple[Any, Any]]) -> Any:
+        named = {nfc(key): item for key, item in pairs if type(key) is str}
+        if len(named) == len(pairs) and all(type(_text(key)) is str for key in named):
+            return {key: self.of(item) for key, item in named.items()}
+        return _tag("dict", _sorted([self.of(key), self.of(item)] for key, item in pairs))
 
 
-def _tag(name: bytes, payload: bytes) -> bytes:
-    return b'{ "!%b":%b}' % (name, payload)
+def _json(made: Any) -> bytes:
+    return dumps(made, None, OPT_SORT_KEYS)
 
 
-def _named(value: object, state: bytes) -> bytes:
-    # Without the module: a class is in `__main__` where its file is run and in another module where it is imported.
-    return _tag(b"object", b"[%b,%b]" % (_str(type(value).__qualname__), state))
+def _sorted(members: Iterable[Any]) -> list[Any]:
+    return [*map(Fragment, sorted(map(_json, members)))]
 
 
-def _str(value: str) -> bytes:
+def _tag(name: str, made: Any) -> Any:
+    return Fragment(b'{ "!%b":%b}' % (name.encode(), _json(made)))
+
+
+def _text(value: str) -> Any:
     text = nfc(value)
     try:
-        return _quoted(text).encode()
+        text.encode()
     except UnicodeEncodeError:
-        readable = text.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode()
-        return _tag(b"str", _quoted(readable).encode())
+        return _tag("str", text.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode())
+    return text
 
 
-def _int(value: int) -> bytes:
-    return b"%d" % value if value.bit_length() < _DECIMAL_BITS else _tag(b"int", b'"%b"' % hex(value).encode())
+def _integer(value: int) -> Any:
+    if value.bit_length() < 64:
+        return value
+    return Fragment(b"%d" % value) if value.bit_length() < _DECIMAL_BITS else _tag("int", hex(value))
 
 
-def _float(value: float) -> bytes:
-    if value.is_integer():
-        return _int(int(value))
-
-    return _tag(b"float", b'"%b"' % str(value).encode()) if isinf(value) else orjson.dumps(value)
-
-
-def _mapping(value: Mapping[Any, Any], walk: _Walk) -> bytes:
-    if issubclass(type(value), dict):
-        pairs: Collection[tuple[Any, Any]] = dict.items(cast("dict[Any, Any]", value))
-    else:
-        pairs = [(key, value[key]) for key in islice(value, walk.left + 1)]
-    named = {nfc(key): item for key, item in pairs if type(key) is str}
-    names = sorted(named)
-    keys = [_str(name) for name in names]
-    if len(keys) == len(pairs) and all(key.startswith(b'"') for key in keys):
-        items = map(walk.write, map(named.__getitem__, names))
-        return b"{%b}" % b",".join(map(b"%b:%b".__mod__, zip(keys, items, strict=True)))
-
-    keys = [walk.write(key) for key, _ in pairs]
-    items = map(walk.write, (item for _, item in pairs))
-    return _tag(b"dict", b"[%b]" % b",".join(sorted(map(b"[%b,%b]".__mod__, zip(keys, items, strict=True)))))
-
-
-def _listed(kind: Any) -> "Write":
-    return lambda value, walk: b"[%b]" % b",".join(map(walk.write, kind.__iter__(value)))
-
-
-def _unordered(kind: Any) -> "Write":
-    return lambda value, walk: _tag(b"set", b"[%b]" % b",".join(sorted(map(walk.write, kind.__iter__(value)))))
-
-
-def _decimal(value: Decimal, _: _Walk) -> bytes:
-    return _named(value, _str(str(Decimal.normalize(value, _EXACT)) if value else "0"))
-
-
-def _bytes(value: bytes | bytearray, _: _Walk) -> bytes:
-    return _tag(b"bytes", b'"%b"' % memoryview(value).hex().encode())
-
-
-def _object(value: Any, walk: _Walk) -> bytes:
+def _state(value: Any, kind: Any) -> Any:
     """
-    Returns a value of no known type: by its fields, its buffer, its ISO format or its repr.
+    Returns the state of a value of no plain type: its plain value, its fields, its buffer, its ISO format or its repr.
     """
-    kind: Any = type(value)
+    if issubclass(kind, Enum):
+        return value.value
+    for base, plain in ((str, str.__str__), (int, int.__int__), (float, float.__float__)):
+        if issubclass(kind, base):
+            return plain(value)
+    if issubclass(kind, Decimal):
+        return str(Decimal.normalize(value, _EXACT)) if value else "0"
     names = [field.name for field in fields(kind)] if is_dataclass(kind) else getattr(kind, "__pydantic_fields__", None)
     if names is not None:
         extra = getattr(value, "__pydantic_extra__", None) or {}
-        return _named(
-            value, walk.write({**{name: getattr(value, name) for name in names if hasattr(value, name)}, **extra})
-        )
-    if (buffer := _buffer(value)) is not None:
-        return _named(value, walk.write(buffer))
-    if hasattr(kind, "isoformat"):
-        return _named(value, walk.write(value.isoformat()))
-
-    text = repr(value)
-    if kind.__repr__ is object.__repr__ or _OPAQUE.search(text):
-        raise Unsignable
-
-    return _named(value, walk.write(text))
-
-
-def _buffer(value: Any) -> list[object] | None:
-    """
-    Format, shape and bytes of an array; exact, while an array's repr is rounded and shortened.
-    """
+        return {**{name: getattr(value, name) for name in names if hasattr(value, name)}, **extra}
     try:
         view = memoryview(value)
     except (TypeError, ValueError):
-        return None
-
-    if "O" in view.format or "P" in view.format:
+        pass
+    else:
+        # Exact, while an array's repr is rounded and shortened; a pointer says nothing.
+        if "O" in view.format or "P" in view.format:
+            raise Unsignable
+        return [view.format, view.shape, view.tobytes()]
+    if hasattr(kind, "isoformat"):
+        return value.isoformat()
+    text = repr(value)
+    if kind.__repr__ is object.__repr__ or _OPAQUE.search(text):
         raise Unsignable
-
-    return [view.format, view.shape, view.tobytes()]
-
-
-_SCALARS: Final[dict[type, Callable[[Any], bytes]]] = {
-    str: _str,
-    int: _int,
-    float: _float,
-    bool: orjson.dumps,
-    type(None): orjson.dumps,
-}
-Write = Callable[[Any, _Walk], bytes]
-_COMPOUNDS: Final[tuple[tuple[type, Write], ...]] = (
-    (dict, _mapping),
-    (list, _listed(list)),
-    (tuple, _listed(tuple)),
-    (Enum, lambda value, walk: _named(value, walk.write(value.value))),
-    (str, lambda value, _: _named(value, _str(str.__str__(value)))),
-    (int, lambda value, _: _named(value, _int(int.__int__(value)))),
-    (float, lambda value, _: _named(value, _float(float.__float__(value)))),
-    (set, _unordered(set)),
-    (frozenset, _unordered(frozenset)),
-    (bytes, _bytes),
-    (bytearray, _bytes),
-    (Decimal, _decimal),
-    (Mapping, _mapping),
-)
+    return text
