@@ -105,6 +105,8 @@ _TRACES: Final = r"""(?mx)^-{20,}\n\ *[A-Z]\w{2,60}\ {2,80}Traceback\ \(most\ re
 |^[^\n]*\n{1,3}(?:During\ handling\ of\ the\ above\ exception|The\ above\ exception\ was\ the\ direct\ cause)[^\n]*\n
 |^[ \t]+at\ \S.*(?::\d+\)?|\((?:native|Native\ Method|Unknown\ Source|<anonymous>)\))$\n?|^[ \t]+\.\.\.\ \d+\ more$\n?|^[ |]*\+-[+-]*(?:\ \d+\ -+)?$\n?"""
 """Stack traces of IPython, of Python (and those before it in a chain), of JavaScript and Java."""
+_TRACED: Final = ("Traceback ", ' File "', '\tFile "', "bove exception", " at ", "\tat ", " more", "+-")
+"""Each of them has one of these."""
 
 
 def sanitise(text: str) -> str:
@@ -277,4 +279,6 @@ def untraced(text: str) -> str:
     Returns *text* without its stack traces: the line stays that names the error that got out.
     """
     text = text if "\n" in text or TRACEBACK not in text else text.replace("\\n", "\n")
-    return re.sub(_TRACES, "", text) if "\n" in text else text
+    # To look for them all takes as long as reading the rest of a failure.
+    traced = "\n" in text and any(word in text for word in _TRACED)
+    return re.sub(_TRACES, "", text) if traced else text
