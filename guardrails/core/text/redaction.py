@@ -105,7 +105,7 @@ _TRACES: Final = r"""(?mx)^-{20,}\n\ *[A-Z]\w{2,60}\ {2,80}Traceback\ \(most\ re
 |^[^\n]*\n{1,3}(?:During\ handling\ of\ the\ above\ exception|The\ above\ exception\ was\ the\ direct\ cause)[^\n]*\n
 |^[ \t]+at\ \S.*(?::\d+\)?|\((?:native|Native\ Method|Unknown\ Source|<anonymous>)\))$\n?|^[ \t]+\.\.\.\ \d+\ more$\n?|^[ |]*\+-[+-]*(?:\ \d+\ -+)?$\n?"""
 """Stack traces of IPython, of Python (and those before it in a chain), of JavaScript and Java."""
-_TRACED: Final = ("Traceback ", ' File "', '\tFile "', "bove exception", " at ", "\tat ", " more", "+-")
+_TRACED: Final = ("Traceback ", ' File "', '\tFile "', "bove exception", " at ", "\tat ", " ... ", "\t... ", "+-")
 """Each of them has one of these."""
 
 

@@ -8,6 +8,7 @@ from guardrails.core.chain import Plan
 from guardrails.core.guards.similarity import news_hash
 from guardrails.core.prepare import CLOSE, Prepared, says
 from guardrails.core.result import Reading, reading_of
+from guardrails.core.result.content import data_in
 from guardrails.core.result.failures import may_fail
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool, source_of
@@ -96,14 +97,20 @@ def shown_by(
     It is made for the call as it was decided, and the *plan* of its tool.
     """
     result, steady, empty = call.result, call.steady, call.empty
-    if result is not None and not steady:
-        failed = outcome is not SUCCESS
+    if result is None or steady:
+        return Prepared(outcome, None, evidence, None, steady, empty)
+    if outcome is not SUCCESS:
+        if looks:
+            read = Reading(None, arguments=made.arguments)
+            read.error_type, read.error_message = outcome.error_type, result
+            steady = news_hash(read)
+        return Prepared(outcome, None, evidence, None, steady, empty)
+    brief, compared = looks and len(result) <= CLOSE, not plan.changes and len(result) < CUT
+    if brief or (compared and data_in(result) is not result):
         read = Reading(result, arguments=made.arguments)
-        if looks and failed:
-            read.value, read.error_type, read.error_message = None, outcome.error_type, result
-            steady = news_hash(read)
-        elif looks and len(result) <= CLOSE:
-            empty = says(read, look=not plan.changes)
-        if not failed and not plan.changes and len(result) < CUT:
-            steady = news_hash(read)
+        empty = says(read, look=not plan.changes) if brief else empty
+        steady = news_hash(read) if compared else steady
+    elif compared:
+        # What is no data is compared as it is.
+        steady = (evidence if call.plain_hash is None else result_hash(result)) & 0xFFFFFFFF or 1
     return Prepared(outcome, None, evidence, None, steady, empty)
