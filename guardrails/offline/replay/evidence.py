@@ -60,7 +60,8 @@ class Past:
 
 def end_of(call: RecordedCall, tool: Tool) -> tuple[Outcome, int | None]:
     """
-    Returns how *call* ended, `SUCCESS` or a failure, and the mark that tells its result from others. None: it has no result.
+    Returns how *call* ended, and the mark that tells its result from others. None: it has no result. The outcome is the `Reading` of a
+    good result, where it was read.
 
     A result that was recorded as good may also be a failure, as in a session: by the declaration of *tool*, else by its common signs.
     """
@@ -71,11 +72,13 @@ def end_of(call: RecordedCall, tool: Tool) -> tuple[Outcome, int | None]:
         outcome = SUCCESS
     else:
         found = reading_of(result, source_of(tool), arguments=call.arguments)
-        kind, status, wait_ms = found.error_type, found.http_status, found.retry_after_ms
-        outcome = SUCCESS if kind is None else Outcome(None, kind, "", status, wait_ms)
+        if found.error_type is not None:
+            outcome = Outcome(None, found.error_type, "", found.http_status, found.retry_after_ms)
+        else:
+            outcome = found if found.value is result else SUCCESS
     if not call.has_result:
         return outcome, None
-    if outcome is SUCCESS:
+    if outcome.error_type is None:
         known = call.plain_hash
         if known is None and result is not None:
             known = result_hash(result)
@@ -99,7 +102,7 @@ def shown_by(
     result, steady, empty = call.result, call.steady, call.empty
     if result is None or steady:
         return Prepared(outcome, None, evidence, None, steady, empty)
-    if outcome is not SUCCESS:
+    if outcome.error_type is not None:
         if looks:
             read = Reading(None, arguments=made.arguments)
             read.error_type, read.error_message = outcome.error_type, result
@@ -107,7 +110,7 @@ def shown_by(
         return Prepared(outcome, None, evidence, None, steady, empty)
     brief, compared = looks and len(result) <= CLOSE, not plan.changes and len(result) < CUT
     if brief or (compared and data_in(result) is not result):
-        read = Reading(result, arguments=made.arguments)
+        read = outcome if type(outcome) is Reading else Reading(result, arguments=made.arguments)
         empty = says(read, look=not plan.changes) if brief else empty
         steady = news_hash(read) if compared else steady
     elif compared:

@@ -23,7 +23,7 @@ from guardrails.core.values.usage import Usage, cost_of
 from guardrails.offline.transcripts.calls import RecordedCall
 from guardrails.policy.policy import Policy
 
-from .evidence import SUCCESS, Past, Worth, end_of, shown_by
+from .evidence import Past, Worth, end_of, shown_by
 from .lacking import Held, no_scopes, not_judged, one_by_one
 from .lens import Lens, lens
 from .tally import MAX_STOPS, Judgement, Recorded, Stop, Tally, summed
@@ -229,7 +229,7 @@ class Judge:
                     track.running.append((now + min(took, MOST), decision, shown, plan))
                 else:
                     track.complete(decision, shown, plan, now)
-        recorded: Recorded = "worked" if outcome is SUCCESS else "failed"
+        recorded: Recorded = "worked" if outcome.error_type is None else "failed"
         if worth != "new":
             recorded = "unknown" if worth == "unknown" else "repeat"
         tally.calls += 1

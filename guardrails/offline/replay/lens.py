@@ -112,6 +112,5 @@ def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:
         tool = replace(tool, repeats="allow")
     if read_only is not None and tool.read_only is None:
         tool = replace(tool, read_only=read_only)
-    if tool is plan.tool:
-        return plan
-    return plan.but(tool=tool, changes=tool.changes)
+    # Nobody reads a success.
+    return plan.but(tool=tool, changes=plan.changes if tool is plan.tool else tool.changes, success_shapes=())

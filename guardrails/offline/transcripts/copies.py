@@ -41,8 +41,8 @@ class Copies:
         latest: dict[Hashable, tuple[int, int]] = {}
         """Of each key the place of its latest call in this file, and how many stand before that."""
         for call in calls:
-            session, index = (call.source, call.session), call.call_index
-            key = _key(call)
+            session, index = (call.source, name := call.session), call.call_index
+            key = _key(call, name)
             if key is not None:
                 # Servers that count in seconds use an id again within one. A session that begins again has no new calls.
                 place, before = latest.get(key, (index, -1))
@@ -51,19 +51,19 @@ class Copies:
                 first = self._known.get(key)
                 if first is not None:
                     self.left_out += 1
-                    if index == first.call_index == 0 and first.session == call.session:
+                    if index == first.call_index == 0 and first.session == name:
                         homes[session] = first.source
                     if call.has_result and not first.has_result and first.decision != "deny":
                         _take(first, call)
                     continue
                 self._known[key] = call
             home = homes.get(session, call.source)
-            if index > self._ends.get((home, call.session), -1):
+            if index > self._ends.get((home, name), -1):
                 call.source = home
             else:
                 # The files go two ways, and this one is a fork of the same name.
                 homes.pop(session, None)
-            self._ends[call.source, call.session] = index
+            self._ends[call.source, name] = index
             yield call
 
     def notices(self) -> list[str]:
@@ -76,19 +76,19 @@ class Copies:
         return [f"{what} left out: a call that stands in more than one file or session counts once"]
 
 
-def _key(call: RecordedCall) -> Hashable:
+def _key(call: RecordedCall, session: Session) -> Hashable:
     """
-    What *call* is known by. None if nothing tells it from others.
+    What *call* of *session* is known by. None if nothing tells it from others.
     """
     at_ms, signature = call.ts_ms, call.signature
     if at_ms is None or signature is None:
         return None
     if call.number is not None:
-        return call.session, call.number, at_ms, signature
+        return session, call.number, at_ms, signature
     if call.id is not None and at_ms >= _CLOCKS_MS:
         return call.id, at_ms, signature
     own = call.source if call.id is None else call.id
-    return own, call.session, call.call_index, at_ms, signature
+    return own, session, call.call_index, at_ms, signature
 
 
 def _take(first: RecordedCall, copy: RecordedCall) -> None:
