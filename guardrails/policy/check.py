@@ -18,7 +18,6 @@ from functools import cache, partial
 from string import Template
 from typing import Annotated, Any, Final, Literal, Union
 
-from guardrails.core.arguments import arguments_of
 from guardrails.core.chain import Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
@@ -81,15 +80,6 @@ def _version(version: object) -> object:
     return version
 
 
-def _defining(parameters: Any) -> Any:
-    try:
-        if isinstance(parameters, Mapping):
-            arguments_of(parameters)
-    except PolicyError as error:
-        raise ValueError(str(error)) from None
-    return parameters
-
-
 _VERSION: Final = {"const": VERSION, "description": f"Version of the file format, {VERSION}; every file names it."}
 _EXTENDS: Final = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
@@ -114,12 +104,13 @@ SETTINGS: Final[Mapping[str, Any]] = {
 
 
 @cache
-def file_type(kinds: Kinds) -> MapType:
+def file_type(kinds: Kinds, *, written: bool = True) -> MapType:
     """
-    Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`.
+    Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`. What code gives is of the
+    same type, with settings too that are not *written* in a file.
     """
-    types: dict[str, Any] = {**SETTINGS, "tools": list[_rules(kinds)], "scopes": _scopes(kinds)}  # type: ignore[misc]
-    types |= _guards(kinds, "")
+    types: dict[str, Any] = {**SETTINGS, "tools": list[_rules(kinds)], "scopes": _scopes(kinds, written)}  # type: ignore[misc]
+    types |= _guards(kinds, "", written)
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
     make = partial(_arguments, frozenset(cls.name for cls in kinds))
     return MapType("Policy", types, doc=doc, make=make, look=partial(_wrong_words, kinds))
@@ -139,14 +130,10 @@ def file_schema(kinds: Kinds) -> Schema:
     return {"$schema": dialect, "$defs": named, **body, "properties": properties, "required": ["version"]}
 
 
-def _rules(kinds: Iterable[type[Guard]], parameters: Any = dict[str, Any]) -> MapType:
-    """
-    The type of a rule, in which a tool has such *parameters*.
-    """
+def _rules(kinds: Kinds) -> MapType:
     declared, ruled = {**map_type(Tool).types}, _guards(kinds, "Tool")
     del declared["name"], declared["description"]
-    declared |= {"parameters": Annotated[parameters, Checked(_defining)], "annotations": dict[str, Any]}
-    declared |= dict.fromkeys(REPEATS, bool)
+    declared |= {"annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
     # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
     both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
     types = {"match": Glob | Annotated[list[Glob], MinLen(1)], **declared, "mode": Mode, "on_error": OnError}
@@ -155,13 +142,13 @@ def _rules(kinds: Iterable[type[Guard]], parameters: Any = dict[str, Any]) -> Ma
     return MapType("ToolRule", {**types, **ruled, **both}, frozenset({"match"}), doc, make=make)
 
 
-def _scopes(kinds: Iterable[type[Guard]]) -> Any:
+def _scopes(kinds: Kinds, written: bool) -> Any:
     doc = "Guards of all the sessions of one user, tenant or the like together."
-    scope = MapType("Scope", _guards(kinds, "Scope"), doc=doc, make=_scope)
+    scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope)
     return dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
 
 
-def _guards(kinds: Iterable[type[Guard]], place: Place) -> dict[str, Any]:
+def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
     """
     The types of the settings that each of *kinds* may have in a *place*. They make guards; in a rule, whose others are the policy's, maps.
     """
@@ -170,8 +157,8 @@ def _guards(kinds: Iterable[type[Guard]], place: Place) -> dict[str, Any]:
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
         if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
-        whole = map_type(cls)
-        types = {n: t for n, t in whole.types.items() if n not in cls.unwritten and (allowed is None or n in allowed)}
+        whole, hidden = map_type(cls), cls.unwritten if written else ()
+        types = {n: t for n, t in whole.types.items() if n not in hidden and (allowed is None or n in allowed)}
         found[cls.name] = made = dataclasses.replace(
             whole,
             name=cls.__name__ if allowed is None else f"{place}{cls.__name__}",
@@ -181,7 +168,9 @@ def _guards(kinds: Iterable[type[Guard]], place: Place) -> dict[str, Any]:
             make=dict if place == "Tool" else partial(_guard, cls),
         )
         if cls.listed is not None and not place:
-            one: Any = Annotated[whole.types[cls.listed], Checked(partial(_listed, cls))]
+            one: Any = Annotated[
+                whole.types[cls.listed], Checked(lambda listed, cls=cls: _guard(cls, **{cls.listed: listed}))
+            ]
             found[cls.name] = Union[made, one]  # noqa: UP007
     return found
 
@@ -202,10 +191,6 @@ def _scope(**guards: Guard) -> list[Guard]:
     if not guards:
         raise ValueError("a scope without guards limits nothing")
     return sorted(guards.values(), key=place_of)
-
-
-def _listed(cls: type[Guard], listed: Any) -> Guard:
-    return _guard(cls, **{str(cls.listed): listed})
 
 
 def _guard(cls: type[Guard], **settings: Any) -> Guard:
@@ -262,35 +247,33 @@ def _wrong_words(kinds: Iterable[type[Guard]], said: Mapping[str, Any]) -> Itera
 
 def checked_settings(
     guards: Iterable[Guard],
-    tools: Iterable[Tool | Callable[..., Any]],
     rules: Iterable[Rule],
     scopes: Mapping[str, Iterable[Guard]],
     kinds: Iterable[type[Guard]],
+    tools: Iterable[Tool | Callable[..., Any]],
     **said: Any,
 ) -> dict[str, Any]:
     """
-    Returns the settings of a policy, as their types make them; what is None is not said. The *kinds* are those that only rules set. Raises
-    PolicyError with every mistake.
+    Returns the settings of a policy, as those of a file are made; what is None is not said. The *kinds* are those that only rules set.
+    Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
     given = _named_guards(guards, mistakes)
     shared = {scope: _named_guards(own, mistakes, f"scopes.{scope}: ") for scope, own in scopes.items()}
-    types: dict[str, Any] = {**SETTINGS}
-    for name, guard in given.items():
-        try:
-            types[name] = dataclasses.replace(map_type(type(guard)), make=partial(_guard, type(guard)))
-        except NameError as error:
-            mistakes.append(f"{name}: its settings cannot be checked: {error}")
-    known = kinds_of((*kinds, *(type(guard) for name, guard in given.items() if name in types)))
-    everywhere = {cls.name: cls for cls in (*known, *(type(g) for own in shared.values() for g in own.values()))}
-    types |= {"scopes": _scopes(everywhere.values()), "tools": dict[str, _tool()], "rules": list[_rules(known, Any)]}  # type: ignore[misc]
+    own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
+    known = kinds_of((*kinds, *own))
     said = {key: value for key, value in said.items() if value is not None}
-    said |= {name: guard.settings() for name, guard in given.items() if name in types}
-    said["scopes"] = {scope: {name: g.settings() for name, g in own.items()} for scope, own in shared.items()}
-    said |= {"tools": _named_tools(tools, mistakes), "rules": list(_entries(rules, mistakes))}
-    look = partial(_wrong_words, everywhere.values())
-    made = _made(MapType("", types, look=look), said, mistakes)
-    return {**made, "guards": [made[name] for name in given], "tools": list(made["tools"].values()), "kinds": known}
+    said |= {name: guard.settings() for name, guard in given.items()}
+    said["scopes"] = {
+        scope: {name: guard.settings() for name, guard in named.items()} for scope, named in shared.items()
+    }
+    said["tools"] = list(_entries(rules, mistakes))
+    # A guard in the place of one of the library's has its name.
+    made, faults = fit(file_type((*known, *(cls for cls in own if cls not in known)), written=False), said)
+    named, more = _fit_tools(tools, mistakes)
+    faults = [one._replace(path=("rules", *one.path[1:])) if one.path[:1] == ("tools",) else one for one in faults]
+    _refuse([*faults, *more], mistakes)
+    return {**made, "tools": named, "kinds": known}
 
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
@@ -298,24 +281,18 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
     Returns the tools as their type makes them. Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
-    given = {"tools": _named_tools(tools, mistakes)}
-    return list(_made(MapType("", {"tools": dict[str, _tool()]}), given, mistakes)["tools"].values())  # type: ignore[misc]
+    made, faults = _fit_tools(tools, mistakes)
+    _refuse(faults, mistakes)
+    return made
 
 
-def _tool() -> MapType:
-    whole: MapType = map_type(Tool)
-    return dataclasses.replace(whole, types={**whole.types, "parameters": Annotated[Any, Checked(_defining)]})
-
-
-def _made(kind: MapType, said: Mapping[str, Any], mistakes: list[str]) -> dict[str, Any]:
-    made, faults = fit(kind, said)
+def _refuse(faults: Iterable[Fault], mistakes: Iterable[str]) -> None:
     told = []
     for fault in faults:
         path = fault.path[:-1] if fault.kind == "unknown" else fault.path
         told.append(f"{'.'.join(map(str, path))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
     if told or mistakes:
         raise PolicyError([*told, *mistakes])
-    return made  # type: ignore[no-any-return]
 
 
 def _named_guards(guards: Iterable[Guard], mistakes: list[str], where: str = "") -> dict[str, Guard]:
@@ -337,7 +314,7 @@ def _named_guards(guards: Iterable[Guard], mistakes: list[str], where: str = "")
     return named
 
 
-def _named_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> dict[str, Tool]:
+def _fit_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> tuple[list[Tool], list[Fault]]:
     named: dict[str, Tool] = {}
     for given in tools:
         if not isinstance(given, Tool) and not (callable(given) and hasattr(given, "__name__")):
@@ -347,7 +324,8 @@ def _named_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]
         if tool.name in named:
             mistakes.append(f"the tool `{tool.name}` is given twice")
         named[tool.name] = tool
-    return named
+    made, faults = fit(dict[str, Tool], named, ("tools",))
+    return list(made.values()), faults
 
 
 def _entries(rules: Iterable[Rule], mistakes: list[str]) -> Iterator[dict[str, Any]]:

@@ -95,10 +95,10 @@ class Policy:
 
         said = checked_settings(
             guards,
-            tools,
             rules,
             scopes or {},
             kinds,
+            tools,
             mode=mode,
             stop=stop,
             on_error=on_error,

@@ -15,8 +15,9 @@ from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.result import Source
 from guardrails.core.result.failures import Words
 from guardrails.core.tools.failure_rules import ResultClassifier
+from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.names import TOKEN, own_name
-from guardrails.core.values.schema import Ge, Gt
+from guardrails.core.values.schema import FromText, Ge, Gt
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.units import Duration
 
@@ -47,6 +48,15 @@ def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
     return now
 
 
+def _defining(parameters: object) -> object:
+    try:
+        if parameters is not None and not hasattr(type(parameters), "check") and not callable(parameters):
+            arguments_of(parameters)  # type: ignore[arg-type]
+    except PolicyError as error:
+        raise ValueError(str(error)) from None
+    return parameters
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """
@@ -58,7 +68,7 @@ class Tool:
 
     name: str
     description: str = ""
-    parameters: Any = None
+    parameters: Annotated[Any, FromText(_defining, {"type": "object"})] = None
     read_only: bool | None = None
     """Changes nothing; None: unknown, which counts as state-changing."""
     idempotent: bool | None = None

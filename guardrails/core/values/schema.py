@@ -16,6 +16,7 @@ import json
 import operator
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from itertools import pairwise
 from types import NoneType, UnionType
@@ -181,32 +182,22 @@ _SCALARS: Final[Mapping[Any, tuple[str, str]]] = {
 
 
 @cache
-def hints(kind: Any) -> Mapping[str, Any]:
-    """
-    Returns the types of the settings of a class, marks and all. Raises NameError if one is not known.
-    """
-    if dataclasses.is_dataclass(kind) and kind.__module__.startswith("guardrails."):
-        # Ours are written out: to look for names in them took a tenth of a start.
-        return {field.name: field.type for field in dataclasses.fields(kind)}
-    return get_type_hints(kind, include_extras=True)
-
-
 def map_type(kind: Any) -> Any:
     """
     Returns the `MapType` of *kind*, a dataclass or a `TypedDict`; None if it is neither.
     """
-    if isinstance(kind, MapType):
-        return kind
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        missing, types, own = dataclasses.MISSING, hints(kind), [one for one in dataclasses.fields(kind) if one.init]
-        required = frozenset(one.name for one in own if one.default is missing and one.default_factory is missing)
-        made: Any = kind
-        return MapType(
-            kind.__name__, {one.name: types[one.name] for one in own}, required, kind.__doc__ or "", make=made, of=kind
-        )
-    if hasattr(kind, "__required_keys__"):
-        return MapType(kind.__name__, dict(hints(kind)), kind.__required_keys__, kind.__doc__ or "", of=kind)
-    return None
+    fields = [field for field in dataclasses.fields(kind) if field.init] if dataclasses.is_dataclass(kind) else []
+    if isinstance(kind, MapType) or not (isinstance(kind, type) and (fields or hasattr(kind, "__required_keys__"))):
+        return kind if isinstance(kind, MapType) else None
+    types, missing = {field.name: field.type for field in fields}, dataclasses.MISSING
+    if not fields or not kind.__module__.startswith("guardrails."):
+        # Ours are written out: to look for names in them took a tenth of a start. What is not known is told once it is given.
+        with suppress(NameError):
+            found = get_type_hints(kind, include_extras=True)
+            types = {name: found[name] for name in types or found}
+    required = frozenset(one.name for one in fields if one.default is missing and one.default_factory is missing)
+    required |= getattr(kind, "__required_keys__", frozenset())
+    return MapType(kind.__name__, types, required, kind.__doc__ or "", make=kind if fields else dict, of=kind)
 
 
 # A value and its type
@@ -387,7 +378,7 @@ def _by_pydantic(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]"
     try:
         adapter: Any = TypeAdapter(kind)
         return adapter.validate_json(text, strict=True) if text else adapter.validate_python(value, strict=True), []
-    except PydanticUserError as error:
+    except (PydanticUserError, NameError) as error:
         why = str(error).partition("\n")[0].partition(". ")[0]
         return value, [
             Fault(path, value, f"the type `{getattr(kind, '__name__', None) or kind}` cannot be checked: {why}")
