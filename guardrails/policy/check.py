@@ -157,7 +157,8 @@ def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
         if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
-        whole, hidden = map_type(cls), cls.unwritten if written else ()
+        hidden = cls.unwritten if written else ()
+        whole: MapType = map_type(cls)  # type: ignore[arg-type]
         types = {n: t for n, t in whole.types.items() if n not in hidden and (allowed is None or n in allowed)}
         found[cls.name] = made = dataclasses.replace(
             whole,
@@ -168,9 +169,7 @@ def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
             make=dict if place == "Tool" else partial(_guard, cls),
         )
         if cls.listed is not None and not place:
-            one: Any = Annotated[
-                whole.types[cls.listed], Checked(lambda listed, cls=cls: _guard(cls, **{cls.listed: listed}))
-            ]
+            one: Any = Annotated[whole.types[cls.listed], Checked(partial(_listed, cls))]
             found[cls.name] = Union[made, one]  # noqa: UP007
     return found
 
@@ -191,6 +190,10 @@ def _scope(**guards: Guard) -> list[Guard]:
     if not guards:
         raise ValueError("a scope without guards limits nothing")
     return sorted(guards.values(), key=place_of)
+
+
+def _listed(cls: type[Guard], listed: Any) -> Guard:
+    return _guard(cls, **{str(cls.listed): listed})
 
 
 def _guard(cls: type[Guard], **settings: Any) -> Guard:

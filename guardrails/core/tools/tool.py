@@ -68,7 +68,7 @@ class Tool:
 
     name: str
     description: str = ""
-    parameters: Annotated[Any, FromText(_defining, {"type": "object"})] = None
+    parameters: Annotated[Any, FromText(_defining, {"type": "object", "additionalProperties": {}})] = None
     read_only: bool | None = None
     """Changes nothing; None: unknown, which counts as state-changing."""
     idempotent: bool | None = None

@@ -2,10 +2,11 @@
 The usage of a model response, and its cost at the caller's own prices.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Annotated, Any, Final, NamedTuple
 
 from .errors import SessionError
@@ -41,103 +42,43 @@ class Price:
         return not (self.input_mtok or self.output_mtok or cache)
 
 
-class _Form(NamedTuple):
-    """
-    The names under which a usage of one dialect keeps its figures; `a.b` is `b` in `a`.
-    """
-
-    input: tuple[str, ...]
-    """Parts, which are summed."""
-    output: tuple[str, ...]
-    total: str
-    cached: tuple[str, ...]
-    """Of this and all below the first that counts something is taken."""
-    cache_write: tuple[str, ...]
-    reasoning: tuple[str, ...]
-    input_audio: tuple[str, ...]
-    output_audio: tuple[str, ...]
-    read_beside: tuple[str, ...]
-    """Tokens read from a cache, and written to it, that are not among the input, unless the total says that they are."""
-    written_beside: tuple[str, ...]
-
-    @classmethod
-    def of(cls, **names: str) -> "_Form":
-        parts = {field: tuple(names.get(field, "").split()) for field in cls._fields}
-        return cls(**{**parts, "total": names["total"]})  # type: ignore[arg-type]
-
-
-_FORMS: Final = (
+_SIDES: Final = (
     # chat.completions, LiteLLM, crewai's UsageMetrics, DeepSeek.
-    _Form.of(
-        input="prompt_tokens",
-        output="completion_tokens",
-        total="total_tokens",
-        cached="prompt_tokens_details.cached_tokens cached_prompt_tokens cache_read_input_tokens prompt_cache_hit_tokens",
-        cache_write="prompt_tokens_details.cache_write_tokens prompt_tokens_details.cache_creation_tokens"
-        " cache_creation_tokens cache_creation_input_tokens",
-        reasoning="completion_tokens_details.reasoning_tokens reasoning_tokens",
-        input_audio="prompt_tokens_details.audio_tokens",
-        output_audio="completion_tokens_details.audio_tokens",
-    ),
-    # Responses, openai-agents, Anthropic, LangChain's usage_metadata, pydantic-ai.
-    _Form.of(
-        input="input_tokens",
-        output="output_tokens",
-        total="total_tokens",
-        cached="input_tokens_details.cached_tokens input_token_details.cache_read input_token_details.cached_tokens"
-        " cache_read_tokens",
-        cache_write="input_tokens_details.cache_write_tokens input_token_details.cache_creation cache_write_tokens",
-        reasoning="output_tokens_details.reasoning_tokens output_token_details.reasoning output_reasoning_tokens",
-        input_audio="input_tokens_details.audio_tokens input_token_details.audio input_token_details.audio_tokens"
-        " input_audio_tokens",
-        output_audio="output_tokens_details.audio_tokens output_token_details.audio output_token_details.audio_tokens"
-        " output_audio_tokens",
-        read_beside="cache_read_input_tokens",
-        written_beside="cache_creation_input_tokens",
-    ),
+    (("prompt_tokens",), ("completion_tokens",)),
+    # Responses, openai-agents, Anthropic, LangChain's usage_metadata, pydantic-ai, Bedrock, strands, the Claude Agent SDK.
+    (("input_tokens",), ("output_tokens",)),
     # Google, as its client's object and as its JSON.
-    _Form.of(
-        input="prompt_token_count tool_use_prompt_token_count",
-        output="candidates_token_count thoughts_token_count",
-        total="total_token_count",
-        cached="cached_content_token_count",
-        reasoning="thoughts_token_count",
-        input_audio="prompt_tokens_details.AUDIO",
-        output_audio="candidates_tokens_details.AUDIO",
-    ),
-    _Form.of(
-        input="promptTokenCount toolUsePromptTokenCount",
-        output="candidatesTokenCount thoughtsTokenCount",
-        total="totalTokenCount",
-        cached="cachedContentTokenCount",
-        reasoning="thoughtsTokenCount",
-        input_audio="promptTokensDetails.AUDIO",
-        output_audio="candidatesTokensDetails.AUDIO",
-    ),
-    # Bedrock, strands, the models' usage of the Claude Agent SDK.
-    _Form.of(
-        input="inputTokens",
-        output="outputTokens",
-        total="totalTokens",
-        read_beside="cacheReadInputTokens",
-        written_beside="cacheWriteInputTokens cacheCreationInputTokens",
-    ),
+    (("prompt_token_count", "tool_use_prompt_token_count"), ("candidates_token_count", "thoughts_token_count")),
     # agent-framework.
-    _Form.of(
-        input="input_token_count",
-        output="output_token_count",
-        total="total_token_count",
-        reasoning="reasoning_output_token_count",
-        read_beside="cache_read_input_token_count",
-        written_beside="cache_creation_input_token_count",
-    ),
+    (("input_token_count",), ("output_token_count",)),
 )
-_KEPT_5M: Final = ("input_token_details.ephemeral_5m_input_tokens",)
+"""The parts of the input, and of the output, by dialect. Each name may be written `camelCase` too; `a.b` is `b` in `a`."""
+_TOTAL: Final = ("total_tokens", "total_token_count")
+_READ: Final = ("cache_read_input_tokens", "cache_read_input_token_count")
+_WRITTEN: Final = ("cache_creation_input_tokens", "cache_write_input_tokens", "cache_creation_input_token_count")
+"""Tokens read from a cache, and written to it. They are not among the input, unless the total says that they are, or it is a *prompt*."""
 _KEPT_1H: Final = (
     "cache_creation.ephemeral_1h_input_tokens",
     "input_token_details.ephemeral_1h_input_tokens",
     "prompt_tokens_details.cache_creation_token_details.ephemeral_1h_input_tokens",
 )
+_KEPT_5M: Final = "input_token_details.ephemeral_5m_input_tokens"
+_PARTS: Final = {
+    "cached": f"""{" ".join(_READ)} prompt_tokens_details.cached_tokens input_tokens_details.cached_tokens
+        input_token_details.cache_read input_token_details.cached_tokens cached_prompt_tokens cache_read_tokens
+        prompt_cache_hit_tokens cached_content_token_count""",
+    "cache_write": f"""{" ".join(_WRITTEN)} prompt_tokens_details.cache_write_tokens
+        prompt_tokens_details.cache_creation_tokens input_tokens_details.cache_write_tokens
+        input_token_details.cache_creation cache_creation_tokens cache_write_tokens""",
+    "reasoning": """completion_tokens_details.reasoning_tokens output_tokens_details.reasoning_tokens
+        output_token_details.reasoning reasoning_tokens output_reasoning_tokens reasoning_output_token_count
+        thoughts_token_count""",
+    "input_audio": """prompt_tokens_details.audio_tokens input_tokens_details.audio_tokens input_token_details.audio
+        input_token_details.audio_tokens input_audio_tokens prompt_tokens_details.AUDIO""",
+    "output_audio": """completion_tokens_details.audio_tokens output_tokens_details.audio_tokens output_token_details.audio
+        output_token_details.audio_tokens output_audio_tokens candidates_tokens_details.AUDIO""",
+}
+"""Where the parts of both are, of which the first that counts something is taken."""
 _COSTS: Final = ("cost", "cost.total_cost", "total_cost")
 """Where a response tells its own cost, in USD: OpenRouter, Perplexity, LiteLLM."""
 _ANSWERS: Final = ("usage", "usage_metadata", "usage_details")
@@ -176,16 +117,7 @@ class Usage(NamedTuple):
         """
         The usage as the record of a charge tells it.
         """
-        return {
-            "tokens": self.total,
-            "input_tokens": self.input,
-            "output_tokens": self.output,
-            "cached_tokens": self.cached,
-            "cache_write_tokens": self.cache_write,
-            "reasoning_tokens": self.reasoning,
-            "input_audio_tokens": self.input_audio,
-            "output_audio_tokens": self.output_audio,
-        }
+        return {"tokens": self.total, **{f"{name}_tokens": getattr(self, name) for name in self._fields[:7]}}
 
 
 def read_usage(usage: object) -> Usage:
@@ -203,28 +135,17 @@ def read_usage(usage: object) -> Usage:
     if answer or isinstance(usage, (str, bytes, int, float, list, tuple)):
         shown = type(usage).__name__
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
-    form = _form_of(usage)
-    cost, hour = _cost(usage), _first(usage, _KEPT_1H)
-    if form is None:
-        return Usage(0, 0, cost=cost)
-    asked, said, total = _sum(usage, form.input), _sum(usage, form.output), _count(usage, form.total) or 0
-    read, written = _first(usage, form.read_beside), _first(usage, form.written_beside)
-    beside = read + written
+    inputs, outputs = _sides(usage)
+    asked, said, total = _sum(usage, inputs), _sum(usage, outputs), _first(usage, _TOTAL)
+    beside = 0 if inputs == _SIDES[0][0] else _first(usage, _READ) + _first(usage, _WRITTEN)
     if beside and not (total and total < (asked or 0) + (said or 0) + beside):
         asked = (asked or 0) + beside
     # Of a sum, what nobody tells apart (reasoning that the completion leaves out) counts as what costs more.
     output = said if said is not None and asked is None else max(said or 0, total - (asked or 0))
-    return Usage(
-        max(0, total - output) if asked is None else asked,
-        output,
-        read or _first(usage, form.cached),
-        written or _first(usage, form.cache_write) or _first(usage, _KEPT_5M) + hour,
-        _first(usage, form.reasoning),
-        input_audio=_first(usage, form.input_audio),
-        output_audio=_first(usage, form.output_audio),
-        cache_write_1h=hour,
-        cost=cost,
-    )
+    parts, hour = {name: _first(usage, paths.split()) for name, paths in _PARTS.items()}, _first(usage, _KEPT_1H)
+    parts["cache_write"] = parts["cache_write"] or _first(usage, (_KEPT_5M,)) + hour
+    whole = max(0, total - output) if asked is None else asked
+    return Usage(whole, output, **parts, cache_write_1h=hour, cost=_cost(usage))
 
 
 def tells(usage: object) -> bool:
@@ -233,10 +154,10 @@ def tells(usage: object) -> bool:
     """
     if isinstance(usage, Usage):
         return True
-    form = _form_of(usage)
-    if form is None or _get(usage, "unmeasured_requests"):
+    inputs, outputs = _sides(usage)
+    said = [value for name in (*inputs, *outputs, *_TOTAL) if (value := _get(usage, name)) is not None]
+    if not said or _get(usage, "unmeasured_requests"):
         return _cost(usage) is not None
-    said = [value for name in (*form.input, *form.output, form.total) if (value := _get(usage, name)) is not None]
     if not any(said) and any(_get(usage, name) == 0 for name in _REQUESTS):
         return False
     return all(map(_is_count, said))
@@ -275,17 +196,27 @@ def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 def _get(source: object, name: str) -> Any:
-    return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
+    if source is None:
+        return None
+    if isinstance(source, Mapping):
+        return source[name] if name in source else source.get(_camel(name))
+    value = getattr(source, name, None)
+    return getattr(source, _camel(name), None) if value is None else value
 
 
-def _form_of(usage: object) -> _Form | None:
+@cache
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _sides(usage: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
-    Returns the first form that *usage* says a part of, else the one of which it says the total, or None.
+    Returns the names of the parts of the input and of the output in the first dialect in which *usage* says one of them.
     """
-    for form in _FORMS:
-        if any(_get(usage, name) is not None for name in (*form.input, *form.output)):
-            return form
-    return next((form for form in _FORMS if _get(usage, form.total) is not None), None)
+    return next(
+        (side for side in _SIDES if any(_get(usage, name) is not None for name in (*side[0], *side[1]))), ((), ())
+    )
 
 
 def _sum(usage: object, names: tuple[str, ...]) -> int | None:
@@ -296,20 +227,19 @@ def _sum(usage: object, names: tuple[str, ...]) -> int | None:
     return sum(told) if told else None
 
 
-def _first(usage: object, paths: tuple[str, ...]) -> int:
+def _first(usage: object, paths: Iterable[str]) -> int:
     """
     Returns the first number above 0 at one of *paths*.
     """
     for path in paths:
-        name, dot, inner = path.partition(".")
-        source = _get(usage, name) if dot else usage
-        if isinstance(source, list):
-            of_kind = [one for one in source if _get(one, "modality") == inner]
-            found = sum(_first(one, ("token_count", "tokenCount")) for one in of_kind)
-        else:
-            found = _first(source, (inner,)) if dot else _count(source, name) or 0
-        if found:
-            return found
+        found: Any = usage
+        for name in path.split("."):
+            if isinstance(found, list):
+                found = sum(_count(one, "token_count") or 0 for one in found if _get(one, "modality") == name)
+            else:
+                found = _get(found, name)
+        if found and _is_count(found):
+            return int(found)
     return 0
 
 
@@ -318,8 +248,8 @@ def _cost(usage: object) -> int | None:
     Returns the micro-dollars that *usage* itself tells, if it does.
     """
     for path in _COSTS:
-        name, dot, inner = path.partition(".")
-        value = _get(_get(usage, name), inner) if dot else _get(usage, name)
+        name, _, inner = path.partition(".")
+        value = _get(_get(usage, name), inner) if inner else _get(usage, name)
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= _MOST // 10**6:
             return micro_dollars(float(value))
     return None
