@@ -235,7 +235,7 @@ def _suite(name: str, guards: "tuple[type[Guard], ...]", file: "CaseFile", only:
     if file.policy is not None and file.policy != Path(name).stem:
         typer.echo(printable(f"{file.name}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
     chosen = [case for case in file.cases if only.casefold() in case.name.casefold()]
-    return Suite(name, file.name, [run_case(policy.chain, case, policy.scopes) for case in chosen])
+    return Suite(name, file.name, [run_case(policy, case) for case in chosen])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,51 +1,27 @@
 """
-Live through a case: the same `decide` and `complete` as every session, with a clock that only moves when told.
+Live through a case: in a session like every other, by a clock that only moves when told.
 """
 
 import json
 import re
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Decision
-from guardrails.core.engine import Engine, exhausted_by
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.events import event, is_shared, lose
-from guardrails.core.guards.amounts import internal
-from guardrails.core.prepare import prepare, told
-from guardrails.core.records.digest import Earlier, failure
-from guardrails.core.result import reading_of
-from guardrails.core.state import SessionState
-from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Success, micro_dollars
-from guardrails.session.calls.results import Results
+from guardrails.policy.policy import Policy
+from guardrails.stores.memory import MemoryStore
 
+from . import steps as kinds
 from .reading import Case
-from .steps import (
-    Approve,
-    Call,
-    Charge,
-    End,
-    Exhausted,
-    Extend,
-    Failed,
-    Refuse,
-    Repeat,
-    Request,
-    Settle,
-    Step,
-    Turn,
-    Wait,
-)
+from .steps import Call, End, Failed, Step
 from .verdict import Difference, Failure, codes_of, decision_differs, envelope_differs, said_of
 
 
-T = TypeVar("T")
 START_MS: Final = 1_800_000_000_000
 """When every case starts: 2027-01-15 08:00 UTC."""
 MAX_FAILURES: Final = 20
@@ -84,40 +60,33 @@ class Result:
         return told if self.failed_steps == 1 else f"{told} (and {self.failed_steps - 1} more)"
 
 
-def run_case(chain: Chain, case: Case, scopes: Mapping[str, Chain] | None = None) -> Result:
+def run_case(policy: Policy, case: Case) -> Result:
     """
-    Decide *case* by *chain*, and by those of *scopes*, in which it is the only session. Pure: the same case and chains
-    always give the same.
+    Returns how *policy* decides *case*, in which there is no other session: the same case and policy always give the same.
     """
-    run = _Run(chain.with_tools(case.tools) if case.tools else chain, scopes or {}, Result(case=case))
+    run = _Run(policy, case)
     run.steps(case.steps)
+    run.session.ledger.forget()
     return run.result
 
 
 class _Run:
-    __slots__ = ("chain", "engine", "now", "pending", "repetition", "result", "results", "states")
-
-    def __init__(self, chain: Chain, scopes: Mapping[str, Chain], result: Result) -> None:
-        self.chain = chain
-        self.engine = Engine(chain, "case", scopes=[(name, name, own) for name, own in scopes.items()])
-        self.states = [SessionState() for _ in range(1 + len(scopes))]
-        """The session's, and those of its scopes."""
-        self.result = result
-        self.now = START_MS
+    def __init__(self, policy: Policy, case: Case) -> None:
+        self.result = Result(case=case)
+        self.now_ms = START_MS
         self.repetition: int | None = None
         self.pending: dict[str, Decision] = {}
-        self.results = Results()
-
-    def happen(self, name: str, values: Mapping[str, Any]) -> None:
-        """
-        Let an event happen now.
-        """
-        states = self.states if is_shared(name, values) else self.states[:1]
-        self.engine.apply(event(name, values, self.now), self.now, states)
+        self.session = policy.session(
+            "case",
+            tools=case.tools,
+            store=MemoryStore(),
+            clock=lambda: self.now_ms / 1000,
+            scopes=dict.fromkeys(policy.scopes, "case"),
+        )
 
     def steps(self, steps: Sequence[Step]) -> None:
         for step in steps:
-            if isinstance(step, Repeat):
+            if isinstance(step, kinds.Repeat):
                 outer = self.repetition
                 for self.repetition in range(1, step.repeat + 1):
                     self.steps(step.steps)
@@ -125,161 +94,125 @@ class _Run:
             else:
                 self._step(step)
 
-    def _step(self, step: Step) -> None:  # noqa: C901  a case for each kind of step
+    def _step(self, step: Step) -> None:
         self.result.steps += 1
         if step.at is not None:
-            at = step.at.ms + (self.now if step.at.relative else START_MS)
-            if at < self.now:
-                before = f"a time of {(self.now - START_MS) / 1000:g} s or later, as of the step before"
-                self._fail(step, "at", before, f"{step.at.ms / 1000:g} s")
-            self.now = max(self.now, at)
-        now = self.now
+            at = step.at.ms + (self.now_ms if step.at.relative else START_MS)
+            if at < self.now_ms:
+                before = f"a time of {(self.now_ms - START_MS) / 1000:g} s or later, as of the step before"
+                self._note(step, "at", [(before, f"{step.at.ms / 1000:g} s")])
+            self.now_ms = max(self.now_ms, at)
         match step:
             case Call():
                 self._call(step)
-            case Settle():
+            case kinds.Settle():
                 self._settle(step)
-            case Charge():
-                said = step.charge
-                if said.begins_turn:
-                    self.happen("turn", {"calls": said.calls})
-                cost = None if said.cost_usd is None else micro_dollars(said.cost_usd)
-                self.happen("charge", {"cost": cost, "tokens": said.tokens or 0, "untold": said.tokens is None})
-            case Turn():
-                self.happen("turn", {"calls": step.turn})
-            case Request():
-                for _ in range(step.request):
-                    self.happen("request", {})
-            case Wait():
-                self.now += _ms(step.wait)
-            case Extend():
-                try:
-                    self.happen("extend", {"amounts": internal(step.extend)})
-                except SessionError as error:
-                    self._fail(step, "extend", "limits that can be raised", str(error))
-            case Approve():
-                self._answer(step, step.approve, {"approved": True, "reason": ""})
-            case Refuse():
-                self._answer(step, step.refuse, {"approved": False, "reason": step.reason})
-            case Exhausted():
-                cause = self.engine.look(partial(exhausted_by, self.chain), self.states, now)
-                code = None if cause is None else cause[0]
+            case kinds.Wait():
+                self.now_ms += _ms(step.wait)
+            case kinds.Exhausted():
+                code = self.session.exhausted
                 if code != step.exhausted:
                     wanted = step.exhausted or "nothing"
-                    self._fail(step, "session", f"exhausted by {wanted}", f"by {code or 'nothing'}")
+                    self._note(step, "session", [(f"exhausted by {wanted}", f"by {code or 'nothing'}")])
+            case _:
+                self._tell(step)
 
-    def _answer(self, step: Step, call_id: str, answer: dict[str, Any]) -> None:
-        asked = [one.seq for one in self.states[0].pending.values() if one.question is not None and one.id == call_id]
+    def _tell(self, step: Step) -> None:
+        """
+        Tell the session of what its host does.
+        """
+        session, what, wanted = self.session, "extend", "limits that can be raised"
         try:
-            self.happen("unpark", {"seq": asked[0] if asked else 0, **answer})
+            match step:
+                case kinds.Turn():
+                    session.begin_turn(step.turn)
+                case kinds.Request():
+                    for _ in range(step.request):
+                        session.request()
+                case kinds.Charge(charge=said):
+                    if said.begins_turn:
+                        session.begin_turn(said.calls)
+                    cost = None if said.cost_usd is None else micro_dollars(said.cost_usd)
+                    untold = said.tokens is None
+                    session.ledger.event("charge", {"cost": cost, "tokens": said.tokens or 0, "untold": untold})
+                case kinds.Extend():
+                    session.extend(**step.extend)
+                case kinds.Approve():
+                    what, wanted = f"answer `{step.approve}`", "a call that waits"
+                    session.approve(step.approve)
+                case kinds.Refuse():
+                    what, wanted = f"answer `{step.refuse}`", "a call that waits"
+                    session.refuse(step.refuse, reason=step.reason)
         except SessionError as error:
-            self._fail(step, f"answer `{call_id}`", "a call that waits", str(error))
+            self._note(step, what, [(wanted, str(error))])
 
     def _call(self, step: Call) -> None:
-        plan = self.chain.plan(step.call)
-        call_id = f"call {self.result.steps}" if step.id is None else str(self._fill(step.id))
-        call = tool_call(step.call, self._fill(step.arguments), call_id, plan.arguments, plan.tool.labels)
+        session, call_id = self.session, f"call {self.result.steps}" if step.id is None else str(self._fill(step.id))
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
         claim = not (step.pending or step.lost)
-        decision = self.engine.decide(call, plan, self.now, claim, None, self.states)
-        found = decision_differs(step, decision)
-        read: dict[str, Any] | None = None
-        if decision.envelope is not None:
-            read = self._read(decision.envelope)
-            earlier = self.results.find("", call.sig) if not decision.denials[0].running else None
-            if earlier is not None and decision.envelope.status == "duplicate_call_blocked":
-                read["previous_result"] = json.loads(earlier.payload)
-        elif step.lost:
+        decision = session.decide(step.call, self._fill(step.arguments), id=call_id, claim=claim)
+        found, envelope = decision_differs(step, decision), decision.envelope
+        if envelope is None and step.lost:
             # Given up by whatever comes next.
-            self.engine.apply(partial(lose, seq=decision.seq, now_ms=self.now), self.now, self.states[:1])
-        elif step.pending:
+            session.ledger.lose(*session.calls.opened(step.call, self._fill(step.arguments)))
+        elif envelope is None and step.pending:
             self.pending[call_id] = decision
         else:
-            read = self._complete(decision, step, plan)
-        if read is not None and not found.expected:
-            envelope_differs(step.status, self._fill(step.envelope), read, found)
+            envelope = envelope or self._end(decision, step)
+            found = found or envelope_differs(step.status, self._fill(step.envelope), _read(envelope))
         self._note(step, f"call `{step.call}`", found, decision)
 
-    def _settle(self, step: Settle) -> None:
+    def _settle(self, step: kinds.Settle) -> None:
         call_id = str(self._fill(step.settle))
         decision = self.pending.pop(call_id, None)
-        if decision is None:
-            self._fail(step, f"settle `{call_id}`", "a pending call", "no call of that id is pending")
-            return
-        read = self._complete(decision, step, self.chain.plan(decision.call.tool))
-        found = Difference()
-        envelope_differs(step.status, self._fill(step.envelope), read, found)
-        self._note(step, f"settle `{call_id}`", found, None)
+        found = [("a pending call", "no call of that id is pending")]
+        if decision is not None:
+            found = envelope_differs(step.status, self._fill(step.envelope), _read(self._end(decision, step)))
+        self._note(step, f"settle `{call_id}`", found)
 
-    def _complete(self, decision: Decision, ran: End, plan: Plan) -> dict[str, Any]:
+    def _end(self, decision: Decision, ran: End) -> Envelope:
         """
-        Let the call end, and give the fields that the model reads.
+        Let the call end, and give what the model reads.
         """
-        limit = plan.timeout_ms
-        if limit is not None and _ms(ran.takes) >= limit:
-            self.now += limit
-            outcome: Outcome = reading_of(TimeoutError(f"no result within {limit / 1000:g} s"))
-        else:
-            self.now += _ms(ran.takes)
-            outcome = self._outcome(ran, plan, decision.call.arguments)
-        prepared = prepare(outcome, plan.max_bytes, decision.call, look=not plan.changes)
-        prepared.unknown = limit is not None and _ms(ran.takes) >= limit
-        envelope, completion = self.engine.complete(decision, prepared, plan, self.now, None, self.states)
-        call = decision.call
-        if call.sig is not None and call.canonical is not None and not completion.late:
-            payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload
-            self.results.keep("", call.sig, Earlier(call.tool, call.canonical, payload, outcome.error_type is None))
-        return self._read(envelope)
-
-    def _outcome(self, ran: End, plan: Plan, arguments: Any) -> Outcome:
+        limit, takes = self.session.ledger.plan(decision.call.tool).timeout_ms, _ms(ran.takes)
+        if limit is not None and takes >= limit:
+            self.now_ms += limit
+            return self.session.complete(decision, TimeoutError(f"no result within {limit / 1000:g} s"))
+        self.now_ms += takes
         failed = Failed(type=ran.error) if isinstance(ran.error, str) else ran.error
-        if failed is not None:
-            return Outcome(
-                None,
-                failed.type,
-                str(self._fill(failed.message)) or f"the call failed: {failed.type}",
-                failed.http_status,
-                None if failed.retry_after is None else _ms(failed.retry_after),
-                cost=None if ran.cost_usd is None else micro_dollars(ran.cost_usd),
-                tokens=ran.tokens,
-            )
-        value = self._fill(ran.result) if ran.result_bytes is None else "x" * (ran.result_bytes - len('""'))
-        result = Success(value, ran.cost_usd, ran.tokens)
-        return told(result, plan, arguments, self.now)
-
-    def _read(self, envelope: Envelope) -> dict[str, Any]:
-        """
-        The fields of an envelope as JSON has them.
-        """
-        fields = envelope.to_dict()
-        for key in ("result", "results"):
-            if key in fields:
-                fields[key] = json.loads(envelope.render().payload)
-        return fields
+        if failed is None:
+            value = self._fill(ran.result) if ran.result_bytes is None else "x" * (ran.result_bytes - len('""'))
+            return self.session.complete(decision, Success(value, ran.cost_usd, ran.tokens))
+        message = str(self._fill(failed.message)) or f"the call failed: {failed.type}"
+        outcome = Outcome(None, failed.type, message, failed.http_status, tokens=ran.tokens)
+        outcome.retry_after_ms = None if failed.retry_after is None else _ms(failed.retry_after)
+        outcome.cost = None if ran.cost_usd is None else micro_dollars(ran.cost_usd)
+        return self.session.complete(decision, outcome)
 
     def _fill(self, value: Any) -> Any:
         return value if self.repetition is None else filled(value, self.repetition)
 
-    def _note(self, step: Step, what: str, found: Difference, decision: Decision | None) -> None:
-        if found.expected:
-            self._fail(step, what, ", ".join(found.expected), ", ".join(found.decided), decision)
-
-    def _fail(self, step: Step, what: str, expected: str, decided: str, decision: Decision | None = None) -> None:
-        self.result.failed_steps += 1
-        if len(self.result.failures) >= MAX_FAILURES:
+    def _note(self, step: Step, what: str, found: list[Difference], decision: Decision | None = None) -> None:
+        self.result.failed_steps += bool(found)
+        if not found or len(self.result.failures) >= MAX_FAILURES:
             return
-        codes: dict[str, Any] = {}
+        expected, decided = map(", ".join, zip(*found, strict=True))
+        failure = Failure(line=step.line, step=what, expected=expected, decided=decided, repetition=self.repetition)
         if decision is not None:
-            codes = {
-                "said": said_of(decision),
-                "denials": codes_of(decision.denials),
-                "observed": codes_of(decision.observed),
-                "nudges": tuple(code for code, _ in decision.nudges),
-            }
-        failure = Failure(
-            line=step.line, step=what, expected=expected, decided=decided, repetition=self.repetition, **codes
-        )
+            failure.said, failure.nudges = said_of(decision), tuple(code for code, _ in decision.nudges)
+            failure.denials, failure.observed = codes_of(decision.denials), codes_of(decision.observed)
         self.result.failures.append(failure)
+
+
+def _read(envelope: Envelope) -> dict[str, Any]:
+    """
+    The fields of an envelope as JSON has them.
+    """
+    fields = envelope.to_dict()
+    for key in ("result", "results"):
+        if key in fields:
+            fields[key] = json.loads(envelope.render().payload)
+    return fields
 
 
 def _ms(seconds: float) -> int:

@@ -4,8 +4,8 @@ Compares decisions with expectations.
 
 import json
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.decision import Decision
@@ -14,11 +14,13 @@ from guardrails.core.values.types import Denial, Nudge, Status
 from .steps import Call, Said
 
 
+Difference = tuple[str, str]
+"""The expected, and the decided."""
 ABSENT: Final = object()
 _SHOWN: Final = 160
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Failure:
     """
     One step that did not go as expected.
@@ -43,23 +45,6 @@ class Failure:
         return f"{self.step}{times}: expected {self.expected}; decided {self.decided}"
 
 
-@dataclass(slots=True, kw_only=True)
-class Difference:
-    """
-    The difference, in two columns. Empty if all is as expected.
-    """
-
-    expected: list[str] = field(default_factory=list)
-    decided: list[str] = field(default_factory=list)
-
-    def add(self, expected: str, decided: str) -> None:
-        """
-        Note one thing that differs.
-        """
-        self.expected.append(expected)
-        self.decided.append(decided)
-
-
 def said_of(decision: Decision) -> Said:
     """
     Returns the decision in one word.
@@ -76,50 +61,33 @@ def codes_of(said: Iterable[Denial | Nudge]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.code for each in said))
 
 
-def decision_differs(step: Call, decision: Decision) -> Difference:
+def decision_differs(step: Call, decision: Decision) -> list[Difference]:
     """
-    Returns how *decision* differs from the one that *step* expects. The decided side names every code there was.
+    Returns how *decision* differs from the one that *step* expects. The decided side is the whole decision: every denial, nudge,
+    observed denial and failed guard.
     """
-    found = Difference()
-    said = said_of(decision)
-    codes = [decision.code] if decision.denials else [code for code, _ in decision.nudges]
-    if said != step.expect or (step.code is not None and step.code not in codes):
-        found.expected.append(" ".join(filter(None, (step.expect, step.code))))
-    observed = {step.observed} if isinstance(step.observed, str) else set(step.observed)
-    if {denial.code for denial in decision.observed} != observed:
-        found.expected.append(f"observed {_list(sorted(observed))}")
-    if found.expected:
-        found.decided.append(_told(decision))
-    return found
-
-
-def _told(decision: Decision) -> str:
-    """
-    The whole decision: every denial, nudge, observed denial and failed guard.
-    """
-    said = said_of(decision)
-    codes = codes_of(decision.denials) or [code for code, _ in decision.nudges]
-    told = [f"{said} {_list(codes)}" if codes else said]
+    said, nudges = said_of(decision), [code for code, _ in decision.nudges]
+    codes = codes_of(decision.denials) or nudges
+    observed = [step.observed] if isinstance(step.observed, str) else step.observed
+    wanted = []
+    if said != step.expect or step.code not in (None, *([decision.code] if decision.denials else nudges)):
+        wanted.append(" ".join(filter(None, (step.expect, step.code))))
+    if {denial.code for denial in decision.observed} != set(observed):
+        wanted.append(f"observed {' + '.join(sorted(set(observed))) or 'nothing'}")
+    decided = [" ".join(filter(None, (said, " + ".join(codes))))]
     if decision.observed:
-        told.append(f"observed {_list(codes_of(decision.observed))}")
-    told += [f"guard `{name}` failed ({error})" for name, error in decision.errors]
-    return ", ".join(told)
+        decided.append(f"observed {' + '.join(codes_of(decision.observed))}")
+    decided += [f"guard `{name}` failed ({error})" for name, error in decision.errors]
+    return [(", ".join(wanted), ", ".join(decided))] if wanted else []
 
 
-def _list(codes: Sequence[str]) -> str:
-    return " + ".join(codes) if codes else "nothing"
-
-
-def envelope_differs(
-    status: Status | None, fields: dict[str, Any] | None, read: dict[str, Any], found: Difference
-) -> None:
+def envelope_differs(status: Status | None, fields: dict[str, Any] | None, read: dict[str, Any]) -> list[Difference]:
     """
-    Add to *found* how the fields of an envelope differ from the expected *status* and *fields*.
+    Returns how the fields of an envelope differ from the expected *status* and *fields*.
     """
-    if status is not None and read["status"] != status:
-        found.add(f"status {status}", f"status {read['status']}")
-    for path, wanted, got in differing(fields or {}, read, "envelope"):
-        found.add(f"{path} {_shown(wanted)}", f"{path} {_shown(got)}")
+    wrong = [] if status in (None, read["status"]) else [(f"status {status}", f"status {read['status']}")]
+    found = differing(fields or {}, read, "envelope")
+    return wrong + [(f"{path} {_shown(wanted)}", f"{path} {_shown(got)}") for path, wanted, got in found]
 
 
 def differing(wanted: Any, got: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

@@ -26,10 +26,10 @@ cases:
 
 
 def suites() -> list[Suite]:
-    chain = Policy([Budget(max_calls=2)]).chain
+    rules = Policy([Budget(max_calls=2)])
     made = []
     for policy, file, text in (("one", "good.yaml", GOOD), ("two", "mixed.yaml", MIXED)):
-        made.append(Suite(policy, file, [run_case(chain, case) for case in read_cases(text, file).cases]))
+        made.append(Suite(policy, file, [run_case(rules, case) for case in read_cases(text, file).cases]))
     return made
 
 

@@ -18,7 +18,7 @@ def case(steps: str, tools: str = "[]") -> Case:
 
 
 def run(policy: Policy, steps: str, tools: str = "[]") -> Result:
-    return run_case(policy.chain, case(steps, tools))
+    return run_case(policy, case(steps, tools))
 
 
 def told(policy: Policy, steps: str, tools: str = "[]") -> list[str]:

@@ -24,7 +24,7 @@ POLICY = Policy(
 def failures(steps: str) -> list[str]:
     lines = "".join(f"  - {{{step}}}\n" for step in steps.splitlines())
     [case] = read_cases(f"version: 1\ncases:\n- name: a case\n  steps:\n{lines}").cases
-    return [str(failure) for failure in run_case(POLICY.chain, case, POLICY.scopes).failures]
+    return [str(failure) for failure in run_case(POLICY, case).failures]
 
 
 @table(

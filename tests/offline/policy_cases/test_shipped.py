@@ -6,6 +6,7 @@ import dataclasses
 import typing
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +44,9 @@ def cases(name: str) -> CaseFile:
 
 
 def run(name: str, chain: Chain) -> list[Result]:
-    return [run_case(chain, case) for case in cases(name).cases]
+    own = copy(policy(name))
+    own.chain = chain
+    return [run_case(own, case) for case in cases(name).cases]
 
 
 def again(chain: Chain, guards: list[Guard], mode: Literal["enforce", "observe"] | None = None) -> Chain:
