@@ -64,7 +64,8 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
     """
     reading, own = outcome, None
     if type(reading) is not Reading:
-        reading = Reading(arguments=None if call is None else call.arguments, **vars(outcome))
+        reading = Reading(outcome.value, arguments=None if call is None else call.arguments)
+        reading.__dict__.update(vars(outcome))
     if isinstance(reading.value, Envelope):
         own = _heard(reading.value)
         reading = _spoken(reading, own)

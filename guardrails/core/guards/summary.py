@@ -49,8 +49,7 @@ class Summary(Guard):
         if not looks:
             reading, tool = outcome, facts.tool
             if not isinstance(reading, Reading) or reading.value is not envelope.value:
-                known = {"complete": outcome.complete, "rendered": envelope.rendered}
-                reading = Reading(envelope.value, source_of(tool), call.arguments, **known)
+                reading = Reading(envelope.value, source_of(tool), call.arguments)
             extent, looks = extent_of(reading), tool.read_only  # type: ignore[assignment]
             if looks is None:
                 looks = tool.repeats == "evidence" or extent.found is not None

@@ -23,11 +23,11 @@ from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success, claimed
 
 from .completeness import Extent, extent_of
-from .content import content_of, given_by, news_in
+from .content import Carried, content_of, given_by, news_in
 from .failures import Source as Source
 from .failures import failure_in, may_fail
 from .kinds import passing
-from .names import Form, form_of
+from .names import NAMELESS, Form, form_of
 
 
 NOBODY: Final = Source()
@@ -38,47 +38,37 @@ _PLAIN: Final = frozenset({dict, str, list, int, float, bool, type(None)})
 
 class Reading(Outcome):
     """
-    An outcome, and what its content says, which is found when it is first asked for.
+    An outcome, and what its content says.
     """
 
-    source: Source = NOBODY
-    arguments: Any = None
-    """Those of the call: what repeats them is no news."""
     rendered: Rendered | None = None
     """The value as the model reads it, once that is made."""
-    content: Any
-    """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
-    form: Form | None
-    """That of a content that is an object."""
-    given: frozenset[str]
-    """The values of the arguments that an answer may repeat."""
-    news: int
-    """
-    3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
-    news; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more; 0: it only says that
-    something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count of 0.
-    """
     hash: int
-    """64 bits of the result as it is; of a failure without its digits."""
+    """64 bits of it, once it is rendered; of a failure without its digits."""
 
-    def __init__(self, value: Any, source: Source = NOBODY, arguments: Any = None, **known: Any) -> None:
-        self.value, self.source, self.arguments = value, source, arguments
-        if known:
-            self.__dict__.update(known)
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("given", "news"):
-            self.given = given = given_by(self.arguments)
-            self.news = 2 if self.error_type is not None else news_in(self.content, given, form=self.form)
-        elif name == "content":
-            self.content = content_of(self.value).value
-        elif name == "form":
-            self.form = form_of(self.content) if type(self.content) is dict else None
-        elif name == "hash":
-            self.render()
-        else:
-            raise AttributeError(f"a reading has no `{name}`")
-        return self.__dict__[name]
+    def __init__(
+        self, value: Any, source: Source = NOBODY, arguments: Any = None, content: Any = ..., form: Form | None = None
+    ) -> None:
+        if content is ...:
+            content = content_of(value).value
+        if form is None and type(content) is dict:
+            form = form_of(content)
+        self.value, self.source = value, source
+        self.arguments = arguments
+        """Those of the call: what repeats them is no news."""
+        self.content = content
+        """The value without its carriers: an object, a list, a scalar, or a text that is no data."""
+        self.form = form
+        """That of a content that is an object."""
+        self.given = given = given_by(arguments)
+        """The values of the arguments that an answer may repeat."""
+        self.news = news_in(content, given, NAMELESS, 5, form)
+        """
+        3: the work goes on, by a `status` of waiting, a percentage, or one short line (60 characters) that is read like one; 2: it brings
+        news, as a failure does; 1: it holds something with nothing in it, or says in one short line that nothing was found, and no more;
+        0: it only says that something was done (`ok`, true, null, `{"success": true}`, ids, what was given), what time it is, or a count
+        of 0.
+        """
 
     @property
     def failed(self) -> bool:
@@ -135,47 +125,48 @@ def reading_of(result: Any, source: Source = NOBODY, arguments: Any = None, **kn
     if kind in _PLAIN and source.sign is None:
         form = form_of(result) if kind is dict else None
         if (form is not None and form.quiet) or not may_fail(result, form):
-            read = Reading(result, source, arguments)
-            read.content, read.form = result, form
-            return read
-    told: Any = result if issubclass(type(result), Success | Failed) else None
-    read = Reading(result if told is None else told.value, source, arguments)
+            return Reading(result, source, arguments, result, form)
+    told: Any = result if issubclass(kind, Success | Failed) else None
     try:
         if isinstance(told, Failed):
             # MCP has a form for just this, which whatever is declared of the tool reads.
             blocks = [{"type": "text", "text": text}] if (text := str(told.message).strip()) else []
-            _read(read, {"isError": True, "content": blocks, "structuredContent": told.value}, known)
+            read = _read(
+                {"isError": True, "content": blocks, "structuredContent": told.value}, source, arguments, known
+            )
             read.error_type = told.error_type if told.error_type in ERROR_TYPES else read.error_type
             read.value = told.value
         else:
-            _read(read, read.value, known)
+            read = _read(result if told is None else told.value, source, arguments, known)
     except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
         if isinstance(problem, known.get("passes", ())):
             raise
-        _raised(read, problem, known)
+        read = _raised(problem, source, arguments, known)
     if told is not None:
         read.cost, read.tokens = claimed(told.cost_usd, told.tokens)
     return read
 
 
-def _read(read: Reading, given: Any, known: dict[str, Any]) -> None:
+def _read(given: Any, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
     if isinstance(given, BaseException):
-        return _raised(read, given, known)
+        return _raised(given, source, arguments, known)
     if hasattr(type(given), "__guardrails_envelope__"):
-        return None
-    value, read.complete = taken(given, known.get("limit", LIMIT_BYTES))
-    read.value = value
+        return Reading(given, source, arguments, None)
+    value, complete = taken(given, known.get("limit", LIMIT_BYTES))
+    carried, found = Carried(value), None
     with suppress(Exception):  # an object that cannot be looked at is still a result
-        if read.source.sign is not None or may_fail(value):
+        if source.sign is not None or may_fail(value):
             carried = content_of(value)
-            read.content, text = carried.value, value if isinstance(value, str) else carried.text
-            runs = isinstance(read.arguments, dict) and not _RUN.isdisjoint(read.arguments)
-            source = read.source._replace(words="program") if runs and read.source.words == "own" else read.source
-            found = failure_in(value, carried, source, given_by(read.arguments), known.get("now_ms"))
-            if found is not None:
-                # The text of a result of MCP is all there is, if the message says it.
-                _fails(read, found, text if isinstance(value, str) or found.error_message == text else None)
-    return None
+            runs = isinstance(arguments, dict) and not _RUN.isdisjoint(arguments) and source.words == "own"
+            by = source._replace(words="program") if runs else source
+            found = failure_in(value, carried, by, given_by(arguments), known.get("now_ms"))
+    read = Reading(value, source, arguments, carried.value)
+    read.complete = complete
+    if found is not None:
+        # The text of a result of MCP is all there is, if the message says it.
+        text = value if isinstance(value, str) else carried.text
+        _fails(read, found, text if text is value or found.error_message == text else None)
+    return read
 
 
 def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
@@ -191,17 +182,18 @@ def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
         # An object stays the text that it was: the merged form adds to it.
         same = text is read.value and text.lstrip()[:1] == "{" and shown == text.strip()
         read.value = text if same else None if message == text.strip() else shown
-    read.error_type, read.error_message, read.http_status = kind, message, failure.http_status
+    read.error_type, read.error_message, read.http_status, read.news = kind, message, failure.http_status, 2
     passes, soon = passing(kind, failure.error_message)
     read.retry_after_ms = soon if failure.retry_after_ms is None else failure.retry_after_ms
     read.retryable, read.retries = passes if failure.retryable is None else failure.retryable, failure.retries
 
 
-def _raised(read: Reading, exc: BaseException, known: dict[str, Any]) -> None:
+def _raised(exc: BaseException, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
     from .exceptions import chain, diagnosis_of, message_of, status_of
     from .waits import wait_of
 
-    kind, teller = diagnosis_of(exc, read.arguments)
+    kind, teller = diagnosis_of(exc, arguments)
     status = next((found for link in chain(exc) if (found := status_of(link)) is not None), None)
-    read.value, message = None, message_of(exc, kind, teller)
+    read, message = Reading(None, source, arguments, None), message_of(exc, kind, teller)
     _fails(read, Outcome(None, kind, message, status, wait_of(exc, known.get("now_ms"))), message)
+    return read

@@ -44,6 +44,7 @@ _HTTP_ERROR: Final = pattern("[45][0-9][0-9]")
 _SHARES: Final = ("progress", "percent", "percentage")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
 _said: Final = frozenset((str, int, float)).__contains__
+_LISTS: Final = (list, dict, tuple)
 _BASIC: Final = (str, int, float, bool, type(None))
 
 
@@ -262,7 +263,7 @@ def _news_of(value: Any, given: frozenset[str], word: str) -> int:
         clock = value >= 1e9 and _CLOCK.search(str(value))
         return 0 if value == 0 or str(value) in given or clock else 2
     if kind is not str:
-        return 2 if value else 1
+        return 2 if kind not in _LISTS or value else 1
     state = state_of(value)
     if state == "done" or value == "0" or (value and value in given):
         return 0

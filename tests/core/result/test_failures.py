@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from guardrails import Envelope, Failed, Policy, Retryable, Success, Tool
-from guardrails.core.result import Source, reading_of
+from guardrails.core.result import reading_of
 from guardrails.core.tools.tool import source_of, speaker
 from tests.core.result.carriers import block, carried
 from tests.tables import table
@@ -189,9 +189,3 @@ def test_an_iterator_that_fails_half_way_has_failed_unless_its_exception_is_pass
     assert reading_of(rows()).error_type == "timeout"
     with pytest.raises(TimeoutError):
         reading_of(rows(), passes=(TimeoutError,))
-
-
-def test_a_reading_answers_no_question_that_nobody_asked() -> None:
-    read = reading_of({"rows": [1], "city": "Rome"}, Source())
-
-    assert vars(read).keys() == {"value", "source", "arguments", "content", "form"}
