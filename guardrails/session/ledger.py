@@ -172,7 +172,7 @@ class Ledger:
             return False
         limits, fresh = self.limits, SessionState()
         opens = units.internal(
-            {name: more for name, more in limits.go_on.items() if limits.limit(fresh, name) is not None}
+            {name: more for name, more in limits.budget.go_on.items() if limits.limit(fresh, name) is not None}
         )
         cause = None if ended is None else ended[0]
         if cause is None or cause.removeprefix("budget.") not in opens:

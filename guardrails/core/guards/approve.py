@@ -30,11 +30,7 @@ class Approve(Guard):
     be asked for again. Equal calls are asked for once. In a policy file a list stands for *tools*.
     """
 
-    codes: ClassVar[Codes] = {
-        "approve.pending": ("tool", "reason"),
-        "approve.refused": ("tool", "reason"),
-        "approve.expired": ("tool", "reason"),
-    }
+    codes: ClassVar[Codes] = {f"approve.{answer}": ("tool", "reason") for answer in ("pending", "refused", "expired")}
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", "reason", "expires")
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
     listed: ClassVar[str | None] = "tools"
@@ -113,16 +109,10 @@ class Approve(Guard):
         return [*others, [sig, "refused", values["reason"]] if refused else [sig, "expired", ""]][-ANSWERS:]
 
     def _said(self, call: ToolCall, answer: str, what: str, reason: str, hint: str, parks: int | None = None) -> Denial:
-        why = f" ({reason})" if reason else ""
-        return Denial(
-            code=f"approve.{answer}",
-            message=f"{what.format(call.tool[:64])}{why}. It was not made.",
-            hint=hint,
-            strike=answer == "refused",
-            running=answer == "pending",
-            parks=parks,
-            values={"tool": call.tool[:64], "reason": reason},
-        )
+        shown, why = call.tool[:64], f" ({reason})" if reason else ""
+        message, values = f"{what.format(shown)}{why}. It was not made.", dict[str, object](tool=shown, reason=reason)
+        strike, runs = answer == "refused", answer == "pending"
+        return Denial(f"approve.{answer}", message, hint, strike=strike, running=runs, parks=parks, values=values)
 
 
 _WAIT = (

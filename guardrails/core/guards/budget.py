@@ -72,6 +72,9 @@ BUDGET: Final = "budget"
 PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
 CHILDREN: Final = "max_children"
+HOLDS: Final = 256
+"""Open requests that are remembered; the oldest is forgotten first."""
+NAME_SHOWN: Final = 80
 
 Amount = tuple[int, int]
 """(micro-dollars, tokens)"""
@@ -80,36 +83,30 @@ NOTHING: Final[Amount] = (0, 0)
 
 class Limits:
     """
-    The limits that a `Budget` sets: they can be raised, shared with a child, and named to the model.
+    The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "go_on", "most", "own", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "own", "priced", "reserve", "reserves")
 
-    def __init__(self, budget: Any = None) -> None:
+    def __init__(self, budget: "Budget") -> None:
+        given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
         self.budget = budget
-        self.caps = [
-            (limit, limit.amount(value))
-            for limit in TABLE
-            if (value := getattr(budget, limit.setting, None)) is not None
-        ]
+        self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
         self.own = {limit.name: amount for limit, amount in self.caps}
-        self.most = dict.fromkeys((limit.name for limit in TABLE), NEVER) | self.own
-        self.reserve = micro_dollars(getattr(budget, "final_answer_reserve_usd", 0))
+        self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         self.priced = COST.name in self.own
         """Money is limited."""
         self.reserves = self.priced or TOKENS.name in self.own
         """Money or tokens are, so that estimates are held."""
-        self.go_on: Mapping[str, int | None] = getattr(budget, "go_on", {})
-        """What a further message of the user opens."""
 
     def limit(self, state: SessionState, name: str) -> int | None:
         """
         Returns the limit *name*, as it was raised; None without one.
         """
-        if name == CHILDREN:
-            most: int | None = purse(state).get(CHILDREN, getattr(self.budget, CHILDREN, None))
-            return most
-        return state.limit(name, self.own.get(name))
+        raised, own = (
+            (purse(state), self.budget.max_children) if name == CHILDREN else (state.limits, self.own.get(name))
+        )
+        return raised.get(name, own)
 
     def rest(self, state: SessionState, now_ms: int) -> list[tuple[Limit, int, int]]:
         """
@@ -120,18 +117,19 @@ class Limits:
             most = state.limits.get(limit.name, own) if state.limits else own
             if limit is CALLS:
                 left = most - state.calls
+            elif limit is TIME:
+                stood = state.stood_ms or state.pending or state.started_ms < 0
+                left = most - (state.spent_ms(now_ms) if stood else now_ms - state.started_ms)
             elif limit is TURNS:
                 left = most - state.turns
             elif limit is COST:
                 left = most - state.cost - state.held_cost - held(state)[0] - self.reserve
-            elif limit is TOKENS:
-                left = most - state.tokens - state.held_tokens - held(state)[1]
             else:
-                stood = state.stood_ms or state.pending or state.started_ms < 0
-                left = most - (state.spent_ms(now_ms) if stood else now_ms - state.started_ms)
-            # Time passes for all of a family at once.
-            taken = state.reserved_by_children(limit.name) if state.reserved and limit is not TIME else 0
-            made.append((limit, most, left - taken))
+                left = most - state.tokens - state.held_tokens - held(state)[1]
+            if state.reserved and limit is not TIME:
+                # Time passes for all of a family at once.
+                left -= state.reserved_by_children(limit.name)
+            made.append((limit, most, left))
         return made
 
     def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
@@ -155,16 +153,12 @@ class Limits:
         """
         Returns why there may be no child at *depth*.
         """
-        deepest, most = getattr(self.budget, "max_depth", None), self.limit(state, CHILDREN)
+        deepest, most, there = self.budget.max_depth, self.limit(state, CHILDREN), children(state)
         if deepest is not None and depth > deepest:
             return f"sub-agents are at most {counted(deepest, 'level')} deep (`budget.max_depth`)"
-        there = children(state)
         if most is not None and there >= most:
             return f"there were {counted(there, 'sub-agent')} already (`budget.max_children` is {most})"
         return None
-
-
-NO_LIMITS: Final = Limits()
 
 
 def purse(state: SessionState) -> Mapping[str, Any]:
@@ -199,11 +193,6 @@ def unpriced(state: SessionState) -> int:
     return int((state.own.get(BUDGET) or {}).get("unpriced", 0))
 
 
-HOLDS: Final = 256
-"""Open requests that are remembered; the oldest is forgotten first."""
-NAME_SHOWN: Final = 80
-
-
 class MoreCalls(TypedDict, total=False):
     """
     What a further message of the user opens.
@@ -235,9 +224,9 @@ class Purse(Guard):
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         said, values = mine or {}, event.values
         if event.name == "charge":
-            cost, untold = values["cost"], values.get("untold", False)
-            unpriced = cost is None and not values.get("unasked") and (values["tokens"] or untold)
-            if unpriced and self.closes and "by" not in said:
+            untold = values.get("untold", False)
+            free = values["cost"] is not None or values.get("unasked") or not (values["tokens"] or untold)
+            if self.closes and not free and "by" not in said:
                 said = {**said, "by": [(values.get("model") or "")[:NAME_SHOWN], untold]}
         elif event.name == "reserve":
             if self.counts and not values.get("more"):
@@ -269,33 +258,28 @@ class ToolBudget(Guard):
         if used + (takes if self.limit == TURNS.setting else max(1, takes)) <= self.amount:
             return None
         shown, most = (LIMITS[self.limit].shown(amount, named=True) for amount in (used, self.amount))
-        return Denial(
-            code=f"tools.budget.{self.limit}",
-            message=f"`{call.tool}` has used {shown} of its {most} in this session.",
-            hint="Use another tool, or go on with what you have.",
-            values={"used": shown, "limit": most},
-        )
+        message = f"`{call.tool}` has used {shown} of its {most} in this session."
+        hint = "Use another tool, or go on with what you have."
+        return Denial(f"tools.budget.{self.limit}", message, hint, values={"used": shown, "limit": most})
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         return self._more(call.tool, mine, self._takes(call.tool, mine, facts), facts.turn)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if facts.late:
-            return mine
-        cost, tokens = outcome.cost, outcome.tokens
-        more = {
-            COST.setting: 0 if cost is None else cost - facts.cost,
-            TOKENS.setting: 0 if tokens is None else tokens - facts.tokens,
-            TIME.setting: facts.duration_ms,
-        }
-        return self._more(call.tool, mine, more.get(self.limit, 0))
+        if self.limit == TIME.setting:
+            more = facts.duration_ms
+        else:
+            cost = self.limit == COST.setting
+            used, estimate = (outcome.cost, facts.cost) if cost else (outcome.tokens, facts.tokens)
+            more = 0 if used is None or not (cost or self.limit == TOKENS.setting) else used - estimate
+        return mine if facts.late else self._more(call.tool, mine, more)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        tool, window = event.values["tool"], state.window
+        tool = event.values["tool"]
         amount = self._takes(tool, mine, facts)
         if self.limit == TURNS.setting:
             # A turn comes back if no other call of the tool was made in it.
-            others = any(one.tool == tool and one.turn == state.mark and one.seq != facts.seq for one in window)
+            others = any(one.tool == tool and one.turn == state.mark and one.seq != facts.seq for one in state.window)
             amount = int(not amount and facts.turn == state.turn and not others)
         return self._more(tool, mine, -amount)
 
@@ -377,7 +361,7 @@ class Budget(Guard):
         return self._bound  # type: ignore[no-any-return]
 
     def companions(self) -> tuple[Guard, ...]:
-        closes = self.max_cost_usd is not None and self.on_unpriced == "deny" and self.mode == "enforce"
+        closes = self._bound.priced and self.on_unpriced == "deny" and self.mode == "enforce"
         shared = Purse(closes=closes, counts=self.max_children is not None, mode=self.mode)
         # Once it is over, a host stops a model that only repeats what is refused.
         return shared, Denials(max_turns_in_a_row=None, mode=self.mode)
@@ -405,76 +389,83 @@ class Budget(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.spent(state, mine, facts)
         if cause is None and self.max_turns is not None and state.present.admitted == 0:
-            cause = self._turns(state) or self._reserved(state, "max_turns", "turns", 0)
+            cause = self._turns(state) or self._reserved(state, TURNS, 0)
         if cause is None and (state.reserved or state.pending):
             waiting = _waiting(state)
-            cause = self._reserved(state, "max_calls", "calls", waiting) if state.reserved or waiting else None
+            cause = self._reserved(state, CALLS, waiting) if state.reserved or waiting else None
         if cause is None and self._bound.reserves:
             cause = self._fits(state, (facts.cost, facts.tokens), NOTHING, "call")
         return cause
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         limits, raised, cause = self._bound, state.limits, None
-        most = limits.most if not raised else limits.most | {k: raised.get(k, own) for k, own in limits.own.items()}
-        calls, lasts = most["max_calls"], most["max_elapsed"]
+        own = limits.own if not raised else {name: raised.get(name, most) for name, most in limits.own.items()}
+        calls, lasts = own.get("max_calls", NEVER), own.get("max_elapsed", NEVER)
         if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
             return _ended(CALLS, calls, state.calls)
         if facts.turn_over and self.max_turns is not None:
             cause = self._turns(state)
         if cause is None and limits.reserves:
-            cause = self._unpayable(state, most, mine, facts)
+            cause = self._unpayable(state, own, mine, facts)
         # Time that stood still matters only near the limit.
-        if cause is None and facts.now_ms - state.started_ms >= lasts:
-            cause = _ended(TIME, lasts, spent) if (spent := state.spent_ms(facts.now_ms)) >= lasts else None
+        if cause is None and facts.now_ms - state.started_ms >= lasts <= (spent := state.spent_ms(facts.now_ms)):
+            cause = _ended(TIME, lasts, spent)
         if cause is not None or not facts.request or not limits.reserves:
             return cause
         declared = facts.cost, facts.tokens
         return self._fits(state, declared, _average(mine) if declared == NOTHING else NOTHING, "model request")
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        values, holder = event.values, facts.holder
-        match event.name:
-            case "release":
-                guess = "guess" in values
-                return _without(mine, _fitting(mine, holder) if guess else _key(holder, values["request"]))
-            case "request":
-                return self._requested(values, mine, facts)
+        values, holder, holds = event.values, facts.holder, _holds(mine)
+        if event.name == "release":
+            holds.pop(_fitting(mine, holder) or "" if "guess" in values else _key(holder, values["request"]), None)
+            return _holding(mine, holds)
+        if event.name == "request":
+            holds = {key: one for key, one in holds.items() if one[3] or not 0 < one[0] <= facts.now_ms}
+            said, refused = values.get("estimate"), values.get("refused") or not self._bound.reserves
+            amount = _average(mine) if said is None else tuple(said)
+            if amount != NOTHING and not refused:
+                held = [facts.now_ms + values["lasts_ms"], *amount, said is not None]
+                holds[_key(holder, values["n"])] = held
+            return _holding(mine, holds)
         cost, tokens, request = values["cost"], values["tokens"], values.get("request")
-        if mine and mine.get("holds"):
-            fits = _fitting(mine, holder, cost or 0, tokens) if request is None else _key(holder, request)
-            mine = _without(mine, fits)
+        fits = _fitting(mine, holder, cost or 0, tokens) or "" if request is None else _key(holder, request)
+        holds.pop(fits, None)
+        made = _holding(mine, holds) or {}
         if self._bound.reserves and (cost or tokens):
-            count, costs, all_tokens = (mine or {}).get("used", (0, 0, 0))
-            mine = {**(mine or {}), "used": [count + 1, costs + (cost or 0), all_tokens + tokens]}
-        return mine if cost is not None else {**(mine or {}), "unpriced": (mine or {}).get("unpriced", 0) + 1}
+            count, costs, all_tokens = made.get("used", (0, 0, 0))
+            made["used"] = [count + 1, costs + (cost or 0), all_tokens + tokens]
+        if cost is None:
+            made["unpriced"] = made.get("unpriced", 0) + 1
+        return made or None
 
     # Parts
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         limits, made = self.limits, []
-        holds, guesses, turn = held(state), held(state, guesses=True), _average(mine)[0]
+        (cost, tokens), (guess, guesses), turn = held(state), held(state, guesses=True), _average(mine)[0]
         for name, own in limits.own.items():
             most = state.limits.get(name, own)
             if name == CALLS.name:
                 made.append(Edge(("calls",), most, 1))
             elif name == COST.name:
                 # What is left may be too little for a turn before it is nothing.
-                made.append(Edge(("cost", "held_cost"), most - limits.reserve - holds[0] - guesses[0] - turn))
+                made.append(Edge(("cost", "held_cost"), most - limits.reserve - cost - guess - turn))
             elif name == TOKENS.name:
-                made.append(Edge(("tokens", "held_tokens"), most - holds[1] - guesses[1]))
+                made.append(Edge(("tokens", "held_tokens"), most - tokens - guesses))
             elif name != TIME.name:
                 return None
         return made
 
-    def _unpayable(self, state: SessionState, most: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
+    def _unpayable(self, state: SessionState, own: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
         """
         Returns why no more can be paid: nothing is left, a response had no price, what is left pays no tool, or, if a model request is
         next, no usual one.
         """
-        cost, tokens = most[COST.name], most[TOKENS.name]
+        cost, tokens = own.get(COST.name), own.get(TOKENS.name, NEVER)
         if state.tokens >= tokens:
             return _ended(TOKENS, tokens, state.tokens)
-        if cost == NEVER:
+        if cost is None:
             return None
         limit, left, shared = usd(cost), cost - state.cost - self._bound.reserve, purse(state)
         if left <= 0:
@@ -493,55 +484,39 @@ class Budget(Guard):
         most = self._bound.limit(state, TURNS.name)
         return None if most is None or state.turns < most else _ended(TURNS, most, state.turns)
 
-    def _reserved(self, state: SessionState, name: str, what: str, waiting: int) -> Denial | None:
-        left = self._bound.left(state, name, state.now_ms)
+    def _reserved(self, state: SessionState, limit: Limit, waiting: int) -> Denial | None:
+        left = self._bound.left(state, limit.name, state.now_ms)
         if left is None or left > 0:
             return None
-        amount = state.reserved_by_children(name)
+        amount = state.reserved_by_children(limit.name)
         named = (("sub-agents that still run", amount or not waiting), ("calls that wait for a person", waiting))
         whose, amount = " and ".join(who for who, holds in named if holds), amount + waiting
-        return Denial(
-            code=f"budget.{name}",
-            status="limit_reached",
-            message=f"All {what} that are left ({amount}) are reserved for {whose}.",
-            hint="Wait for their results, or write the final answer from what you have.",
-            values={"held": amount},
-        )
+        what = "turns" if limit is TURNS else "calls"
+        hint = "Wait for their results, or write the final answer from what you have."
+        message = f"All {what} that are left ({amount}) are reserved for {whose}."
+        return _refusal(limit, message, hint, held=amount)
 
     def _fits(self, state: SessionState, said: Amount, guess: Amount, what: str) -> Denial | None:
-        holds, guesses = held(state), held(state, guesses=True)
-        for place, limit in enumerate((COST, TOKENS)):
-            other = (state.held_cost, state.held_tokens)[place] + holds[place] + guesses[place]
+        rows = ((COST, state.held_cost), (TOKENS, state.held_tokens))
+        for row, need, usual, holds, guesses in zip(
+            rows, said, guess, held(state), held(state, guesses=True), strict=True
+        ):
+            limit, calls = row
             # What nobody estimates is refused only beside what is held: by itself it may always run.
-            need = said[place] or (guess[place] if other else 0)
-            left = self._bound.left(state, limit.name, state.now_ms) if need else None
+            needed = need or (usual if calls + holds + guesses else 0)
+            left = self._bound.left(state, limit.name, state.now_ms) if needed else None
             if left is None:
                 continue
-            left = max(0, left if what == "call" and said[place] else left - guesses[place])
-            if need > left:
-                shown, rest = limit.shown(need, named=True), limit.shown(left)
-                return Denial(
-                    code=f"budget.{limit.setting}",
-                    status="limit_reached",
-                    message=f"This {what} is estimated at {shown}, {rest} is left.",
-                    hint="Use a cheaper tool, or write the final answer from what you have.",
-                    values={"estimate": shown, "left": rest},
-                )
+            left = max(0, left if what == "call" and need else left - guesses)
+            if needed > left:
+                shown, rest = limit.shown(needed, named=True), limit.shown(left)
+                message = f"This {what} is estimated at {shown}, {rest} is left."
+                hint = "Use a cheaper tool, or write the final answer from what you have."
+                return _refusal(limit, message, hint, estimate=shown, left=rest)
         return None
 
-    def _requested(self, values: Mapping[str, Any], mine: Any, facts: Facts) -> Any:
-        ends = facts.now_ms + values["lasts_ms"]
-        for key in [
-            key for key, one in (mine or {}).get("holds", {}).items() if 0 < one[0] <= facts.now_ms and not one[3]
-        ]:
-            mine = _without(mine, key)
-        if values.get("refused") or not self._bound.reserves:
-            return mine
-        said = values.get("estimate")
-        amount = tuple(said) if said is not None else _average(mine)
-        if amount == NOTHING:
-            return mine
-        return _holding(mine, _key(facts.holder, values["n"]), [ends, *amount, said is not None])
+
+NO_LIMITS: Final = Budget().limits
 
 
 def _waiting(state: SessionState) -> int:
@@ -552,8 +527,8 @@ def holds_request(state: SessionState, n: int | None, holder: str = "") -> bool:
     """
     Returns whether the model request *n* of the session *holder* holds something; None: whether one does that nobody estimated.
     """
-    mine = state.own.get(BUDGET) or {}
-    return _fitting(mine, holder) is not None if n is None else _key(holder, n) in mine.get("holds", {})
+    mine = state.own.get(BUDGET)
+    return _fitting(mine, holder) is not None if n is None else _key(holder, n) in _holds(mine)
 
 
 def _average(mine: Any) -> Amount:
@@ -564,19 +539,15 @@ def _average(mine: Any) -> Amount:
     return -(-cost // count), -(-tokens // count)
 
 
-def _holding(mine: Any, key: str, held: list[Any]) -> dict[str, Any]:
-    holds = {**(mine or {}).get("holds", {}), key: held}
+def _holds(mine: Any) -> dict[str, Any]:
+    return dict(mine.get("holds", ())) if mine else {}
+
+
+def _holding(mine: Any, holds: dict[str, Any]) -> Any:
     if len(holds) > HOLDS:
         del holds[next(iter(holds))]
-    return {**(mine or {}), "holds": holds}
-
-
-def _without(mine: Any, key: str | None) -> Any:
-    if not mine or key not in mine.get("holds", ()):
-        return mine
-    left = {name: one for name, one in mine["holds"].items() if name != key}
-    rest = {name: one for name, one in mine.items() if name != "holds"}
-    return ({**rest, "holds": left} if left else rest) or None
+    made = {name: one for name, one in (mine or {}).items() if name != "holds"}
+    return made | {"holds": holds} if holds else made or None
 
 
 def _key(holder: str, name: object) -> str:
@@ -585,20 +556,24 @@ def _key(holder: str, name: object) -> str:
 
 def _fitting(mine: Any, holder: str, *used: int) -> str | None:
     """
-    Returns the open request of a session that a response that *used* (micro-dollars, tokens) fits, the least one; else the largest. Without *used*: of those that nobody estimated.
+    Returns the open request of a session that a response that *used* (micro-dollars, tokens) fits, the least one; else the largest.
+    Without *used*: of those that nobody estimated.
     """
     prefix = _key(holder, "")
-    open_ = {
-        key: one
-        for key, one in (mine or {}).get("holds", {}).items()
+    open_ = [
+        (key, one)
+        for key, one in _holds(mine).items()
         if key.startswith(prefix) and key[len(prefix) :].isdigit() and (used or not one[3])
-    }
-    enough = [
-        key
-        for key, of in open_.items()
-        if all(held >= need or not held for held, need in zip(of[1:3], used, strict=False))
     ]
-    return (min if enough else max)(enough or open_, key=lambda key: (open_[key][2], open_[key][1]), default=None)
+    enough = [
+        (key, one) for key, one in open_ if all(not one[at] or one[at] >= need for at, need in enumerate(used, 1))
+    ]
+    made = (min if enough else max)(enough or open_, key=lambda each: each[1][2:0:-1], default=None)
+    return made and made[0]
+
+
+def _refusal(limit: Limit, message: str, hint: str, **values: object) -> Denial:
+    return Denial(code=f"budget.{limit.setting}", status="limit_reached", message=message, hint=hint, values=values)
 
 
 def _ended(limit: Limit, most: int, used: int) -> Denial:

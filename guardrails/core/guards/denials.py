@@ -56,15 +56,10 @@ class Denials(Guard):
             turns, limit = mine[2] + 1, max(limit, MOST_REFUSED)
         if turns < limit:
             return None
-        in_a_row = "" if turns == 1 else " in a row"
-        return Denial(
-            code="denials.max_turns_in_a_row",
-            status="limit_reached",
-            message=f"Every tool call of {counted(turns, 'turn')}{in_a_row} was refused. Stopping tool loop.",
-            hint=FINISH,
-            ends_session=True,
-            values={"used": turns, "limit": limit},
-        )
+        in_a_row, values = "" if turns == 1 else " in a row", {"used": turns, "limit": limit}
+        message = f"Every tool call of {counted(turns, 'turn')}{in_a_row} was refused. Stopping tool loop."
+        code = "denials.max_turns_in_a_row"
+        return Denial(code, message, FINISH, "limit_reached", ends_session=True, values=values)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         if event.name == "extend":

@@ -30,11 +30,7 @@ class Duplicates(Guard):
     tool's `repeats` goes before: `allow` exempts it from all of it, with `evidence` one equal call is enough, with `ask` a person decides.
     """
 
-    codes: ClassVar[Codes] = {
-        "duplicates.window": (),
-        "duplicates.stable": (),
-        "duplicates.evidence": (),
-    }
+    codes: ClassVar[Codes] = {"duplicates.window": (), "duplicates.stable": (), "duplicates.evidence": ()}
 
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
@@ -99,26 +95,20 @@ def _does_something(state: SessionState, last: Entry, before: Entry) -> bool:
 
 
 def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:
-    denial = _repeat(tool, code, old)
     if last.error_type not in PASSING:
-        return denial
+        return _repeat(tool, code, old)
     message = (
         f"This exact {tool} call failed for a cause that may pass, and may have happened, so it was not made again."
     )
     hint = "Look whether it happened. Else try again later, use another tool, or tell the user what does not work."
-    return replace(denial, status="denied", message=message, hint=hint)
+    return replace(_repeat(tool, code, old), status="denied", message=message, hint=hint)
 
 
 @lru_cache(maxsize=256)
 def _repeat(tool: str, code: str, old: bool = False) -> Denial:
-    message = (
-        f"This exact {tool} call was already made earlier in this conversation. "
-        "Use the previous result instead of calling again."
-    )
-    return Denial(
-        code=f"duplicates.{code}",
-        status="duplicate_call_blocked",
-        message=f"{message} A call made since may have changed it." if old else message,
-        hint="Use the previous result, change the arguments, or go on with the next step.",
-        details={"previous_result_outdated": True} if old else {},
-    )
+    message = f"This exact {tool} call was already made earlier in this conversation."
+    message += " Use the previous result instead of calling again."
+    message += " A call made since may have changed it." if old else ""
+    hint = "Use the previous result, change the arguments, or go on with the next step."
+    details = {"previous_result_outdated": True} if old else {}
+    return Denial(f"duplicates.{code}", message, hint, "duplicate_call_blocked", details=details)

@@ -26,7 +26,9 @@ Measured on recorded calls: of 24 looks after two equal ones none had changed; t
 OVER: Final = ("ok", "error")
 """The ways in which a call ended that tell something, if it was not cancelled."""
 CANCELLED: Final = "cancelled"
-NO_EVIDENCE: Final = (CAME.index("little"), CAME.index("unfinished"))
+EMPTY: Final = CAME.index("empty")
+UNFINISHED: Final = CAME.index("unfinished")
+NO_EVIDENCE: Final = (CAME.index("little"), UNFINISHED)
 UNJUDGED_RETRIES: Final = 3
 """Retries of a failure that may pass, where nobody judges it."""
 UNJUDGED_WAIT_MS: Final = 60_000
@@ -40,32 +42,30 @@ class Again:
     The latest calls of the window that are the same as one that is to be decided, and what they still tell of it.
     """
 
-    __slots__ = ("before", "count", "known", "last", "moves", "old", "retry")
+    __slots__ = ("before", "known", "last", "moves", "old", "retry")
 
     def __init__(self, state: SessionState, last: Entry, *, polls: bool) -> None:
-        since, mine, newer = changed_seq(state), state.own.get(EVIDENCE), last.turn
-        waits, status, told = last.came in NO_EVIDENCE, last.status, last.result_hash
+        since, mine = changed_seq(state), state.own.get(EVIDENCE)
         self.last = last
-        self.before: Entry | None = None
-        self.count = 1
-        """How many of them ended alike, one of each turn; other calls between them do not matter."""
-        for one in reversed(state.window):
-            if one.sig != last.sig or one is last:
-                continue
-            if self.before is None:
-                self.before = one
-            same = one.result_hash == told or (not waits and one.steady == last.steady != 0)
-            if one.seq <= since or not same or one.status != status or (one.came in NO_EVIDENCE) is not waits:
-                break
-            self.count += not one.turn or one.turn != newer
-            newer = one.turn
-        self.known = last.seq > since and status in OVER and last.error_type != CANCELLED
+        self.before = before(state, last)
+        self.known = last.seq > since and last.status in OVER and last.error_type != CANCELLED
         """It is over in a way that tells something, and after all that a message of the user may have changed."""
         self.retry = last.error_type is not None and may_retry(state, last)
         self.old = polls or last.seq <= since or outdated(state, last)
         """Work may have been done since."""
         self.moves = mine is not None and low(last.sig) in mine[1] and state.now_ms > last.at_ms
         """Its result was seen to change by itself, and time has passed since."""
+
+    def times(self, state: SessionState, most: int) -> int:
+        """
+        Returns how many of them ended alike, one of each turn, counted up to *most*; other calls between them do not matter.
+        """
+        last, since = self.last, changed_seq(state)
+        count, newer, one = 1, last.turn, self.before
+        while one is not None and count < most and one.seq > since and ended_alike(one, last):
+            count += not one.turn or one.turn != newer
+            newer, one = one.turn, before(state, one)
+        return count
 
 
 def again_of(call: ToolCall, state: SessionState, facts: Facts) -> Again | None:
@@ -80,6 +80,17 @@ def again_of(call: ToolCall, state: SessionState, facts: Facts) -> Again | None:
     return facts.again
 
 
+def before(state: SessionState, entry: Entry) -> Entry | None:
+    """
+    Returns the latest call before *entry* that is the same.
+    """
+    sig, window = entry.sig, state.window
+    for one in window[entry.seq - window[0].seq - 1 :: -1] if entry.seq > window[0].seq else ():
+        if one.sig == sig:
+            return one
+    return None
+
+
 def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list[Entry]:
     """
     Returns the latest calls that are over, of a *tool* if it is named, newest first: *most* of them.
@@ -88,18 +99,15 @@ def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list
     of each other's results. Those before a user's message, or before work of which the window does not tell, say nothing of what comes
     after it.
     """
-    turn, since = state.present.mark or -1, changed_seq(state)
-    found: list[Entry] = []
+    turn, since, found = state.present.mark or -1, changed_seq(state), list[Entry]()
     for one in reversed(state.window):
-        if one.seq <= since or len(found) == most:
+        if one.seq <= since:
             break
-        if (
-            (tool is None or one.tool == tool)
-            and one.turn != turn
-            and one.status in OVER
-            and one.error_type != CANCELLED
-        ):
-            found.append(one)
+        if one.turn == turn or tool not in (None, one.tool) or one.status not in OVER or one.error_type == CANCELLED:
+            continue
+        found.append(one)
+        if len(found) == most:
+            break
     return found
 
 
@@ -112,6 +120,15 @@ def is_evidence(one: Entry, other: Entry) -> bool:
     if one.status != other.status or not (one.result_hash == other.result_hash or one.steady == other.steady != 0):
         return False
     return one.came not in NO_EVIDENCE and other.came not in NO_EVIDENCE
+
+
+def ended_alike(one: Entry, other: Entry) -> bool:
+    """
+    Returns whether two calls ended alike, be it by an equal acknowledgement or wait.
+    """
+    if one.came in NO_EVIDENCE and one.came == other.came:
+        return one.status == other.status and one.result_hash == other.result_hash
+    return is_evidence(one, other)
 
 
 def may_retry(state: SessionState, last: Entry) -> bool:
@@ -156,18 +173,17 @@ def moved(state: SessionState, entry: Entry) -> bool:
     """
     Returns whether *entry*, which is over, shows something else than the latest look before it, with no work in between.
     """
-    if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.unfinished:
+    if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.came == UNFINISHED:
         return False
-    for other in reversed(state.window):
-        if other.sig == entry.sig and other.seq < entry.seq and other.status in OVER and other.error_type != CANCELLED:
-            break
-    else:
-        return False
-    if other.status == "error" or other.unfinished or (entry.turn and other.turn == entry.turn):
-        # A failure that passes, a wait that is over and calls made at once are no look and a later one.
+    other = before(state, entry)
+    while other is not None and (other.status not in OVER or other.error_type == CANCELLED):
+        other = before(state, other)
+    if other is None or other.status == "error" or other.came == UNFINISHED:
+        # A failure that passes and a wait that is over are no look and a later one.
         return False
     alike = entry.result_hash == other.result_hash or entry.steady == other.steady != 0
-    return not alike and other.seq > changed_seq(state) and not outdated(state, other, alone=True)
+    at_once = entry.turn and other.turn == entry.turn
+    return not (alike or at_once) and other.seq > changed_seq(state) and not outdated(state, other, alone=True)
 
 
 def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
@@ -180,26 +196,30 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     if FAMILY in state.own and others_work(state):
         return True
     for one in reversed(state.window):
-        if not one.changes or one is last or one.error_type in WITHOUT_EFFECT or (alone and one.sig == last.sig):
-            continue
-        if one.seq > last.seq or (one.sig != last.sig and not _over_before(one, last)):
-            return True
+        if one.changes and one is not last and one.error_type not in WITHOUT_EFFECT:
+            same = one.sig == last.sig
+            if not (alone and same) and (one.seq > last.seq or not (same or _over_before(one, last))):
+                return True
     return bool(state.pending) and any(one.entry.changes and one.sig != last.sig for one in state.pending.values())
 
 
 def _over_before(entry: Entry, last: Entry) -> bool:
-    if entry.status not in OVER or entry.beside >= MANY:
-        return False
-    return entry.seq + entry.beside < last.seq and not (entry.turn and entry.turn == last.turn)
+    over = entry.status in OVER and entry.beside < MANY and entry.seq + entry.beside < last.seq
+    return over and not (entry.turn and entry.turn == last.turn)
 
 
 def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     Returns whether the call of *entry*, which is over, worked and brought a result of no other call of its tool in the window.
     """
-    if entry.status != "ok" or 1 <= entry.came <= 3:
+    if entry.status != "ok" or 1 <= entry.came <= UNFINISHED:
         return False
-    return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in state.window)
+    told, steady, tool = entry.result_hash, entry.steady or -1, entry.tool
+    for one in reversed(state.window):
+        same = one.result_hash == told or one.steady == steady
+        if same and one.tool == tool and one is not entry and is_evidence(one, entry):
+            return False
+    return True
 
 
 def shown_to_change(since: Iterable[Any], between: Iterable[Any]) -> bool:
@@ -256,20 +276,17 @@ class Evidence(Guard):
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        alone = FAMILY not in state.own and state.family is None and not state.reserved
-        return mine if alone else _known(state, mine, own=facts.tool.changes)
+        return _known(state, mine, own=facts.tool.changes) if FAMILY in state.own or shares(state) else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         entry, window = facts.entry, state.window
         outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
         repeated = entry is not None and len(state.latest) < len(window) and moved(state, entry)
-        alone = FAMILY not in state.own and state.family is None and not state.reserved
-        if alone and not outside and not repeated:
+        if not (outside or repeated or FAMILY in state.own or shares(state)):
             return mine
-        key = low(call.sig)
         since, known, work = _known(state, mine, own=_did(facts))
-        if repeated and key not in known:
-            known = [*known, key][-MOVING:]
+        if repeated and low(call.sig) not in known:
+            known = [*known, low(call.sig)][-MOVING:]
         return [state.seq if outside else since, known, work]
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:

@@ -94,11 +94,5 @@ class Growth(Guard):
     def _blown(self, place: str) -> Denial:
         name, _, what = CAPS[place]
         limit = f"{counted(getattr(self, name) or 0, what)} a {name.rpartition('_')[2]}"
-        return Denial(
-            code=f"growth.{name}",
-            status="limit_reached",
-            message=f"This session grows too fast (limit {limit}). Stopping tool loop.",
-            hint=FINISH,
-            ends_session=True,
-            values={"limit": limit},
-        )
+        message = f"This session grows too fast (limit {limit}). Stopping tool loop."
+        return Denial(f"growth.{name}", message, FINISH, "limit_reached", ends_session=True, values={"limit": limit})

@@ -2,28 +2,30 @@
 Tell a model that goes round in circles what to do instead, then refuse; `denials` ends a session that ignores refusals.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.settings import Keys, map_of
-from guardrails.core.state import MANY, Entry, SessionState
+from guardrails.core.state import MANY, NEVER, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
-from guardrails.core.values.types import Denial, Nudge, Outcome, ToolCall
+from guardrails.core.values.types import Denial, Nudge, Outcome, Status, ToolCall
 from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Verdict, guard
 from .denials import Denials
 from .evidence import (
     CANCELLED,
+    EMPTY,
     OVER,
+    UNFINISHED,
     Evidence,
     again_of,
     brought_news,
     changed_seq,
+    ended_alike,
     is_evidence,
     past,
 )
@@ -43,7 +45,6 @@ class FromCalls(TypedDict, total=False):
 
 
 Grades = Annotated[FromCalls, Keys()]
-SIG: Final = attrgetter("sig")
 MAX_CYCLE: Final = 5
 """Calls of the longest cycle that is looked for."""
 WAITS: Final = 3
@@ -58,7 +59,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "Use the previous result, unless the answer changes by itself or goes on with each call.",
     ),
     "identical": (
-        "This exact {tool} call ended the same {times} times.",
+        "The last {times} times, this exact {tool} call ended the same.",
         "To learn more, change the arguments or call another tool.",
     ),
     "done": (
@@ -66,7 +67,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "If once was meant, undo one of the two or tell the user.",
     ),
     "wait": (
-        "This exact {tool} call gave the same answer {count} times.",
+        "The last {count} times, this exact {tool} call gave the same answer.",
         "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
     ),
     "cycle": (
@@ -125,14 +126,16 @@ class Loops(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if call.sig in state.latest:
             return self._repeat(call, state, facts)
-        if facts.tool.repeats == "allow":
+        tool = facts.tool
+        if tool.repeats == "allow":
             return None
-        last, before = [*past(state, call.tool, most=2), None, None][:2]
-        if last is None or last.status == "error":
-            return self._failing(call, state, last, shell=facts.tool.shell)
-        if last.changes or not (last.came == 2 or (before is not None and is_evidence(before, last))):
+        latest = past(state, call.tool, 2)
+        if not latest or latest[0].status == "error":
+            return self._failing(call, state, latest, shell=tool.shell)
+        last = latest[0]
+        if last.changes or not (last.came == EMPTY or (len(latest) > 1 and is_evidence(latest[1], last))):
             return None
-        return self._searching(call, state, last, shell=facts.tool.shell)
+        return self._searching(call, state, last, shell=tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -151,92 +154,102 @@ class Loops(Guard):
         again = again_of(call, state, facts)
         if again is None or again.retry or not again.known or again.last.turn == (state.present.mark or -1):
             return None
-        last, count, old = again.last, again.count, again.old
-        goes_on = last.unfinished or (last.little and not last.changes)
+        last, old = again.last, again.old
+        goes_on = last.came == UNFINISHED or (last.little and not last.changes)
         if facts.tool.repeats == "allow" or goes_on or (again.moves and self.settled_for is not None):
             # No evidence, but for the advice to wait.
-            return _said("wait", {"tool": call.tool, "count": count}) if count >= WAITS else None
+            waits = again.times(state, WAITS) == WAITS
+            return _said("wait", {"tool": call.tool, "count": WAITS}) if waits else None
         near, verdict = self._is_near(state, last), None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
-            verdict = self._graded("unrepaired", count, call)
+            verdict = self._graded("unrepaired", again.times(state, _most(self.unrepaired)), {"tool": call.tool})
         if verdict is None:
             verdict = self._cycle(call, state, old=old)
         if verdict is not None or old or last.little or not near:
             return verdict
-        words = "reread" if last.status == "ok" and not last.changes else "identical"
         # A look that showed something is worth a word at the second time; all else may be meant twice.
-        times, refuse = count - (words == "identical"), last.error_type not in PASSING
-        return self._graded("identical", times, call, words=words, refuse=refuse, times=count)
+        twice = last.status != "ok" or last.changes
+        times = again.times(state, _most(self.identical) + twice)
+        values = {"tool": call.tool, "count": times - twice, "times": times}
+        refuse = last.error_type not in PASSING
+        return self._graded("identical", times - twice, values, refuse, "identical" if twice else "reread")
 
     def _cycle(self, call: ToolCall, state: SessionState, *, old: bool) -> Verdict:
-        before = past(state, most=MAX_CYCLE * max(self.cycle["nudge"] or 2, self.cycle["deny"] or 2))
-        length, count = laps(before, call.sig)
-        lap = before[:length]
-        times = [state.now_ms, *(entry.at_ms for entry in lap)]
-        pause = max((later - sooner for later, sooner in pairwise(times)), default=0) / 1_000
-        if not count or pause > (self.settled_for or pause):
+        calls = past(state, most=MAX_CYCLE * (_most(self.cycle) or 2))
+        length, count = laps(calls, call.sig)
+        if not count:
+            return None
+        lap = calls[:length]
+        times = [state.now_ms, *[entry.at_ms for entry in lap]]
+        if max(later - sooner for later, sooner in pairwise(times)) > 1_000 * (self.settled_for or NEVER):
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
-        return self._graded("cycle", count, call, refuse=(failed or looks) and not old, length=length)
+        values = {"tool": call.tool, "count": count, "length": length}
+        return self._graded("cycle", count, values, (failed or looks) and not old)
 
     def _searching(self, call: ToolCall, state: SessionState, last: Entry, *, shell: bool) -> Verdict:
         """
         Returns the verdict on looks of one tool in a row that brought the same, or nothing.
         """
-        run = run_of(state, last, call.tool)
+        run, tool = run_of(state, last, call.tool), {"tool": call.tool}
         sketch = call.note_sketch(sketch_of(call.arguments))
         refuse = last.seq == state.seq and self._is_near(state, last) and not shell
-        same = [entry for entry in run if same_words(entry.sketch, sketch)]
-        verdict = self._graded("reworded", len(same), call, refuse=refuse)
-        if verdict is None and not last.little and not last.empty:
+        count = sum(same_words(entry.sketch, sketch) for entry in run)
+        verdict = self._graded("reworded", count, tool, refuse)
+        if verdict is None and not last.little and last.came != EMPTY:
             near = [entry for entry in run if same_but_numbers(entry.sketch, sketch)]
             # One short answer may be true of many numbers; what differs in a moment only is one question.
             sure = not last.brief or all(entry.sketch == sketch for entry in near)
-            verdict = self._graded("reworded", len(near), call, refuse=refuse and sure)
-        return self._graded("empty", len(run), call, refuse=refuse) if verdict is None and last.empty else verdict
+            verdict = self._graded("reworded", len(near), tool, refuse and sure)
+        return self._graded("empty", len(run), tool, refuse) if verdict is None and last.came == EMPTY else verdict
 
-    def _failing(self, call: ToolCall, state: SessionState, last: Entry | None, *, shell: bool) -> Verdict:
+    def _failing(self, call: ToolCall, state: SessionState, latest: list[Entry], *, shell: bool) -> Verdict:
         """
         Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
         """
-        whose, tool = call.tool, call.tool if last is not None else None
-        if last is None:
-            whose = whose.rpartition("__")[0]
-            last = next(iter(past(state, most=1)), None) if whose else None
-        if last is None or last.status != "error" or last.steady == 0:
+        tool: str | None = call.tool
+        whose = call.tool
+        if not latest:
+            tool, whose = None, whose.rpartition("__")[0]
+            latest = past(state, None, 1) if whose else []
+        if not latest or latest[0].status != "error" or latest[0].steady == 0:
             return None
+        last = latest[0]
         if tool is None and last.tool.rpartition("__")[0] != whose:
             return None
-        run = run_of(state, last, tool, max(self.same_error["nudge"] or 0, self.same_error["deny"] or 0))
-        unbroken = run[-1].seq == state.seq - len(run) + 1
-        refuse = last.error_type in WRONG and unbroken and tool is not None and not shell
-        error = last.error_type or "other"
-        return self._graded("same_error", len(set(map(SIG, run))), call, refuse=refuse, error=error, tool=whose)
+        run = run_of(state, last, tool, _most(self.same_error))
+        refuse = last.error_type in WRONG and tool is not None and not shell and run[-1].seq == state.seq - len(run) + 1
+        values = {"tool": whose, "error": last.error_type or "other"}
+        return self._graded("same_error", len({one.sig for one in run}), values, refuse)
 
     def _is_near(self, state: SessionState, last: Entry) -> bool:
         return self.settled_for is None or state.now_ms - last.at_ms <= 1_000 * self.settled_for
 
     def _graded(
-        self, pattern: str, count: int, call: ToolCall, *, refuse: bool = True, words: str = "", **values: object
+        self, pattern: str, count: int, values: Mapping[str, object], refuse: bool = True, words: str = ""
     ) -> Verdict:
         """
         Returns what the grades of *pattern* say of *count* calls; the *words* are those of another pattern if they fit better.
         """
         grades: FromCalls = getattr(self, pattern)
         nudge, deny = grades["nudge"], grades["deny"]
-        values, words = {"tool": call.tool, "count": count} | values, words or pattern
-        if not refuse or deny is None or count < deny:
-            return _said(words, values) if nudge is not None and count >= nudge else None
+        denied, words = refuse and deny is not None and count >= deny, words or pattern
+        if not denied and (nudge is None or count < nudge):
+            return None
+        values = {"count": count, **values}
+        if not denied:
+            return _said(words, values)
         message, hint = WORDS[words]
-        again = words in ("unrepaired", "identical", "reread")
-        return Denial(
-            code=f"loops.{words}",
-            status="duplicate_call_blocked" if again else "denied",
-            message=message.format(**values),
-            hint=hint or CHECK,
-            values=values,
-        )
+        status: Status = "duplicate_call_blocked" if words in ("unrepaired", "identical", "reread") else "denied"
+        return Denial(f"loops.{words}", message.format(**values), hint or CHECK, status, values=values)
+
+
+def _most(grades: FromCalls) -> int:
+    """
+    Returns the count from which on no more changes what *grades* say.
+    """
+    return max(grades["nudge"] or 0, grades["deny"] or 0)
 
 
 def _said(pattern: str, values: dict[str, object]) -> Nudge:
@@ -263,35 +276,27 @@ def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
 
 
 def _same(one: Entry, other: Entry) -> bool:
-    if one.sig != other.sig or one.sig is None or one.unfinished:
-        return False
-    return is_evidence(one, other) or (one.little and one.result_hash == other.result_hash)
-
-
-def _alike(one: Entry, last: Entry) -> bool:
-    """
-    Returns whether *one* ended as *last* did, or as empty.
-    """
-    if last.status == "error":
-        return one.status == "error" and one.steady == last.steady
-    return one.empty == last.empty and (last.empty or is_evidence(one, last))
+    return one.sig == other.sig is not None and one.came != UNFINISHED and ended_alike(one, other)
 
 
 def run_of(state: SessionState, last: Entry, tool: str | None, most: int = MANY) -> list[Entry]:
     """
     Returns the latest calls, of a *tool* if it is named, that ended as the *last* of them did, newest first: *most*, one of each turn.
     """
-    run, newer, since, window = [last], last, changed_seq(state), state.window
-    for one in reversed(window[: last.seq - window[0].seq]):
+    run, turn, since, window = [last], last.turn, changed_seq(state), state.window
+    failed, empty = last.status == "error", last.came == EMPTY
+    for one in window[last.seq - window[0].seq - 1 :: -1] if last is not window[0] else ():
         if one.seq <= since or len(run) >= most:
             break
-        if (tool is not None and one.tool != tool) or one.status not in OVER or one.error_type == CANCELLED:
+        if tool not in (None, one.tool) or one.status not in OVER or one.error_type == CANCELLED:
             continue
-        if not _alike(one, last):
+        if one.steady != last.steady if failed else (one.came == EMPTY) is not empty:
             break
-        if not one.turn or one.turn != newer.turn:
+        if one.status != last.status or not (failed or empty or is_evidence(one, last)):
+            break
+        if not turn or one.turn != turn:
             run.append(one)
-        newer = one
+        turn = one.turn
     return run
 
 

@@ -3,6 +3,7 @@ Limit how many calls may start in a period.
 """
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState
@@ -43,9 +44,7 @@ class Rate(Guard):
     """
 
     codes: ClassVar[Codes] = {
-        f"{prefix}.{cap}": ("limit", "wait_ms")
-        for prefix in ("rate", "tools.rate")
-        for cap in ("max_calls_per_second", "max_calls_per_minute")
+        f"{prefix}.{cap}": ("limit", "wait_ms") for prefix in ("rate", "tools.rate") for cap in PERIODS
     }
     unwritten: ClassVar[tuple[str, ...]] = ("per_tool",)
     family: ClassVar[bool] = True
@@ -62,35 +61,28 @@ class Rate(Guard):
         return "tools.rate" if self.per_tool else "rate"
 
     def applies(self, tool: Tool) -> bool:
-        return self.max_calls_per_second is not None or self.max_calls_per_minute is not None
+        return bool(self._caps())
 
     @classmethod
     def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
         return (*(() if own is None else (own,)), cls(**{**settings, "per_tool": True}))
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        wait, name, limit = 0, "", 0
-        for setting, cap in self._caps():
-            _, needed = gcra(self._level(setting, call, mine, facts, cap), facts.now_ms, cap, PERIODS[setting])
-            if needed > wait:
-                wait, name, limit = needed, setting, cap
+        levels = self._levels(call, mine, facts)
+        wait, name, limit = max(((wait, name, cap) for name, cap, _, wait in levels), key=itemgetter(0))
         if wait == 0:
             return None
+        message = f"Too many calls of `{call.tool}`: the limit is {limit} a {name.rpartition('_')[2]}."
+        hint = f"Wait {wait / 1000:g} s, then make the call again."
+        values: dict[str, object] = {"limit": limit, "wait_ms": wait}
         return Denial(
-            code=f"{self.key}.{name}",
-            message=f"Too many calls of `{call.tool}`: the limit is {limit} a {name.rpartition('_')[2]}.",
-            hint=f"Wait {wait / 1000:g} s, then make the call again.",
-            retryable=True,
-            retry_after_ms=wait,
-            strike=False,
-            values={"limit": limit, "wait_ms": wait},
+            f"{self.key}.{name}", message, hint, retryable=True, retry_after_ms=wait, strike=False, values=values
         )
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
         levels = dict(mine or {})
-        for setting, cap in self._caps():
-            level = self._level(setting, call, levels, facts, cap)
-            levels[self._of(setting, call, levels)] = gcra(level, facts.now_ms, cap, PERIODS[setting])[0]
+        for name, _, level, _ in self._levels(call, mine, facts):
+            levels[self._of(name, call, levels)] = level
         return levels
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
@@ -100,14 +92,15 @@ class Rate(Guard):
         return [Edge((name,), (now_ms + period) * cap, period, now_ms * cap) for name, cap, period in caps]
 
     def _caps(self) -> list[tuple[str, int]]:
-        caps = (
-            ("max_calls_per_second", self.max_calls_per_second),
-            ("max_calls_per_minute", self.max_calls_per_minute),
-        )
-        return [(name, cap) for name, cap in caps if cap is not None]
+        return [(name, cap) for name in PERIODS if (cap := getattr(self, name)) is not None]
 
-    def _level(self, setting: str, call: ToolCall, mine: Any, facts: Facts, cap: int) -> int:
-        return level_of(mine.get(self._of(setting, call, mine), 0), facts.now_ms, cap) if mine else 0
+    def _levels(self, call: ToolCall, mine: Any, facts: Facts) -> list[tuple[str, int, int, int]]:
+        """
+        Returns (setting, limit, level with this call, milliseconds to wait) of each cap.
+        """
+        now, levels = facts.now_ms, mine or {}
+        caps = [(name, cap, levels.get(self._of(name, call, levels), 0)) for name, cap in self._caps()]
+        return [(name, cap, *gcra(level_of(level, now, cap), now, cap, PERIODS[name])) for name, cap, level in caps]
 
     def _of(self, setting: str, call: ToolCall, levels: Mapping[str, int]) -> str:
         return counter(levels, call.tool, f"{setting}:") if self.per_tool else setting

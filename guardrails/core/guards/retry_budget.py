@@ -92,13 +92,11 @@ class RetryBudget(Guard):
     def _empty(self, tool: str, mine: Any, facts: Facts) -> Denial | None:
         if self._lacks(tool, mine, facts) <= (self.burst - 1) * TOKEN:
             return None
-        return Denial(
-            code="retry_budget.empty",
-            message=f"Too many retries of `{tool}` failed: its retry budget is used up.",
-            hint=f"Do not repeat it now. Go on without `{tool}`, use another tool, or tell the user that it does not work.",
-            strike=False,
-            values={"tool": tool, "burst": self.burst},
+        message = f"Too many retries of `{tool}` failed: its retry budget is used up."
+        hint = (
+            f"Do not repeat it now. Go on without `{tool}`, use another tool, or tell the user that it does not work."
         )
+        return Denial("retry_budget.empty", message, hint, strike=False, values={"tool": tool, "burst": self.burst})
 
 
 def _is_untold(facts: Facts) -> bool:

@@ -137,15 +137,10 @@ class Retryable(Guard):
         wait = entry.retry_at_ms - facts.now_ms
         if wait <= 0:
             return None
-        return Denial(
-            code="retryable.wait",
-            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {seconds(wait)} s.",
-            hint=f"Wait {seconds(wait)} s, then repeat the call, or do something else meanwhile.",
-            retryable=True,
-            retry_after_ms=wait,
-            strike=False,
-            values={"wait_ms": wait},
-        )
+        message = f"The last attempt failed ({entry.error_type}); a retry makes sense in {seconds(wait)} s."
+        hint = f"Wait {seconds(wait)} s, then repeat the call, or do something else meanwhile."
+        values: dict[str, object] = {"wait_ms": wait}
+        return Denial("retryable.wait", message, hint, retryable=True, retry_after_ms=wait, strike=False, values=values)
 
     def hears(self, hook: str) -> bool:
         return overrides(self, hook) and (hook != "settle" or self.model is not None)

@@ -175,10 +175,5 @@ def _shown(words: Sequence[str]) -> str:
 
 def _refusal(code: str, what: str, why: str = "", hint: str = "", **values: object) -> Denial:
     hint = f"{hint[:1].upper()}{hint[1:]}{'' if hint.endswith('.') or not hint else '.'}"
-    return Denial(
-        code=f"shell.{code}",
-        message=f"{what}: {why}." if why else f"{what}.",
-        hint=hint,
-        details={"error_type": "permission"},
-        values=values,
-    )
+    message = f"{what}: {why}." if why else f"{what}."
+    return Denial(f"shell.{code}", message, hint, details={"error_type": "permission"}, values=values)

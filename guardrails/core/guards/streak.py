@@ -46,16 +46,12 @@ class Streak(Guard):
             unbroken = unbroken and one.status != "ok"
             failures += unbroken and one.status == "error"
         if self.max_same is not None and calls >= self.max_same and facts.tool.repeats != "allow":
-            what, hint = f"was called {calls}", "Use what you have, or call another tool."
-            return _refusal(call.tool, "max_same", what, hint, used=calls, limit=self.max_same)
-        if self.max_failures is not None and failures >= self.max_failures:
+            name, used, limit, what = "max_same", calls, self.max_same, "was called"
+            hint = "Use what you have, or call another tool."
+        elif self.max_failures is not None and failures >= self.max_failures:
+            name, used, limit, what = "max_failures", failures, self.max_failures, "failed"
             hint = "Do something else first: another tool, or tell the user what does not work."
-            return _refusal(
-                call.tool, "max_failures", f"failed {failures}", hint, used=failures, limit=self.max_failures
-            )
-        return None
-
-
-def _refusal(tool: str, name: str, what: str, hint: str, **values: object) -> Denial:
-    message = f"`{tool}` {what} times in a row (limit {values['limit']})."
-    return Denial(code=f"streak.{name}", message=message, hint=hint, values=values)
+        else:
+            return None
+        message = f"`{call.tool}` {what} {used} times in a row (limit {limit})."
+        return Denial(f"streak.{name}", message, hint, values={"used": used, "limit": limit})

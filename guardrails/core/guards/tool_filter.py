@@ -20,11 +20,7 @@ class ToolFilter(Guard):
     A tool is unknown if the policy or session names tools and this is none of them.
     """
 
-    codes: ClassVar[Codes] = {
-        "tool_filter.allow": (),
-        "tool_filter.deny": (),
-        "tool_filter.unknown": ("tools",),
-    }
+    codes: ClassVar[Codes] = {"tool_filter.allow": (), "tool_filter.deny": (), "tool_filter.unknown": ("tools",)}
     tool_settings: ClassVar[tuple[str, ...] | None] = ()
 
     allow: tuple[Glob, ...] = ()
@@ -41,24 +37,17 @@ class ToolFilter(Guard):
         if why is None:
             return None
         if why != "unknown":
-            return Denial(
-                code=f"tool_filter.{why}",
-                message=f"`{shown}` may not be used here.",
-                hint="Use another tool.",
-                details={"error_type": "permission"},
-            )
+            message, details = f"`{shown}` may not be used here.", {"error_type": "permission"}
+            return Denial(f"tool_filter.{why}", message, "Use another tool.", details=details)
         from difflib import get_close_matches
 
         known = sorted(facts.known or ())
         near = get_close_matches(shown, known, n=1)
         names = ", ".join(f"`{name}`" for name in known[:20]) or "none"
-        return Denial(
-            code="tool_filter.unknown",
-            message=f"There is no tool `{shown}`.",
-            hint=f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}.",
-            details={"error_type": "tool_missing"},
-            values={"tools": names},
-        )
+        message = f"There is no tool `{shown}`."
+        hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
+        details = {"error_type": "tool_missing"}
+        return Denial("tool_filter.unknown", message, hint, details=details, values={"tools": names})
 
     def _why(self, tool: str, known: frozenset[str] | None) -> str | None:
         if matcher(self.deny)(tool) is not None:
@@ -87,10 +76,8 @@ class Held(Guard):
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         reason, shown = facts.tool.held, call.tool[:64]
-        return Denial(
-            code="held.tool",
-            message=f"`{shown}` is held: {reason}. It was not called.",
-            hint="Tell the user, who has to look at it and allow it. Go on without this tool.",
-            details={"error_type": "permission", "user_facing_hint": f"`{shown}` is held: {reason}."},
-            values={"tool": shown, "reason": reason},
-        )
+        hint = "Tell the user, who has to look at it and allow it. Go on without this tool."
+        why = f"`{shown}` is held: {reason}."
+        details = {"error_type": "permission", "user_facing_hint": why}
+        message, values = f"{why} It was not called.", dict[str, object](tool=shown, reason=reason)
+        return Denial("held.tool", message, hint, details=details, values=values)

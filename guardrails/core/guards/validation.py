@@ -45,23 +45,13 @@ class Validation(Guard):
         share = _corrected(call.tool, facts.models) if facts.models else None
         if share is not None:
             action, user_facing_hint = _learned(call, asked, share, (action, user_facing_hint))
-        fix = (
-            "Take what is missing from the conversation, else ask the user; then call the tool again."
-            if action == "ask_user"
-            else "Correct the arguments and call the tool again."
-        )
-        return Denial(
-            code="validation.arguments",
-            status="validation_error",
-            message=f"The arguments do not fit `{call.tool}`.",
-            hint=fix,
-            details={
-                "errors": [{"field": problem.field, "message": problem.message} for problem in call.problems],
-                "user_facing_hint": user_facing_hint,
-                "retryable_after_correction": True,
-                "next_action": action,
-            },
-        )
+        asks = "Take what is missing from the conversation, else ask the user; then call the tool again."
+        fix = asks if action == "ask_user" else "Correct the arguments and call the tool again."
+        errors = [{"field": problem.field, "message": problem.message} for problem in call.problems]
+        details = {"errors": errors, "user_facing_hint": user_facing_hint, "retryable_after_correction": True}
+        details["next_action"] = action
+        message = f"The arguments do not fit `{call.tool}`."
+        return Denial("validation.arguments", message, fix, "validation_error", details=details)
 
 
 def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) -> tuple[NextAction, str]:

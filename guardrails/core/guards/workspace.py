@@ -76,14 +76,8 @@ class Workspace(Guard):
         return unknown or any(within(joined(self.root, path), folder) for folder in self._folders)
 
     def _outside(self, path: str) -> Denial:
-        shown = path[:_SHOWN]
-        return _refusal(
-            "workspace.root",
-            f"`{shown}` is outside the workspace.",
-            "Use a path inside the workspace; relative paths start at its root.",
-            path=shown,
-            root=self.root,
-        )
+        shown, hint = path[:_SHOWN], "Use a path inside the workspace; relative paths start at its root."
+        return _refusal("root", f"`{shown}` is outside the workspace.", hint, path=shown, root=self.root)
 
 
 def _values(call: ToolCall, tool: Tool) -> list[Any]:
@@ -95,16 +89,12 @@ def _values(call: ToolCall, tool: Tool) -> list[Any]:
 
 
 def _no_path(value: object, reason: str) -> Denial:
-    shown = f"`{value[:_SHOWN]}` is" if isinstance(value, str) and value.isprintable() else "An argument is"
-    return _refusal(
-        "workspace.path",
-        f"{shown} no path of the workspace: {reason}.",
-        "Give a plain path inside the workspace, such as `src/app.py`.",
-        path=value[:_SHOWN] if isinstance(value, str) else "",
-        reason=reason,
-    )
+    path = value[:_SHOWN] if isinstance(value, str) else ""
+    shown = f"`{path}` is" if isinstance(value, str) and value.isprintable() else "An argument is"
+    hint = "Give a plain path inside the workspace, such as `src/app.py`."
+    return _refusal("path", f"{shown} no path of the workspace: {reason}.", hint, path=path, reason=reason)
 
 
 def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
     details = {"error_type": "invalid_path", "retryable_after_correction": True, "next_action": "fix_arguments"}
-    return Denial(code=code, message=message, hint=hint, details=details, values=values)
+    return Denial(f"workspace.{code}", message, hint, details=details, values=values)

@@ -159,7 +159,7 @@ class Nudge:
     values: dict[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Denial:
     """
     A guard's objection: the call does not run, the model reads an envelope made of this.
@@ -171,6 +171,7 @@ class Denial:
     message: str
     hint: str = ""
     status: Status = "denied"
+    _: KW_ONLY
     ends_session: bool = False
     """The session is exhausted: tools are off and the model is to write its final answer."""
     retryable: bool = False
