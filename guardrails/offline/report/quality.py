@@ -18,7 +18,7 @@ from guardrails.policy.policy import Policy
 from .reasons import FORMULA, ranked, reasons
 from .rows import Row, rows_of
 from .suggestions import Suggestion, suggestion
-from .tally import MAX_COST_USD, Odds, Tally, harmless_of, tally_of
+from .tally import MAX_COST_USD, Odds, Tally, harmless_of
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ def count(policy: Policy, calls: Iterable[RecordedCall]) -> Quality:
             by_tool.setdefault(row.call.tool, {}).setdefault(number, []).append(row)
     every = [row for rows in sessions for row in rows]
     harmless = harmless_of(every)
-    tallies = {tool: tally_of(tool, list(of.values()), harmless.get(tool, Odds())) for tool, of in by_tool.items()}
+    tallies = {tool: Tally(tool, of.values(), harmless=harmless.get(tool, Odds())) for tool, of in by_tool.items()}
     spent = (row.call.cost_usd or 0 for row in every)
     return Quality(
         policy.name,

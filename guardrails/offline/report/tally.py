@@ -5,8 +5,8 @@ The figures of one tool: each is an expression over the rows of its calls.
 import math
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.retries.shrinkage import Count
@@ -16,7 +16,7 @@ from guardrails.core.values.types import MICRO, micro_dollars
 from .rows import REFUSED, SAME, WRONG, Row
 
 
-MAX_DURATION_MS: Final = 1 << 53
+MAX_MS: Final = 1 << 53
 """What is longer is no duration."""
 MAX_ATTEMPT: Final = 6
 """Retries in a row that are told apart; later ones count as this."""
@@ -55,233 +55,146 @@ class Odds:
         return ratio(self.s, self.n)
 
 
-@dataclass(slots=True)
 class Tally:
     """
-    One tool. A call is the model's wish: a denied call did not run.
+    The figures of one tool by the names in `FIGURES`, each worked out when it is first asked for. A call is the model's wish: a denied
+    call did not run.
     """
 
-    tool: str
-    calls: int = 0
-    sessions: int = 0
-    denied: Counter[str] = field(default_factory=Counter)
-    """Calls that did not run, by code."""
-    errors: Counter[str] = field(default_factory=Counter)
-    """By error type; `validation_error` are those refused for their arguments."""
-    retries: Odds = field(default_factory=Odds)
-    """Same call as one of the last 20 that had failed, of known end; those that worked."""
-    corrections: Odds = field(default_factory=Odds)
-    """Validation errors, unless nobody knows how the next call of the tool ended; those after which it, with other arguments, worked."""
-    repeats: int = 0
-    """Same call as one of the last 20, whatever came of them."""
-    repeat_sessions: int = 0
-    """Sessions in which there is one."""
-    pointless_second: int = 0
-    """Repeats with the same evidence as the latest, by the judge's rule."""
-    pointless_later: int = 0
-    waits: int = 0
-    """Pointless repeats of a tool that is declared as polling: not wasted."""
-    checks: int = 0
-    """Pointless repeats after something new was done in between, polling tools left out: not wasted."""
-    idle_failures: int = 0
-    """Idle calls that repeated a failure, or would have."""
-    refused_repeats: int = 0
-    """Denied by `duplicates` or `loops` for the same tool and arguments."""
-    refused_stuck: int = 0
-    """Denied by `loops` for going on with other arguments."""
-    loops: int = 0
-    """Runs of idle calls of one call in one session, up to the first that brought something."""
-    nudged_repeats: int = 0
-    """Nudged by `loops`; they ran."""
-    observed: int = 0
-    """Calls that guards in observe mode would have refused."""
-    observed_worked: int = 0
-    """Of them, those that worked, and brought what the latest same call had not."""
-    results: int = 0
-    """Successes whose result was recorded."""
-    unsignalled: int = 0
-    """Of them, those that did not say whether they were complete."""
-    dead_ends: int = 0
-    """Of them, those that said they were not complete, and not how to go on."""
-    wasted: int = 0
-    """Calls that were pointless, refused as such or for their arguments, or failed (but for `NEWS`); each once."""
-    ms: list[int] = field(default_factory=list)
-    """Durations."""
-    worked_ms: list[int] = field(default_factory=list)
-    """Of successes, measured around the tool itself: of own records only."""
-    failed_ms: list[int] = field(default_factory=list)
-    """The same of failures."""
-    cost: int = 0
-    """Of the tool itself, micro-dollars."""
-    polls: Odds = field(default_factory=Odds)
-    """Runs of equal successes of one call with nothing changed in between; those that ended in another success."""
-    poll_sessions: int = 0
-    """Sessions in which one did."""
-    harmless: Odds = field(default_factory=Odds)
-    """Equal calls of another tool, where only this tool may have changed something in between; those with one result."""
-    said_polling: int = 0
-    """Calls of which it was declared or recorded that they poll."""
-    said_read_only: int = 0
-    """Calls that were recorded as read-only."""
-    always: dict[int, Odds] = field(default_factory=dict)
-    """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing
-    changed in between."""
-    stable: Odds = field(default_factory=Odds)
-    """Repeats that a declaration as stable refuses; those that were pointless."""
-    by_attempt: dict[int, Odds] = field(default_factory=dict)
-    """Retries of a transient failure with nothing changed in between, by their number; those that worked."""
+    def __init__(self, tool: str, sessions: Iterable[Sequence[Row]] = (), **figures: Any) -> None:
+        self.tool, self.lives = tool, list(sessions)
+        self.rows = [row for rows in self.lives for row in rows]
+        # What others know of the tool.
+        vars(self).update(figures)
 
-    @property
-    def pointless(self) -> int:
-        """
-        All pointless repeats that ran.
-        """
-        return self.pointless_second + self.pointless_later
-
-    @property
-    def repeated(self) -> int:
-        """
-        Repeats that ran, and those that were refused.
-        """
-        return self.repeats + self.refused_repeats
-
-    @property
-    def idle(self) -> int:
-        """
-        Repeats that brought no news or were refused as repeats, except those of a tool that polls and those after work.
-        """
-        return self.pointless - self.waits - self.checks + self.refused_repeats + self.refused_stuck
-
-    @property
-    def retriable(self) -> int:
-        """
-        Failures of calls that ran.
-        """
-        return self.failed - self.errors[REFUSED]
-
-    @property
-    def unsaid(self) -> int:
-        """
-        Successes that did not say whether they were complete, or that they were not and no way to go on.
-        """
-        return self.unsignalled + self.dead_ends
-
-    @property
-    def unchecked(self) -> int:
-        """
-        Calls with wrong arguments that ran: nobody had checked them before.
-        """
-        return self.errors["validation"] + self.errors["invalid_path"]
-
-    @property
-    def failed(self) -> int:
-        """
-        Failures of calls that ran, and calls that were refused for their arguments.
-        """
-        return self.errors.total()
+    def __getattr__(self, name: str) -> Any:
+        if name not in FIGURES:
+            raise AttributeError(f"there is no figure `{name}`")
+        figure = self.__dict__[name] = FIGURES[name](self)
+        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """
         Returns the figures for another program: shares of 1, milliseconds, dollars. A figure is null if there is
         nothing to count.
         """
-        return {
-            "tool": self.tool,
-            "calls": self.calls,
-            "sessions": self.sessions,
-            "score": self.wasted,
-            "wasted": self.wasted,
-            "wasted_share": ratio(self.wasted, self.calls),
-            "denied": dict(self.denied.most_common()),
-            "errors": dict(self.errors.most_common()),
-            "retries": self.retries.n,
-            "retry_rate": ratio(self.retries.n, self.retriable),
-            "retry_success": self.retries.share,
-            "validation_errors": self.corrections.n,
-            "self_correction_rate": self.corrections.share,
-            "repeats": self.repeats,
-            "duplicate_rate": ratio(self.repeated, self.calls),
-            "pointless_second": self.pointless_second,
-            "pointless_later": self.pointless_later,
-            "polling_waits": self.waits,
-            "checks": self.checks,
-            "refused_repeats": self.refused_repeats,
-            "refused_stuck": self.refused_stuck,
-            "nudged_repeats": self.nudged_repeats,
-            "observed": self.observed,
-            "observed_worked": self.observed_worked,
-            "loop_rate": ratio(self.idle, self.calls),
-            "loops": self.loops,
-            "loop_calls": self.idle,
-            "repeated_errors": self.idle_failures,
-            "untyped_errors": self.errors["other"],
-            "wrong_arguments_that_ran": self.unchecked,
-            "results": self.results,
-            "without_completion_signal": self.unsignalled,
-            "incomplete_without_next_step": self.dead_ends,
-            "durations": len(self.ms),
-            "p50_ms": quantile(self.ms, 0.5),
-            "p99_ms": quantile(self.ms, 0.99),
-            "cost_usd": self.cost / MICRO,
-        }
+        data = {name: getattr(self, name) for name in _SHOWN.split()}
+        counters = {name: dict(one.most_common()) for name, one in data.items() if isinstance(one, Counter)}
+        return {"tool": self.tool, **data, **counters, "retries": self.retries.n}
 
 
-def tally_of(tool: str, sessions: Sequence[Sequence[Row]], harmless: Odds) -> Tally:
-    """
-    Returns the figures of *tool*, whose rows are *sessions*; *harmless* is of the rows of other tools.
-    """
-    rows = [row for session in sessions for row in session]
-    ran = [row for row in rows if row.ran]
-    refused = [(row, row.call.code or "unknown") for row in rows if not row.ran]
-    repeats = [row for row in ran if row.latest is not None]
-    # A retry is no repeat, and nobody knows what a call without a result brought.
-    told = [row for row in repeats if row.worth != "unknown" and row.latest and row.latest.evidence is not None]
-    kept = [row for row in told if row.latest and row.latest.error not in TRANSIENT]
-    ms = [(row, row.call.duration_ms) for row in ran if row.call.duration_ms is not None]
-    timed = [(row, took) for row, took in ms if 0 <= took < MAX_DURATION_MS]
-    own = [(row, took) for row, took in timed if row.call.decision is not None]
-    again = [row for row in repeats if row.latest and row.latest.error is not None and row.known]
-    passing = [row for row in again if row.latest and row.latest.error in TRANSIENT and not row.changed]
-    return Tally(
-        tool,
-        calls=len(rows),
-        sessions=len(sessions),
-        denied=Counter(code for _, code in refused),
-        errors=Counter(row.error for row in rows if row.error is not None),
-        retries=Odds.of(row.worked for row in again),
-        corrections=Odds.of(row.corrected for row in rows if row.error in WRONG and row.corrected is not None),
-        repeats=len(repeats),
-        repeat_sessions=sum(any(row.ran and row.latest is not None for row in session) for session in sessions),
-        pointless_second=sum(row.worth == "second" for row in repeats),
-        pointless_later=sum(row.worth == "later" for row in repeats),
-        waits=sum(row.same and row.polling for row in repeats),
-        checks=sum(row.check for row in repeats),
-        idle_failures=sum(row.idle and _failed_again(row) for row in rows),
-        refused_repeats=sum(code.startswith(SAME) for _, code in refused),
-        refused_stuck=sum(row.idle and not code.startswith(SAME) for row, code in refused),
-        loops=sum(row.begins for row in rows),
-        nudged_repeats=sum(any(code.startswith("loops.") for code in row.call.nudges) for row in ran),
-        observed=sum(bool(row.call.observed) for row in rows),
-        observed_worked=sum(bool(row.call.observed) and row.worked and not row.same for row in rows),
-        results=sum(row.worked for row in rows),
-        unsignalled=sum(row.signal == "absent" for row in rows),
-        dead_ends=sum(row.signal == "dead end" for row in rows),
-        wasted=sum(row.wasted for row in rows),
-        ms=[took for _, took in timed],
-        # Of other transcripts nobody knows whether it includes a person's thinking.
-        worked_ms=[took for row, took in own if row.worked],
-        failed_ms=[took for row, took in own if not row.worked],
-        cost=sum(micro_dollars(usd) for row in ran if 0 < (usd := row.call.tool_cost_usd or 0) < MAX_COST_USD),
-        polls=Odds.of(row.polled for row in ran if row.polled is not None),
-        poll_sessions=sum(any(row.polled for row in session) for session in sessions),
-        harmless=harmless,
-        said_polling=sum(row.polling for row in ran),
-        said_read_only=sum(row.call.read_only is True for row in ran),
-        # A check after an edit is honest though it says what it said before.
-        always=_by((row.back, row.same and not row.acted) for row in kept if not row.again),
-        stable=Odds.of(row.same for row in kept if row.latest and not row.latest.error and not row.changed_by_others),
-        by_attempt=_by((min(row.latest.attempt, MAX_ATTEMPT), row.worked) for row in passing if row.latest),
-    )
+FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
+    "calls": lambda t: len(t.rows),
+    "sessions": lambda t: len(t.lives),
+    "ran": lambda t: [row for row in t.rows if row.ran],
+    # Calls that did not run, with the code.
+    "refused": lambda t: [(row, row.call.code or "unknown") for row in t.rows if not row.ran],
+    "denied": lambda t: Counter(code for _, code in t.refused),
+    # By error type; `validation_error` are those refused for their arguments, the rest calls that ran.
+    "errors": lambda t: Counter(row.error for row in t.rows if row.error is not None),
+    "failed": lambda t: t.errors.total(),
+    "retriable": lambda t: t.failed - t.errors[REFUSED],
+    "untyped_errors": lambda t: t.errors["other"],
+    # Wrong arguments that ran: nobody had checked them before.
+    "unchecked": lambda t: t.errors["validation"] + t.errors["invalid_path"],
+    # Calls that ran and are the same as one of the last 20, whatever came of them.
+    "copies": lambda t: [row for row in t.ran if row.latest is not None],
+    "repeats": lambda t: len(t.copies),
+    "repeat_sessions": lambda t: sum(any(row.ran and row.latest is not None for row in rows) for rows in t.lives),
+    # Of them those of a call that had failed, of known end; those that worked.
+    "after_failures": lambda t: [row for row in t.copies if row.latest.error is not None and row.known],
+    "retries": lambda t: Odds.of(row.worked for row in t.after_failures),
+    "retry_rate": lambda t: ratio(t.retries.n, t.retriable),
+    "retry_success": lambda t: t.retries.share,
+    # Retries of a transient failure with nothing changed in between, by their number; those that worked.
+    "by_attempt": lambda t: _by(
+        (min(row.latest.attempt, MAX_ATTEMPT), row.worked)
+        for row in t.after_failures
+        if row.latest.error in TRANSIENT and not row.changed
+    ),
+    # Wrong arguments, unless nobody knows how the next call of the tool ended; those after which it, with other ones, worked.
+    "corrections": lambda t: Odds.of(
+        row.corrected for row in t.rows if row.error in WRONG and row.corrected is not None
+    ),
+    "validation_errors": lambda t: t.corrections.n,
+    "self_correction_rate": lambda t: t.corrections.share,
+    # Repeats with the same evidence as the latest, by the rule of `replay`.
+    "pointless_second": lambda t: sum(row.worth == "second" for row in t.copies),
+    "pointless_later": lambda t: sum(row.worth == "later" for row in t.copies),
+    "pointless": lambda t: t.pointless_second + t.pointless_later,
+    # Of them those of a tool that polls, and others after something new was done: not wasted.
+    "waits": lambda t: sum(row.same and row.polling for row in t.copies),
+    "checks": lambda t: sum(row.check for row in t.copies),
+    # Refused for the same tool and arguments, and for going on with other arguments.
+    "refused_repeats": lambda t: sum(code.startswith(SAME) for _, code in t.refused),
+    "refused_stuck": lambda t: sum(row.idle and not code.startswith(SAME) for row, code in t.refused),
+    "nudged_repeats": lambda t: sum(any(code.startswith("loops.") for code in row.call.nudges) for row in t.ran),
+    "repeated": lambda t: t.repeats + t.refused_repeats,
+    "duplicate_rate": lambda t: ratio(t.repeated, t.calls),
+    # They brought no news, or were refused as repeats. Loops are runs of them, up to the first that brought something.
+    "idle": lambda t: t.pointless - t.waits - t.checks + t.refused_repeats + t.refused_stuck,
+    "idle_failures": lambda t: sum(row.idle and _failed_again(row) for row in t.rows),
+    "loops": lambda t: sum(row.begins for row in t.rows),
+    "loop_rate": lambda t: ratio(t.idle, t.calls),
+    # Each once: idle, refused for its arguments, or failed but for `NEWS`.
+    "wasted": lambda t: sum(row.wasted for row in t.rows),
+    "wasted_share": lambda t: ratio(t.wasted, t.calls),
+    # What guards in observe mode would have refused; of that what worked, and brought news.
+    "observed": lambda t: sum(bool(row.call.observed) for row in t.rows),
+    "observed_worked": lambda t: sum(bool(row.call.observed) and row.worked and not row.same for row in t.rows),
+    # Successes, those that did not say whether they are complete, and those that are not and did not say how to go on.
+    "results": lambda t: sum(row.worked for row in t.rows),
+    "unsignalled": lambda t: sum(row.signal == "absent" for row in t.rows),
+    "dead_ends": lambda t: sum(row.signal == "dead end" for row in t.rows),
+    "unsaid": lambda t: t.unsignalled + t.dead_ends,
+    "timed": lambda t: [(row, row.call.duration_ms) for row in t.ran if 0 <= (row.call.duration_ms or 0) < MAX_MS],
+    "ms": lambda t: [took for _, took in t.timed if took is not None],
+    # Measured around the tool itself: of other transcripts nobody knows whether it includes a person's thinking.
+    "own_ms": lambda t: [(row, ms) for row, ms in t.timed if ms is not None and row.call.decision is not None],
+    "worked_ms": lambda t: [took for row, took in t.own_ms if row.worked],
+    "failed_ms": lambda t: [took for row, took in t.own_ms if not row.worked],
+    "durations": lambda t: len(t.ms),
+    "p50_ms": lambda t: quantile(t.ms, 0.5),
+    "p99_ms": lambda t: quantile(t.ms, 0.99),
+    # Of the tool itself, micro-dollars.
+    "cost": lambda t: sum(
+        micro_dollars(usd) for row in t.ran if 0 < (usd := row.call.tool_cost_usd or 0) < MAX_COST_USD
+    ),
+    "cost_usd": lambda t: t.cost / MICRO,
+    # Runs of equal successes of one call with nothing changed in between; those that ended in another success.
+    "polls": lambda t: Odds.of(row.polled for row in t.ran if row.polled is not None),
+    "poll_sessions": lambda t: sum(any(row.polled for row in rows) for rows in t.lives),
+    # Equal calls of another tool, where only this tool may have changed something in between; those with one result.
+    "harmless": lambda t: Odds(),
+    "said_polling": lambda t: sum(row.polling for row in t.ran),
+    "said_read_only": lambda t: sum(row.call.read_only is True for row in t.ran),
+    # Copies that a rule against repeats may refuse: a retry is none, and nobody knows what a call without a result brought.
+    "comparable": lambda t: [
+        row
+        for row in t.copies
+        if row.worth != "unknown" and row.latest.evidence is not None and row.latest.error not in TRANSIENT
+    ],
+    # What the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing done in between.
+    "always": lambda t: _by((row.back, row.same and not row.acted) for row in t.comparable if not row.again),
+    # What a declaration as `repeats: evidence` refuses; those that were pointless.
+    "stable": lambda t: Odds.of(row.same for row in t.comparable if not row.latest.error and not row.changed_by_others),
+    # Names of `--json`.
+    "score": lambda t: t.wasted,
+    "polling_waits": lambda t: t.waits,
+    "loop_calls": lambda t: t.idle,
+    "repeated_errors": lambda t: t.idle_failures,
+    "wrong_arguments_that_ran": lambda t: t.unchecked,
+    "without_completion_signal": lambda t: t.unsignalled,
+    "incomplete_without_next_step": lambda t: t.dead_ends,
+}
+"""Name to expression."""
+_SHOWN: Final = """
+calls sessions score wasted wasted_share denied errors retries retry_rate retry_success validation_errors self_correction_rate repeats
+duplicate_rate pointless_second pointless_later polling_waits checks refused_repeats refused_stuck nudged_repeats observed observed_worked
+loop_rate loops loop_calls repeated_errors untyped_errors wrong_arguments_that_ran results without_completion_signal
+incomplete_without_next_step durations p50_ms p99_ms cost_usd
+"""
+"""The figures that stand in `--json`."""
 
 
 def harmless_of(rows: Iterable[Row]) -> dict[str, Odds]:
