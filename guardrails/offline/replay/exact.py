@@ -2,10 +2,10 @@
 Decide again what was recorded: lives of sessions, lived again from their records by the same engine.
 """
 
-from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -111,79 +111,41 @@ def advised_of(record: Record) -> Advised | None:
 
 
 MAX_WAYS: Final = 1_024
-
-
-class Way(NamedTuple):
-    """
-    The declarations that applied to a tool when it was called.
-    """
-
-    chain: Chain
-    plan: Plan
-
-
-class Ways:
-    """
-    The settings of a chain, with the declarations of tools from records: code declares them, also between two calls.
-    """
-
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-        self._made: dict[tuple[Any, ...], Way] = {}
-
-    def of(self, record: Record) -> Way:
-        """
-        Returns the declarations that applied to the call of *record*.
-        """
-        key = tuple(map(record.get, _DECLARED))
-        way = self._made.get(key)
-        if way is None:
-            if len(self._made) >= MAX_WAYS:
-                self._made.clear()
-            way = self._made[key] = self._way(record)
-        return way
-
-    def _way(self, record: Record) -> Way:
-        chain = _knowing(self._chain, record["tool"], record["known"])
-        if chain.plan(record["tool"]).tool.held != record.get("held", ""):
-            chain = _holding(chain, record["tool"], record.get("held", ""))
-        plan = chain.plan(record["tool"])
-        repeats: Any = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
-        declared: dict[str, Any] = {name: record.get(name) for name in ("idempotent", "read_only", "destructive")}
-        tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=repeats, **declared)
-        own = {
-            "cost": record["estimate"],
-            "tokens": record.get("estimate_tokens", 0),
-            "timeout_ms": record["timeout_ms"],
-            "lasts_ms": ADMISSION_MS if record["timeout_ms"] is None else record["timeout_ms"],
-            "once": tool.idempotent is False or tool.destructive is True,
-        }
-        return Way(chain, plan.but(tool=tool, changes=record["mutates"], **own))
-
-
 _DECLARED: Final = (
     *("tool", "known", "stable", "idempotent", "polling", "repeats", "read_only", "destructive", "retryable_declared"),
     *("estimate", "estimate_tokens", "timeout_ms", "mutates", "held"),
 )
+Way = tuple[Chain, Plan]
+"""A chain with the declarations that applied to a tool when it was called, and the plan for the tool."""
 
 
-def _holding(chain: Chain, tool: str, held: str) -> Chain:
+def way_of(chain: Chain, record: Record) -> Way:
     """
-    Returns *chain* with *tool* held for the reason *held*, or not held if that is empty.
+    Returns *chain* with the declarations of the tool that *record* calls: code declares them, also between two calls.
     """
-    own = chain.tools.get(tool) or Tool(name=tool)
-    return chain.with_tools([replace(own, held=held)]).knowing(chain.known)
-
-
-def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:
-    """
-    Returns *chain* with *tool* known or not, as the session named its tools. None if the session named none.
-    """
-    if known and (chain.known is None or tool not in chain.known):
-        return chain.with_tools([Tool(name=tool)])
-    if known is False and chain.known is None:
-        return chain.with_tools([Tool(name=f"not {tool}")])
-    return chain
+    name, known, held = record["tool"], record["known"], record.get("held", "")
+    if known and (chain.known is None or name not in chain.known):
+        chain = chain.with_tools([Tool(name=name)])
+    elif known is False and chain.known is None:
+        # The session named its tools, and not this one.
+        chain = chain.with_tools([Tool(name=f"not {name}")])
+    if chain.plan(name).tool.held != held:
+        own = chain.tools.get(name) or Tool(name=name)
+        chain = chain.with_tools([replace(own, held=held)]).knowing(chain.known)
+    plan, timeout_ms = chain.plan(name), record["timeout_ms"]
+    repeats: Any = "allow" if record["polling"] else "evidence" if record["stable"] else record.get("repeats")
+    declared: dict[str, Any] = {name: record.get(name) for name in ("idempotent", "read_only", "destructive")}
+    tool = replace(plan.tool, retryable=record["retryable_declared"], repeats=repeats, **declared)
+    plan = plan.but(
+        tool=tool,
+        changes=record["mutates"],
+        cost=record["estimate"],
+        tokens=record.get("estimate_tokens", 0),
+        timeout_ms=timeout_ms,
+        lasts_ms=ADMISSION_MS if timeout_ms is None else timeout_ms,
+        once=tool.idempotent is False or tool.destructive is True,
+    )
+    return chain, plan
 
 
 class Replayed(NamedTuple):
@@ -256,9 +218,12 @@ class Life:
         self._id = session_id
         self._others = others
         self._limits: dict[str, Any] = {}
-        self._chain = chain
-        self._ways = Ways(chain)
         self._decisions: dict[int, tuple[Decision, Way]] = {}
+        self._go_by(chain)
+
+    def _go_by(self, chain: Chain) -> None:
+        self._chain = chain.with_budget(**self._limits) if self._limits else chain
+        self._ways: dict[tuple[Any, ...], Way] = {}
 
     def live(self, record: Record, beside: Beside = ALONE) -> Replayed | None:
         """
@@ -275,66 +240,64 @@ class Life:
         if version is not None:
             raise SessionError(f"a record of `{self._id}` is of {newer_told(version)}")
         name, n, now = record["event"], record["n"], record["ts_ms"]
-        if name == "expire":
-            self._apply(name, record, self._chain, beside)
-            return None
-        if n > self.state.n + 1 + len(overdue(self.state, now)):
+        if name != "expire" and n > self.state.n + 1 + len(overdue(self.state, now)):
             raise SessionError(f"the records of `{self._id}` have a gap before event {n}")
         if name == "open" and "limits" in record:
             self._limits = settings_of(dict(record["limits"]))
-            self._chain = self._chain.with_budget(**self._limits)
-            self._ways = Ways(self._chain)
+            self._go_by(self._chain)
         if name == "call":
-            way = self._ways.of(record)
             stop = stopped(str(record["stop"])) if "stop" in record else None
-            decision = self._decide(call_of(record), way, record, beside, claims=record["claimed"], stop=stop)
-            self._decisions[n] = decision, way
+            decision = self._decide(call_of(record), self._way(record), record, beside, record["claimed"], stop)
             return Replayed(record, decision)
         if name == "settle":
             self._settle(record, now, beside)
         elif name == "claim":
             decision, way = self._decisions[record["call_n"]]
             call = replace(decision.call, id=record.get("id", decision.call.id))
-            claims = record.get("claimed", True)
-            self._decisions[record["call_n"]] = self._decide(call, way, record, beside, claims=claims), way
-        elif name == "park":
-            # It is of the call before; one that the records do not have is an event all the same.
-            if n > self.state.n:
-                self._apply("note", record, self._chain, beside)
-        else:
-            if name == "policy":
-                self._go_over(record)
+            self._decide(call, way, record, beside, record.get("claimed", True))
+        elif name != "park" or n > self.state.n:
             self._event(name, record, beside)
         return None
 
     def _event(self, name: str, record: Record, beside: Beside) -> None:
-        values: dict[str, Any] = dict(record)
-        of_call = name in ("suspend", "unpark") or (name == "release" and "call_n" in record)
-        if of_call and (name != "unpark" or not self._waits(record)):
+        values = dict(record)
+        if name in ("suspend", "unpark") or (name == "release" and "call_n" in record):
             known = self._decisions.get(record["call_n"])
-            if known is None or name == "unpark":
+            if name == "unpark" and not self._waits(record):
                 name = "note"
-            else:
-                values["call"] = known[0].call
-        if name == "extend":
+            elif name != "unpark":
+                name, values["call"] = (name, known[0].call) if known is not None else ("note", None)
+        elif name == "park":
+            # It is of the call before; one that the records do not have is an event all the same.
+            name = "note"
+        elif name == "extend":
             values.pop("limits", None)
         if name == "policy":
-            self._apply(name, values, self._chain, beside)
-        else:
-            self._apply(name, values, self._chain.with_least(record.get("least", 0)), beside)
+            self._go_over(record)
+        alone = name in ("policy", "expire", "note")
+        chain = self._chain if alone else self._chain.with_least(record.get("least", 0))
+        self._apply(name, values, chain, beside)
 
     def _waits(self, record: Record) -> bool:
-        if record["sig"] in self.state.uncertain:
-            return True
-        return any(
-            one.seq == record["seq"] and one.stage in ("parked", "approved") for one in self.state.pending.values()
-        )
+        waiting = (one.seq for one in self.state.pending.values() if one.stage in ("parked", "approved"))
+        return record["sig"] in self.state.uncertain or record["seq"] in waiting
+
+    def _way(self, record: Record) -> Way:
+        key = tuple(map(record.get, _DECLARED))
+        way = self._ways.get(key)
+        if way is None:
+            if len(self._ways) >= MAX_WAYS:
+                self._ways.clear()
+            way = self._ways[key] = way_of(self._chain, record)
+        return way
 
     def _decide(
-        self, call: ToolCall, way: Way, record: Record, beside: Beside, *, claims: bool, stop: Denial | None = None
+        self, call: ToolCall, way: Way, record: Record, beside: Beside, claims: bool, stop: Denial | None = None
     ) -> Decision:
-        engine, states = self._engine(way.chain, beside)
-        return engine.decide(call, way.plan, record["ts_ms"], claims, stop, states, beside.clocks)
+        engine, states = self._engine(way[0], beside)
+        decision = engine.decide(call, way[1], record["ts_ms"], claims, stop, states, beside.clocks)
+        self._decisions[record["n" if record["event"] == "call" else "call_n"]] = decision, way
+        return decision
 
     def _go_over(self, record: Record) -> None:
         rules = self._others.get(record["after"])
@@ -344,8 +307,7 @@ class Life:
                 f"{record['before']}): that one is needed too"
             )
         self.scopes = rules.scopes
-        self._chain = rules.chain.with_budget(**self._limits) if self._limits else rules.chain
-        self._ways = Ways(self._chain)
+        self._go_by(rules.chain)
 
     def _engine(self, chain: Chain, beside: Beside) -> tuple[Engine, tuple[SessionState, ...]]:
         engine = Engine(chain, self._id, scopes=beside.scopes, child=beside.root is not None)
@@ -358,24 +320,19 @@ class Life:
 
     def _settle(self, record: Record, now: int, beside: Beside) -> None:
         settled = self._decisions.get(record["call_n"])
-        if settled is not None:
-            decision, way = settled
-            engine, states = self._engine(way.chain, beside)
-            told = _as_told(decision, record)
-            engine.complete(told, prepared_of(record), way.plan, now, advised_of(record), states, beside.clocks)
-        elif record["late"]:
+        if settled is None:
+            if not record["late"]:
+                raise SessionError(f"event {record['n']} settles a call that is not in the records")
             # Of another life: its number is all that it has here.
             self._apply("note", record, self._chain, beside)
-        else:
-            raise SessionError(f"event {record['n']} settles a call that is not in the records")
-
-
-def _as_told(decision: Decision, record: Record) -> Decision:
-    """
-    Returns *decision* as it was when *record* was written: the call may have been taken up under another id since.
-    """
-    own = record.get("id", decision.call.id)
-    return decision if own == decision.call.id else decision.of(replace(decision.call, id=own))
+            return
+        decision, (chain, plan) = settled
+        engine, states = self._engine(chain, beside)
+        own = record.get("id", decision.call.id)
+        if own != decision.call.id:
+            # The call was taken up under another id since.
+            decision = decision.of(replace(decision.call, id=own))
+        engine.complete(decision, prepared_of(record), plan, now, advised_of(record), states, beside.clocks)
 
 
 def life_key(record: Record) -> LifeKey:
@@ -386,33 +343,26 @@ def root_of(record: Record) -> str:
     return str(record["session_id"]).partition("/")[0]
 
 
-def shares(record: Record) -> bool:
+def kin(records: Iterable[Record]) -> Iterator[list[Record]]:
     """
-    Returns whether the session of *record* shares something with others, as far as this record tells.
+    Returns *records* in groups that must be replayed together: sessions that share something. Raises SessionError for what is no record.
     """
-    return "scopes" in record or "family" in record or record["event"] == "reserve"
+    group: dict[Stream, Stream] = {}
 
-
-def kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
-    """
-    Returns the records of *lives* in groups that must be replayed together. Raises SessionError for what is no record.
-    """
-    group: dict[Hashable, Hashable] = {}
-
-    def leader(of: Hashable) -> Hashable:
+    def leader(of: Stream) -> Stream:
         while group.setdefault(of, of) != of:
             group[of] = of = group[group[of]]
         return of
 
-    found: dict[Hashable, list[Record]] = {}
+    groups: dict[Stream, list[Record]] = {}
     with sound():
-        records = [record for life in lives for record in life]
-        for record in records:
-            for stream in places_of(record):
-                group[leader(stream)] = leader(("life", *life_key(record)))
-        for record in records:
-            found.setdefault(leader(("life", *life_key(record))), []).append(record)
-    yield from found.values()
+        placed = [(record, [*places_of(record)]) for record in records]
+        for _, (first, *others) in placed:
+            for stream in others:
+                group[leader(stream)] = leader(first)
+        for record, (first, *_) in placed:
+            groups.setdefault(leader(first), []).append(record)
+    yield from groups.values()
 
 
 def places_of(record: Record) -> dict[Stream, tuple[int, int]]:
@@ -436,32 +386,20 @@ def in_order(records: list[Record]) -> Iterator[Record]:
     Returns *records* in an order that all their streams agree with.
     """
     streams: dict[Stream, list[tuple[tuple[int, int], int]]] = {}
-    waiting: list[int] = []
+    order: TopologicalSorter[int] = TopologicalSorter()
     for index, record in enumerate(records):
-        places = places_of(record)
-        waiting.append(len(places))
-        for stream, place in places.items():
+        order.add(index)
+        for stream, place in places_of(record).items():
             streams.setdefault(stream, []).append((place, index))
-    following: list[list[int]] = [[] for _ in records]
-    ready: deque[int] = deque()
-
-    def let_go(index: int) -> None:
-        waiting[index] -= 1
-        if not waiting[index]:
-            ready.append(index)
-
-    for unsorted in streams.values():
-        events = sorted(unsorted)
-        for (_, before), (_, after) in pairwise(events):
-            following[before].append(after)
-        let_go(events[0][1])
-    for _ in records:
-        if not ready:
-            raise SessionError("the records contradict each other: no order of their events fits all their numbers")
-        index = ready.popleft()
-        yield records[index]
-        for after in following[index]:
-            let_go(after)
+    for events in streams.values():
+        for (_, before), (_, after) in pairwise(sorted(events)):
+            order.add(after, before)
+    try:
+        yield from map(records.__getitem__, order.static_order())
+    except CycleError:
+        raise SessionError(
+            "the records contradict each other: no order of their events fits all their numbers"
+        ) from None
 
 
 def replay_together(
@@ -576,7 +514,4 @@ def replay(
             for field in fields(state):
                 setattr(state, field.name, getattr(new, field.name))
         again = Life(str(life[0].get("session_id")), chain, state, others)
-        for record in life:
-            made = again.live(record)
-            if made is not None:
-                yield made
+        yield from filter(None, map(again.live, life))

@@ -4,14 +4,14 @@ Decide the library's own records again, exactly: every decision must be the reco
 The events of a session may be spread over files, in any order.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from guardrails.core.records.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
-from guardrails.offline.replay.exact import Record, Replayed, Rules, kin, replay, replay_together, shares
+from guardrails.offline.replay.exact import Record, Replayed, Rules, kin, life_key, replay_together
 from guardrails.offline.transcripts import Report, open_calls, open_lines
 from guardrails.offline.transcripts.files import STDIN
 from guardrails.offline.transcripts.inputs import MAX_NOTICES, Input
@@ -25,8 +25,6 @@ SHOWN: Final = 20
 """Differences that are told."""
 MAX_NUMBER: Final = 2**63
 _OWN: Final = frozenset({"schema_version", "event", "session_id", "run", "n", "ts_ms"})
-Life = tuple[str, str]
-"""(session id, run)"""
 
 
 class NoRecordsError(SessionError):
@@ -102,49 +100,27 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     """
     found = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
-    blind = 0
-    sharing: list[list[Record]] = []
-    lives = _lives(files, found)
+    records = _records(files, found)
     if not found.events:
         _raise_without(found)
-    for (session_id, _), lines in sorted(lives.items(), key=lambda life: _as_bytes(life[0])):
-        records = [parse(line) for _, line in sorted(lines)]
-        found.sessions += 1
-        blind += sum(map(_is_blind, records))
-        if any(map(shares, records)):
-            sharing.append(records)
-        else:
-            _replay(session_id, replay(policy.chain, records, others=known), found)
-    _replay_sharing(policy, sharing, known, found)
+    found.sessions = len(set(map(life_key, records)))
+    try:
+        groups = [*kin(records)]
+    except SessionError as error:
+        groups = []
+        found.differs(Difference(records[0]["session_id"], None, None, str(error), "cannot be replayed"))
+    for group in groups:
+        try:
+            for one in replay_together(policy.chain, group, scopes=policy.scopes, others=known):
+                found.calls += 1
+                if not one.same:
+                    found.differs(_difference(one.record["session_id"], one))
+        except GuardrailsError as error:
+            found.differs(Difference(group[0]["session_id"], None, None, str(error), "cannot be replayed"))
     if not found.calls and found.same:
         raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
-    found.not_judged = no_arguments(policy.chain, blind)
+    found.not_judged = no_arguments(policy.chain, sum(map(_is_blind, records)))
     return found
-
-
-def _replay_sharing(policy: Policy, lives: list[list[Record]], known: Mapping[str, Rules], found: Exactness) -> None:
-    """
-    Decide sessions that share something again, those together that do; they are all in memory.
-    """
-    try:
-        groups = list(kin(lives))
-    except SessionError as error:
-        first = lives[0][0]["session_id"]
-        found.differs(Difference(first, None, None, str(error), "cannot be replayed"))
-        return
-    for group in groups:
-        again = replay_together(policy.chain, group, scopes=policy.scopes, others=known)
-        _replay(group[0]["session_id"], again, found)
-
-
-def _replay(session_id: str, again: Iterator[Replayed], found: Exactness) -> None:
-    try:
-        for one in again:
-            found.calls += 1
-            if not one.same:
-                found.differs(_difference(one.record["session_id"], one))
-    except GuardrailsError as error:
-        found.differs(Difference(session_id, None, None, str(error), "cannot be replayed"))
 
 
 def _difference(session_id: str, one: Replayed) -> Difference:
@@ -169,30 +145,28 @@ def _said(decision: str, denials: list[str], observed: list[str], nudges: list[s
     return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
 
 
-def _lives(files: Iterable[Input], found: Exactness) -> dict[Life, list[tuple[int, bytes]]]:
+def _records(files: Iterable[Input], found: Exactness) -> list[Record]:
     """
-    Returns the lines of each session with their numbers. An event that is written twice counts once.
+    Returns the records of all sessions, in the order of these. An event that is written twice counts once.
     """
-    lives: dict[Life, list[tuple[int, bytes]]] = {}
-    origins: dict[tuple[str, str, int, bytes], int] = {}
+    records: list[Record] = []
+    origins: dict[tuple[str, str, bytes], int] = {}
     copies = 0
     for at, file in enumerate(files):
         before = found.events
-        for session_id, run, number, line in _events(file, found):
+        for record, line in _events(file, found):
             found.events += 1
-            event = session_id, run, number, line
-            if event in origins:
-                copies += origins[event] != at
-                continue
-            origins[event] = at
-            lives.setdefault((session_id, run), []).append((number, line))
+            origin = origins.setdefault((*life_key(record), line), at)
+            copies += origin != at
+            if len(origins) > len(records):
+                records.append(record)
         if found.events == before:
             found.without[file.path] = _looks(file)
             if len(found.notices) < MAX_NOTICES:
                 found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
     if copies:
         found.notices.append(f"left out, as each counts once: events that stand in more than one file ({copies:,})")
-    return lives
+    return sorted(records, key=lambda record: (*life_key(record), record["n"]))
 
 
 def _looks(file: Input) -> str:
@@ -217,9 +191,9 @@ def _raise_without(found: Exactness) -> NoReturn:
     raise NoRecordsError(f"{what} ({looks})")
 
 
-def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, bytes]]:
+def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
     """
-    (session id, life of its name, number, line) of each event in *file*.
+    Yields each event in *file*, with its line.
     """
     report = Report()
     newer = latest = 0
@@ -233,7 +207,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
             if type(record) is dict and (version := newer_version(record)) is not None:
                 newer, latest = newer + 1, max(latest, version)
             elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
-                yield record["session_id"], record["run"], record["n"], line
+                yield record, line
     except OSError as error:
         said = f"`{file.path}` cannot be read: {error.strerror or error}"
         if not file.found:
@@ -252,7 +226,3 @@ def _is_blind(record: Record) -> bool:
 def _is_placed(record: Record) -> bool:
     session_id, run, number = record["session_id"], record["run"], record["n"]
     return type(session_id) is type(run) is str and type(number) is int and 0 < number < MAX_NUMBER
-
-
-def _as_bytes(life: Life) -> list[bytes]:
-    return [text.encode("utf-8", "surrogatepass") for text in life]

@@ -212,7 +212,7 @@ def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(clock: Any, odd: 
 @table("odd", [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}])
 def test_what_is_no_record_is_said_to_be_none(odd: Any) -> None:
     chain = Policy([Budget(max_calls=1)]).chain
-    for again in (replay(chain, [odd]), replay_together(chain, [odd]), kin([[odd]])):
+    for again in (replay(chain, [odd]), replay_together(chain, [odd]), kin([odd])):
         with pytest.raises(SessionError, match="record"):
             list(again)
 

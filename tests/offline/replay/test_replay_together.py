@@ -29,7 +29,6 @@ from guardrails import (
     SqliteStore,
     Success,
     Tool,
-    by_session,
     read,
 )
 from guardrails.offline.replay.exact import Replayed, kin, replay, replay_together
@@ -167,7 +166,7 @@ def test_only_what_shares_something_must_be_replayed_together(clock: Any) -> Non
         policy.session(name, scopes={"user": user}, records=sink, clock=clock).call("t", {}, ok)
     with policy.session("d", scopes={"user": "u3"}, records=sink, clock=clock).child("kid", max_calls=1) as child:
         child.call("t", {}, ok)
-    groups = [sorted({record["session_id"] for record in group}) for group in kin(by_session(lines(sink)).values())]
+    groups = [sorted({record["session_id"] for record in group}) for group in kin(lines(sink))]
     assert sorted(groups) == [["a", "c"], ["b"], ["d", "d/kid"]]
 
 
