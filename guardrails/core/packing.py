@@ -1,11 +1,12 @@
 """
-A state as bytes: a byte of its version, and its fields as JSON.
+A state as bytes: a byte of its version, and its fields as JSON. States of 0.2.0 are read (`packing_6`).
 
 What is as in a new state is left out. The window is written by columns: one of equal values as that value,
 and one with nothing in it not at all.
 """
 
 import json
+import struct
 
 from binascii import a2b_base64, b2a_base64
 from dataclasses import fields
@@ -74,13 +75,17 @@ def unpack(packed: bytes) -> SessionState:
     """
     try:
         version, text = packed[0], packed[1:]
-        if version != VERSION:
+        if version == VERSION:
+            return _checked(_state(json.loads(text) if text.startswith(b" ") else orjson.loads(text)))
+        from . import packing_6
+
+        if version != packing_6.VERSION:
             raise StateUnreadable(
                 f"is of version {version}, and this version of the library reads {VERSION}: use the one that wrote it; "
                 "`forget` it only to start it afresh"
             )
-        return _state(json.loads(text) if text.startswith(b" ") else orjson.loads(text))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        return _checked(packing_6.state_of(packed))
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise StateUnreadable(
             f"cannot be read ({error}): put a copy of it back; `forget` it only to start it afresh"
         ) from None
@@ -101,7 +106,6 @@ def _state(said: dict[str, Any]) -> SessionState:
     if state.exhausted is not None:
         code, message, hint = state.exhausted
         state.exhausted = code, message, hint
-    state.latest = {entry.sig: entry.seq for entry in state.window}
     state.uncertain = {sig: Uncertain(*one) for sig, *one in uncertain}
     by_seq = {entry.seq: entry for entry in state.window}
     for entry, call, question in calls:
@@ -110,10 +114,18 @@ def _state(said: dict[str, Any]) -> SessionState:
         one.limit = None if limit is None else (limit[0], limit[1], limit[2])
         one.question = None if question is None else Question(*question)
         state.pending[one.seq] = one
+    return state
+
+
+def _checked(state: SessionState) -> SessionState:
+    """
+    Returns *state* with what follows from its window. Raises ValueError if what counts is no whole number: it is never read as something else.
+    """
     counts = [getattr(state, name) for name in _COUNTS]
-    counts += [*state.limits.values(), *_turn(present)[:-1]]
+    counts += [*state.limits.values(), *_turn(state.present)[:-1]]
     if not {int}.issuperset(map(type, counts)):
         raise ValueError("what counts is no whole number")
+    state.latest = {entry.sig: entry.seq for entry in state.window}
     return state
 
 

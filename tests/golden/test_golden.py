@@ -1,5 +1,7 @@
 """
-What 0.2.0 wrote goes on: its records, conversations and policies. States of its sessions, and its models, are refused by name.
+What 0.2.0 wrote goes on: its sessions, records, conversations, models and policies.
+
+A state that it packed is read in `tests/core/state/test_packing.py`, and goes on in `tests/stores/test_contract.py`.
 """
 
 import json
@@ -13,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Conversations, Policy, PolicyError, SessionError
+from guardrails import Conversations, JsonLines, Policy, PolicyError, SessionError, Tool
 from guardrails.agent.conversations import ConversationError
 from guardrails.core.packing import VERSION
 from guardrails.core.retries.model import parse
@@ -60,31 +62,37 @@ def test_its_records_replay_exactly(folder: Path) -> None:
     assert all(one.same for one in again)
 
 
-def test_a_conversation_is_resumed_and_its_session_is_refused_until_it_is_forgotten(
-    folder: Path, kept: Conversations
-) -> None:
+def test_a_conversation_is_resumed_and_its_session_goes_on_where_it_stopped(folder: Path, kept: Conversations) -> None:
     """
-    A budget that cannot be read is no new budget: what to do about it is a person's decision.
+    What it used is used, what it has seen is seen, its scope goes on too, and so do its records.
     """
     assert {one.packed[0] for one in kept.store.entries()} == {6}
     policy = Policy.load(folder / "policy.yaml")
     chat = kept.resume("trip-42")
-    assert len(chat) == 15
-    assert chat.settings == {"policy": "policy.yaml", "model": "own-model"}
-
-    def search(city: str) -> str | None:
-        session = policy.session("trip-42", store=kept.store, clock=lambda: NOW, scopes={"user": "u1"})
-        code: str | None = session.call("search_hotels", {"city": city}, lambda *_: ["h_9"]).code
-        return code
-
-    assert search("Shibuya") == "store.unreadable"
-    kept.store.forget("trip-42")
-    assert search("Shibuya") == "store.unreadable", "its scope is another budget"
-    kept.store.forget("/user/u1")
-    assert search("Shibuya") is None
-    chat.append({"role": "user", "content": "go on"})
-    assert len(chat) == 16
-    assert {one.packed[0] for one in kept.store.entries() if one.key in ("trip-42", "/user/u1")} == {VERSION}
+    with JsonLines(folder / "later.jsonl") as sink:
+        assert len(chat) == 15
+        assert chat.settings == {"policy": "policy.yaml", "model": "own-model"}
+        session = policy.session(
+            "trip-42",
+            store=kept.store,
+            clock=lambda: NOW,
+            scopes={"user": "u1"},
+            tools=[Tool(name="search_hotels"), Tool(name="book")],
+            records=sink,
+        )
+        assert (session.ledger.progress["calls_used"], session.ledger.progress["cost_left_usd"]) == (6, 1.979)
+        chat.append({"role": "user", "content": "go on"})
+        codes = [
+            session.call("search_hotels", {"city": city}, lambda *_: ["h_9"]).code for city in ("Shibuya", *"abcdefgh")
+        ]
+        assert codes == ["duplicates.window", *[None] * 6, "budget.max_calls", "budget.max_calls"]
+        assert len(chat) == 16
+    used = {one.key: one.packed[0] for one in kept.store.entries()}
+    assert used["trip-42"] == used["/user/u1"] == VERSION
+    both = records(folder / "records.jsonl", folder / "later.jsonl")
+    again = list(replay_together(policy.chain, both, scopes=policy.scopes))
+    assert len(again) == 18
+    assert all(one.same for one in again)
 
 
 def test_a_newer_policy_is_refused_with_its_version_and_what_to_do(folder: Path) -> None:

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Growth, Policy
+from guardrails import Budget, Growth, Policy
 from guardrails.core.engine import Engine
 from guardrails.core.packing import VERSION, unpack
 from guardrails.core.state import SessionState
@@ -34,6 +34,9 @@ from guardrails.stores.sqlite import SqliteStore
 from tests.stores.postgres_server import in_postgres
 from tests.stores.postgres_server import shared as shared_postgres
 from tests.stores.redis_server import in_redis, shared
+
+
+KEPT = Path(__file__).parents[1] / "golden/0.2.0/state.bin"
 
 
 FOLDER = Path(mkdtemp(prefix="guardrails-stores-"))
@@ -326,3 +329,20 @@ def test_a_newer_state_is_refused_in_words_and_stays_as_it_is(make: Callable[[],
     assert {one.key: one.packed for one in store.entries()}["a"] == newer
     store.forget("a")
     assert store.read("a") is None
+
+
+@made
+def test_a_state_that_0_2_0_packed_goes_on_in_any_store(make: Callable[[], Listed], clock: Any) -> None:
+    store, packed = make(), KEPT.read_bytes()
+    put(store, "s", packed)
+    before = unpack(packed)
+    policy = Policy([Budget(max_calls=1_000)])
+    session = policy.session("s", store=store, clock=clock)
+    assert before.closed
+    assert session.call("new_tool", {"n": 1}, lambda *_: "done").code == "budget.max_cost"
+    after = store.update(["s"], lambda states: states[0])
+    assert after.n > before.n
+    assert after.run == before.run
+    found = store.read("s")
+    assert found is not None
+    assert (packed[0], found.packed[0]) == (6, VERSION)

@@ -123,6 +123,18 @@ def test_what_cannot_be_read_is_listed_with_its_version_and_shown_with_what_to_d
     assert run("forget", str(path), "trip-1", "--yes").exit_code == 0
 
 
+def test_a_state_that_0_2_0_packed_is_shown(path: Path) -> None:
+    packed = KEPT / "state.bin"
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE states SET state = ? WHERE key = 'trip-1'", (packed.read_bytes(),))
+    said = json.loads(run("show", str(path), "trip-1", "--json").stdout)
+    assert said["version"] == packed.read_bytes()[0]
+    assert said["window"]
+    text = run("show", str(path), "trip-1")
+    assert text.exit_code == 0
+    assert "Latest calls" in text.stdout
+
+
 def test_arguments_that_wait_for_a_person_are_not_shown(path: Path, clock: Clock) -> None:
     with SqliteStore(path, clock=clock) as store:
         session = Policy([Approve(tools=("send",))]).session("asked", store=store, clock=clock)

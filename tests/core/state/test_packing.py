@@ -2,8 +2,11 @@
 States as bytes: what was packed is what is read, and what cannot be read is an error and no new session.
 """
 
+import json
+
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +23,7 @@ from tests.tables import table
 
 
 TOOLS = [Tool(name="pay", idempotent=False, cost_usd=0.1, timeout=5), Tool(name="look", read_only=True)]
+GOLDEN = Path(__file__).parents[2] / "golden/0.2.0"
 STEPS = ("ok", "fails", "slow", "open", "waits", "request", "charge", "turn", "extend", "child", "later")
 
 
@@ -97,10 +101,21 @@ def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Call
         unpack(damage(pack(SessionState(n=3, calls=2))))
 
 
-@table("version", [0, VERSION - 2, VERSION + 1, 255])
+@table("version", [0, 5, 7, VERSION + 1, 255])
 def test_a_state_of_another_version_says_which_and_what_to_do(version: int) -> None:
     with pytest.raises(StateUnreadable, match=f"of version {version}, and this version of the library reads {VERSION}"):
         unpack(bytes([version]) + pack(SessionState())[1:])
+
+
+def test_a_state_that_0_2_0_packed_is_read() -> None:
+    state = unpack((GOLDEN / "state.bin").read_bytes())
+    known = json.loads((GOLDEN / "state.json").read_text(encoding="utf-8"))
+    for name in ("n", "seq", "calls", "turns", "cost", "tokens", "started_ms", "now_ms"):
+        assert getattr(state, name) == known[name], name
+    assert [entry.tool for entry in state.window] == [entry["tool"] for entry in known["window"]]
+    assert state.present.number == known["turn"]
+    assert state.own["evidence"] == [known["seq"], [], 0], "what came before is no evidence any more"
+    assert unpack(pack(state)) == unpack(pack(unpack(pack(state))))
 
 
 def packed_session() -> bytes:
@@ -114,8 +129,9 @@ def packed_session() -> bytes:
 
 @given(cut=st.integers(0, 3_000), changed=st.integers(1, 3_000), byte=st.integers(0, 255))
 def test_a_state_that_is_damaged_is_an_error_or_another_state(cut: int, changed: int, byte: int) -> None:
-    packed = bytearray(packed_session())
-    packed[changed % len(packed)] = byte
-    for damaged in (bytes(packed), bytes(packed[:cut])):
-        with suppress(StateUnreadable):
-            assert isinstance(unpack(damaged), SessionState)
+    for whole in (packed_session(), (GOLDEN / "state.bin").read_bytes()):
+        packed = bytearray(whole)
+        packed[changed % len(packed)] = byte
+        for damaged in (bytes(packed), bytes(packed[:cut])):
+            with suppress(StateUnreadable):
+                assert isinstance(unpack(damaged), SessionState)
