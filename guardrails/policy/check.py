@@ -22,6 +22,7 @@ from guardrails.core.chain import Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
 from guardrails.core.guards.base import Guard, overrides
+from guardrails.core.guards.settings import respelt
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.tools.tool import REPEATS, Tool
@@ -163,10 +164,9 @@ def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
         found[cls.name] = made = dataclasses.replace(
             whole,
             name=cls.__name__ if allowed is None else f"{place}{cls.__name__}",
-            types=types,
+            types=types | {other: types[name] for other, name in cls.aliases.items() if name in types},
             required=whole.required & types.keys(),
-            aliases={other: name for other, name in cls.aliases.items() if name in types},
-            make=dict if place == "Tool" else partial(_guard, cls),
+            make=partial(_settings if place == "Tool" else _guard, cls),
         )
         if cls.listed is not None and not place:
             one: Any = Annotated[whole.types[cls.listed], Checked(partial(_listed, cls))]
@@ -194,6 +194,13 @@ def _scope(**guards: Guard) -> list[Guard]:
 
 def _listed(cls: type[Guard], listed: Any) -> Guard:
     return _guard(cls, **{str(cls.listed): listed})
+
+
+def _settings(cls: type[Guard], **settings: Any) -> dict[str, Any]:
+    named, twice = respelt(settings, cls.aliases)
+    if twice:
+        raise ValueError("; ".join(twice))
+    return named
 
 
 def _guard(cls: type[Guard], **settings: Any) -> Guard:

@@ -119,8 +119,6 @@ class MapType:
     types: dict[str, Any]
     required: frozenset[str] = frozenset()
     doc: str | None = None
-    aliases: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Further names of settings, for editors and suggestions."""
     make: Callable[..., Any] = dict
     """Makes the value of the settings; it may raise ValueError."""
     of: type | None = None
@@ -161,16 +159,8 @@ _BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str, tuple[str, st
     "gt": (operator.gt, "must be above {}", ("exclusiveMinimum", "")),
     "le": (operator.le, "must be at most {}", ("maximum", "")),
     "lt": (operator.lt, "must be below {}", ("exclusiveMaximum", "")),
-    "min_length": (
-        lambda value, limit: len(value) >= limit,
-        "must have a length of at least {}",
-        ("minLength", "minItems"),
-    ),
-    "max_length": (
-        lambda value, limit: len(value) <= limit,
-        "must have a length of at most {}",
-        ("maxLength", "maxItems"),
-    ),
+    "min_length": (operator.ge, "must have a length of at least {}, got {}", ("minLength", "minItems")),
+    "max_length": (operator.le, "must have a length of at most {}, got {}", ("maxLength", "maxItems")),
 }
 _SCALARS: Final[Mapping[Any, tuple[str, str]]] = {
     bool: ("true or false", "boolean"),
@@ -272,20 +262,9 @@ def _map(keys: MapType, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
     if not isinstance(value, Mapping):
         return value, _wrong(path, value, "a map of keys")
     known, made, faults = keys.types, {}, [fault._replace(path=(*path, *fault.path)) for fault in keys.look(value)]
-    if keys.aliases:
-        named: dict[str, Any] = {}
-        for key, one in value.items():
-            name = keys.aliases.get(key, key)
-            if name in named:
-                faults.append(Fault((*path, name), one, f"{quoted(name)} is given twice, once as {quoted(key)}"))
-            named.setdefault(name, one)
-        value = named
     faults += [Fault((*path, key), value, _unknown(key, keys), kind="unknown") for key in value if key not in known]
-    faults += [
-        Fault(path, value, f"missing key {quoted(key)}", kind="missing")
-        for key in known
-        if key in keys.required - value.keys()
-    ]
+    missing = (key for key in known if key in keys.required and key not in value)
+    faults += [Fault(path, value, f"missing key {quoted(key)}", kind="missing") for key in missing]
     for key, kind in known.items():
         if key in value:
             made[key], below = fit(kind, value[key], (*path, key))
@@ -301,11 +280,9 @@ def _refused(path: Path, value: Any, error: Exception) -> Fault:
 
 
 def _unknown(key: object, keys: MapType) -> str:
-    known = [*keys.types, *keys.aliases]
+    known = [*keys.types]
     near = suggestion(str(key), known)
-    below = [f"{name}.{key}" for name, kind in keys.types.items() if any(key in one.types for one in _map_types(kind))][
-        :3
-    ]
+    below = [f"{name}.{key}" for name, kind in keys.types.items() for one in _map_types(kind) if key in one.types][:3]
     if below and not near:
         near = f", did you mean {' or '.join(map(quoted, below))}?"
     if not near and len(known) <= 12:
@@ -361,10 +338,10 @@ def _marked(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
     except ValueError as error:
         return value, [_refused(path, value, error)]
     for name, limit in limits:
-        holds, said, _ = _BOUNDS[name]
-        if limit is not None and not holds(made, limit):
-            length = f", got {len(made)}" if "length" in name else ""
-            faults.append(Fault(path, made, said.format(limit) + length, shown=not length))
+        (holds, said, _), of_length = _BOUNDS[name], "length" in name
+        size = len(made) if of_length else made
+        if limit is not None and not holds(size, limit):
+            faults.append(Fault(path, made, said.format(limit, size), shown=not of_length))
     return made, faults
 
 
@@ -440,9 +417,9 @@ def json_schema(kind: Any, named: dict[str, Schema]) -> Schema:
 
 def _of_map(keys: MapType, named: dict[str, Schema]) -> Schema:
     said = _docstrings(keys.of) if keys.of is not None else {}
+    said |= {other: said[name] for other, name in getattr(keys.of, "aliases", {}).items() if name in said}
     known = {name: json_schema(one, named) for name, one in keys.types.items()}
     known |= {name: known[name] | {"description": said[name]} for name in known if name in said}
-    known |= {other: known[name] for other, name in keys.aliases.items() if name in known}
     made: Schema = {"type": "object", "properties": known, "additionalProperties": False}
     made |= {"description": inspect.cleandoc(keys.doc)} if keys.doc else {}
     return made | ({"required": [name for name in known if name in keys.required]} if keys.required else {})
