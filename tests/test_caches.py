@@ -36,8 +36,9 @@ BOUNDED: Final = {
     "stores.redis.sha_of": "of the library's own scripts",
     "core.commands.rules.rule": "of a policy's own rules",
     "processes.sandbox._tried": "of one path",
-    "core.text.linear_pattern.finder": "of a policy's own patterns",
+    "core.tools.failure_rules.finder": "of a policy's own patterns",
     "core.values.units.matcher": "of a policy's own globs",
+    "core.values.usage._camel": "of the library's own names",
 }
 
 

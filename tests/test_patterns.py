@@ -21,7 +21,6 @@ AGAIN: Final = 3
 """How often both texts are tried once more before a pattern is blamed; the shortest times count."""
 TRUSTED: Final = {
     "core.arguments.typed": "docstrings and errors of the host's own functions",
-    "core.text.linear_pattern": "patterns of a policy's author, of up to 1,000 characters",
     "core.values.units": "a policy's own globs and durations",
     "hooks.install": "settings of the user's own programs, and their commands",
     "mcp.proxy.servers": "a user's own list of servers",
