@@ -6,37 +6,33 @@ import threading
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.logs import log
 
-from .base import NESTED, Stored, When, at_forks
+from .base import LIVE, NESTED, Stored, When, at_forks
 
 
 T = TypeVar("T")
-LIVE: Final = 1_000
-"""Sessions kept as objects; those that were idle the longest are kept packed (about a fifth of the size)."""
 
 
 class MemoryStore:
     """
-    States behind one lock. A crash of the process loses all of them.
+    States behind one lock. A crash of the process loses all of them. Those that were idle the longest, beyond *live*, are packed: about a
+    third of the size, for half a call's time when they come back.
 
     A change that a step has made stays, even if the step raises.
 
     A step must not ask the store: a guard or a signal handler that does so from inside one gets a RuntimeError. A
-    state that cannot be packed stays an object, which the log says once.
+    state that cannot be packed stays an object, which the log says.
     """
 
     def __init__(self, live: int = LIVE) -> None:
         self._live: OrderedDict[str, SessionState] = OrderedDict()
-        self._packed: dict[str, bytes] = {}
-        self._max_live = max(1, live)
-        self._stuck: set[str] = set()
-        """Sessions that could not be packed."""
+        self._idle: dict[str, bytes | SessionState] = {}
+        self._most = live
         self._begin()
         at_forks(self)
 
@@ -61,8 +57,8 @@ class MemoryStore:
                 try:
                     return step(states)
                 finally:
-                    if len(self._live) - len(self._stuck) > self._max_live:
-                        self._pack_idle(keys)
+                    for _ in range(len(self._live) - max(self._most, len(keys))):
+                        self._pack_one()
             finally:
                 self._in_step = False
 
@@ -74,8 +70,7 @@ class MemoryStore:
             if self._in_step:
                 raise RuntimeError(NESTED)
             self._live.pop(key, None)
-            self._packed.pop(key, None)
-            self._stuck.discard(key)
+            self._idle.pop(key, None)
 
     def read(self, key: str) -> Stored | None:
         """
@@ -84,13 +79,14 @@ class MemoryStore:
         with self._lock:
             if self._in_step:
                 raise RuntimeError(NESTED)
-            state, packed = self._live.get(key), self._packed.get(key)
+            kept = self._live.get(key) or self._idle.get(key)
+            if kept is None:
+                return None
             try:
-                if state is not None:
-                    return Stored(key, pack(state), state.now_ms)
-                return None if packed is None else Stored(key, packed, unpack(packed).now_ms)
+                state, packed = (unpack(kept), kept) if isinstance(kept, bytes) else (kept, pack(kept))
             except Exception:  # noqa: BLE001  one that cannot be packed, or read, is listed all the same
-                return Stored(key, packed or b"", 0 if state is None else state.now_ms)
+                return Stored(key, *((kept, 0) if isinstance(kept, bytes) else (b"", kept.now_ms)))
+            return Stored(key, packed, state.now_ms)
 
     def entries(self, prefix: str = "") -> Iterator[Stored]:
         """
@@ -99,7 +95,7 @@ class MemoryStore:
         with self._lock:
             if self._in_step:
                 raise RuntimeError(NESTED)
-            keys = [key for kept in (self._live, self._packed) for key in kept if key.startswith(prefix)]
+            keys = [key for kept in (self._live, self._idle) for key in kept if key.startswith(prefix)]
         # One that was forgotten meanwhile is none.
         yield from filter(None, map(self.read, keys))
 
@@ -109,27 +105,24 @@ class MemoryStore:
             self._begin()
 
     def __len__(self) -> int:
-        return len(self._live) + len(self._packed)
+        return len(self._live) + len(self._idle)
 
     def _state(self, key: str) -> SessionState:
         state = self._live.get(key)
         if state is None:
-            packed = self._packed.get(key)
-            state = self._live[key] = SessionState() if packed is None else unpack(packed)
-            self._packed.pop(key, None)
-        elif len(self._live) > 1:
+            kept = self._idle.get(key) or SessionState()
+            state = self._live[key] = unpack(kept) if isinstance(kept, bytes) else kept
+            self._idle.pop(key, None)
+        else:
             self._live.move_to_end(key)
         return state
 
-    def _pack_idle(self, in_use: Sequence[str]) -> None:
-        excess = len(self._live) - len(self._stuck) - self._max_live
-        oldest = list(islice(self._live, excess + len(self._stuck) + len(in_use)))
-        for key in [key for key in oldest if key not in self._stuck and key not in in_use][:excess]:
-            # Packed first: a session that cannot be packed must stay what it is, and not start afresh.
-            try:
-                self._packed[key] = pack(self._live[key])
-            except Exception as error:  # noqa: BLE001  it is another session whose call this would fail
-                self._stuck.add(key)
-                log.error("the state of `%s` cannot be packed, so it stays as it is: %r", key, error)
-            else:
-                del self._live[key]
+    def _pack_one(self) -> None:
+        # None of those in use: they are the latest. It is in both places rather than in none, should a signal come between.
+        key, state = next(iter(self._live.items()))
+        try:
+            self._idle[key] = pack(state)
+        except Exception as error:  # noqa: BLE001  it is another session whose call this would fail
+            self._idle[key] = state
+            log.error("the state of `%s` cannot be packed, so it stays as it is: %r", key, error)
+        del self._live[key]

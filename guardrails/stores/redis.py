@@ -31,8 +31,8 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable, StoreError, needs
 from guardrails.core.values.names import SCOPES
 
-from .base import Stored
-from .live import LIVE, Held, unpacked
+from .base import LIVE, Stored
+from .live import Held, unpacked
 from .persistence import BATCH, FORKED, PersistentStore, Slot, Stale, key_of, name_of
 from .places import shown_place
 

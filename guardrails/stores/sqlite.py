@@ -14,9 +14,8 @@ from typing import Any, Final, Literal
 from guardrails.core.values.errors import StoreError
 
 from . import persistence
-from .base import When
+from .base import LIVE, When
 from .folders import make_private
-from .live import LIVE
 from .persistence import BATCH, FORKED, Slot
 from .sql import SqlStore
 

@@ -10,6 +10,8 @@ import socket
 import subprocess
 import time
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,6 +112,29 @@ def free_port() -> int:
     with socket.socket() as given:
         given.bind(("127.0.0.1", 0))
         return int(given.getsockname()[1])
+
+
+@contextmanager
+def cluster(primaries: int) -> Iterator[list[Server]]:
+    """
+    Servers that have equal shares of the slots of one cluster.
+    """
+    slots, nodes = 16_384, []
+    try:
+        for n in range(primaries):
+            # The nodes speak to each other by the port that is 10,000 higher.
+            port = next(port for port in iter(free_port, 0) if port < 55_000)
+            nodes.append(Server("--cluster-enabled", "yes", port=port))
+            nodes[n].ask("CLUSTER", "ADDSLOTSRANGE", n * slots // primaries, (n + 1) * slots // primaries - 1)
+            nodes[n].ask("CLUSTER", "MEET", "127.0.0.1", nodes[0].port)
+        until = time.monotonic() + 60
+        while not all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in nodes):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        yield nodes
+    finally:
+        for node in nodes:
+            node.remove()
 
 
 @cache

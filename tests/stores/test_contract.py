@@ -258,7 +258,7 @@ def put(store: Listed, key: str, packed: bytes) -> None:
     match store:
         case MemoryStore():
             store._live.pop(key, None)
-            store._packed[key] = packed
+            store._idle[key] = packed
         case SqliteStore():
             store.update([key], spend(1))
             with closing(sqlite3.connect(store.path, isolation_level=None)) as database:

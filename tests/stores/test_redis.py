@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from guardrails import Budget, Policy, Rate, RedisStore, SessionState, StoreError, Tool, by_session, read
 from guardrails.core.values.errors import MissingExtra, StateUnreadable
 from guardrails.offline.replay.exact import kin, replay_together
-from tests.stores.redis_server import Server, in_redis, needed, shared
+from tests.stores.redis_server import Server, cluster, in_redis, needed, shared
 from tests.stores.test_redis_faults import wait_for
 
 
@@ -132,18 +133,40 @@ def test_sessions_that_nothing_changed_for_long_are_pruned_and_scopes_if_asked(s
         store.prune("soon")
 
 
+TENANTS = ("acme", "a b", "{x}", "a%20b", "日本", "", *map(str, range(20)))
+
+
 @needed
-def test_all_keys_of_a_store_are_in_one_slot_of_a_cluster(store: RedisStore) -> None:
+def test_all_that_a_tenant_has_is_in_one_slot_and_tenants_are_in_slots_of_their_own(store: RedisStore) -> None:
     from redis.crc import key_slot
 
-    with again(store) as other:
-        for _ in range(3):
-            store.update(["s", "/user/u1"], spend)
-            other.update(["s", "/user/u1"], spend)
-    with shared().client() as client:
-        names = list(client.scan_iter(f"*{store.namespace}*"))
-    assert len(names) >= 5
-    assert {key_slot(name) for name in names} == {key_slot(store.namespace.encode())}
+    slots = set()
+    for tenant in TENANTS:
+        own = store.tenant(tenant)
+        own.update(["s", f"/tenant/{tenant}"], spend)
+        with shared().client() as client:
+            names = list(client.scan_iter(f"{{{own.namespace}}}:*", count=10_000))
+        assert len(names) == 6
+        slots |= {key_slot(name) for name in names}
+    assert len(slots) == len(TENANTS)
+    assert len(store) == 0
+
+
+@needed
+def test_a_cluster_spreads_tenants_and_holds_each_to_its_limit() -> None:
+    import redis
+
+    policy = Policy([Budget(max_calls=9)], scopes={"tenant": [Budget(max_calls=3)]})
+    with cluster(2) as nodes, redis.RedisCluster(host="127.0.0.1", port=nodes[0].port) as client:
+        store = RedisStore(client)
+        for tenant in TENANTS:
+            scopes = {"tenant": tenant or "none"}
+            sessions = [policy.session(f"s{n}", scopes=scopes, store=store.tenant(tenant)) for n in range(2)]
+            codes = [session.call("t", {"n": n}, lambda *_: "ok").code for n in range(2) for session in sessions]
+            assert codes == [None, None, None, "tenant.budget.max_calls"]
+            assert [one.key for one in store.tenant(tenant).entries("/tenant/")] == [f"/tenant/{scopes['tenant']}"]
+        assert abs(store.clock() - time.time()) < 60
+        assert min(node.ask("DBSIZE") for node in nodes) >= len(TENANTS)
 
 
 @needed
