@@ -66,11 +66,11 @@ if TYPE_CHECKING:
     from guardrails.core.values.version import __version__ as __version__
     from guardrails.policy.policy import Policy as Policy
     from guardrails.policy.tools import Registry as Registry
-    from guardrails.session.approval import ParkedCall as ParkedCall
-    from guardrails.session.calls.running import current_session as current_session
-    from guardrails.session.calls.scoped import scoped as scoped
+    from guardrails.session.calls import ParkedCall as ParkedCall
+    from guardrails.session.final_answer import FinalAnswer as FinalAnswer
     from guardrails.session.session import Session as Session
-    from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
+    from guardrails.session.session import scoped as scoped
+    from guardrails.session.steps import current_session as current_session
     from guardrails.stores.memory import MemoryStore as MemoryStore
     from guardrails.stores.postgres import PostgresStore as PostgresStore
     from guardrails.stores.redis import RedisStore as RedisStore
@@ -116,11 +116,10 @@ _NAMES = {
     "core.values.version": "__version__",
     "policy.policy": "Policy",
     "policy.tools": "Registry",
-    "session.approval": "ParkedCall",
-    "session.calls.running": "current_session",
-    "session.calls.scoped": "scoped",
-    "session.session": "Session",
-    "session.turns.final_answer": "FinalAnswer",
+    "session.calls": "ParkedCall",
+    "session.steps": "current_session",
+    "session.session": "Session scoped",
+    "session.final_answer": "FinalAnswer",
     "sinks": "JsonLines MemorySink OnRecord by_session read",
     "stores.memory": "MemoryStore",
     "stores.postgres": "PostgresStore",

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import ResponseFailed, needs
+from guardrails.core.values.prices import public
 from guardrails.integrations.openai.heard import NO_STREAM, SHOWN_BYTES, in_one_line
-from guardrails.session.turns.prices import public
 
 from .settings import AgentError
 

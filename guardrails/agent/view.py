@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.text import MARK
 from guardrails.core.values.types import STATUSES
-from guardrails.session.approval import ParkedCall
+from guardrails.session.calls import ParkedCall
 
 
 _SHOWN: Final = 100

@@ -14,7 +14,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.denials import Denials, refused_turns
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
-from guardrails.session.turns.final_answer import FORCED_ASKS, digest_of
+from guardrails.session.final_answer import FORCED_ASKS
 
 from .clients import CLIENTS
 from .shares import AGENT, KNOWN, Known, end_share, share_of
@@ -101,7 +101,7 @@ def _before(session: "Session", told: Told, client: Client, *, asks: bool, stops
     with suppress(Exception):
         over = stops and _is_over(own, decision, told, client, alone=KNOWN[session].events <= 1)
     if over:
-        said.digest = digest_of(own)
+        said.digest = own.digest()
     return said
 
 
@@ -269,7 +269,7 @@ def _silent(own: "Session", told: Told) -> Said | None:
     """
     if (told.answer or "").strip() or not own.exhausted:
         return None
-    return Said(notice=digest_of(own))
+    return Said(notice=own.digest())
 
 
 _OTHERS: Final[Mapping[Kind, Callable[["Session", Told], Said | None]]] = {

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from guardrails.core.decision import Decision
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import session_name
-from guardrails.session.children import SHARE
+from guardrails.session.ledger import SHARE
 
 
 if TYPE_CHECKING:

@@ -18,17 +18,17 @@ from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.names import session_name
-from guardrails.session.calls.running import current_session
-from guardrails.session.calls.scoped import scoped
-from guardrails.session.children import SHARE
-from guardrails.session.turns.final_answer import NO_DIGEST, FinalAnswer, Meaning, digest_of
+from guardrails.session.final_answer import FinalAnswer, Meaning
+from guardrails.session.ledger import SHARE
+from guardrails.session.session import NO_DIGEST, scoped
+from guardrails.session.steps import current_session
 
 from .openai.context import BROKEN_OFF
 
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
-    from guardrails.session.turns.turns import Requested
+    from guardrails.session.turns import Requested
 
 __all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "share_of", "user_asks"]
 
@@ -130,7 +130,7 @@ class Asking:
         """
         The calls and their results as text: the answer if the model gives none.
         """
-        return digest_of(self.session)
+        return self.session.digest()
 
     @property
     def answer(self) -> str | None:

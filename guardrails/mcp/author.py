@@ -18,8 +18,8 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.tools import checked_arguments
-from guardrails.session.calls.running import is_async
 from guardrails.session.session import Session
+from guardrails.session.steps import is_async
 from guardrails.stores.base import Store
 from guardrails.stores.memory import MemoryStore
 

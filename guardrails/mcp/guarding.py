@@ -16,8 +16,7 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
 from guardrails.policy.sessions import SessionOptions
-from guardrails.session.calls.scoped import scoped
-from guardrails.session.session import Session
+from guardrails.session.session import Session, scoped
 
 from .answers import UNKNOWN, answered, refused, says_nothing
 from .outcomes import explained, is_question, outcome_of

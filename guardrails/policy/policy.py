@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.types import Mode
     from guardrails.core.values.usage import Price
     from guardrails.integrations.otel import Telemetry
-    from guardrails.session.approval import Approver
+    from guardrails.session.calls import Approver
     from guardrails.session.session import Session
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
@@ -88,7 +88,7 @@ class Policy:
         from guardrails.core.guards import place_of
         from guardrails.core.refusals import stopped
         from guardrails.core.values.errors import PolicyError
-        from guardrails.session.calls.results import Results
+        from guardrails.session.results import Results
         from guardrails.stores.memory import MemoryStore
 
         from .check import checked_settings, unusable

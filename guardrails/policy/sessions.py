@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from guardrails.core.decision import Decision
     from guardrails.core.tools.tool import Tool
     from guardrails.integrations.otel import Telemetry
-    from guardrails.session.approval import Approver
+    from guardrails.session.calls import Approver
     from guardrails.session.session import Session
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
@@ -130,7 +130,7 @@ def _forget(session: "Session") -> None:
     """
     Forget *session* without holding up an event loop, whatever its store says.
     """
-    from guardrails.session.off_loop import later
+    from guardrails.session.ledger import later
 
     if session.ledger.blocks:
         later(session.ledger.store, lambda: _tried(session, session.ledger.forget))

@@ -19,7 +19,7 @@ from guardrails.core.state import SessionState
 from guardrails.core.tools.tool import Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.session.calls.running import is_async
+from guardrails.session.steps import is_async
 
 from .check import checked_tools
 

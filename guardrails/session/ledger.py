@@ -1,32 +1,45 @@
 """
-The state of one session behind its store: read by the clock, changed by events that are recorded.
+The account of one session: its state behind a store, read by the clock, changed by events that are recorded; and of its family.
 """
 
+import os
 import threading
+import weakref
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from copy import copy
 from functools import partial
+from math import ceil
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from guardrails.core.chain import Chain, Plan
-from guardrails.core.decision import Decision, Happened
+from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.engine import Engine, exhausted_by
 from guardrails.core.events import ITERATIONS, event, is_shared, lose
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.budget import NO_LIMITS, Limits, unpriced
 from guardrails.core.guards.evidence import changed_seq
+from guardrails.core.prepare import Prepared
+from guardrails.core.records.record import (
+    call_record,
+    event_record,
+    expire_record,
+    park_record,
+    settle_record,
+    snapshot,
+)
 from guardrails.core.refusals import unreachable, unreadable
 from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import Pending, SessionState
+from guardrails.core.text.plain_json import exact
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
-from guardrails.core.values.logs import log
+from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import scope_key
 from guardrails.core.values.types import NO_TIME, Denial, ToolCall
-
-from .recorder import Recorder, new_id
 
 
 if TYPE_CHECKING:
@@ -44,6 +57,18 @@ Look = Callable[[SessionState, int, Sequence[Scope]], T]
 LATEST_S: Final = 253_402_300_800
 """Seconds since 1970 from which on a clock is not believed: the year 10,000."""
 OVER: Final = "The session is over."
+SHARE: Final = 0.125
+"""What an adapter gives a sub-agent: of 1,000 calls the first has 125, and the tenth that runs beside it 38."""
+LIMITS: Final = {
+    "budget.max_calls": "max_calls",
+    "budget.max_turns": "max_turns",
+    "budget.max_cost_usd": "max_cost",
+    "budget.max_tokens": "max_tokens",
+}
+"""Of each code, the limit as the state names it."""
+RECORD_BYTES: Final = 1_900
+"""Bytes that the record of a decision or of its end takes beside its texts, as tracemalloc counts them."""
+EVENT_BYTES: Final = 1_200
 
 
 class Ledger:
@@ -171,25 +196,22 @@ class Ledger:
         if not freed:
             return False
         limits, fresh = self.limits, SessionState()
-        opens = units.internal(
-            {name: more for name, more in limits.budget.go_on.items() if limits.limit(fresh, name) is not None}
-        )
-        cause = None if ended is None else ended[0]
-        if cause is None or cause.removeprefix("budget.") not in opens:
-            opens = {}
-        self.event("extend", {"amounts": opens, "asked": True}, needed=True)
-        return cause is not None and self.look(self.cause) is None
+        opens = {name: more for name, more in limits.budget.go_on.items() if limits.limit(fresh, name) is not None}
+        if ended is None or ended[0].removeprefix("budget.") not in (amounts := units.internal(opens)):
+            amounts = {}
+        self.event("extend", {"amounts": amounts, "asked": True}, needed=True)
+        return ended is not None and self.look(self.cause) is None
 
     def extend_scope(self, scope: str, amounts: dict[str, int]) -> None:
         """
         Raise limits of the scope of that name by *amounts*, for all of its sessions. Raises as `Session.extend` does.
         """
-        one = [each for each in self.engine.scopes if each[0] == scope]
-        if not one:
+        one = next((each for each in self.engine.scopes if each[0] == scope), None)
+        if one is None:
             raise SessionError(f"the session is in no scope `{scope}`")
         if ITERATIONS in amounts:
             raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
-        self.event("extend", {"amounts": amounts, "scope": scope}, needed=True, only=one[0])
+        self.event("extend", {"amounts": amounts, "scope": scope}, needed=True, only=one)
 
     def forget(self) -> None:
         """
@@ -280,7 +302,7 @@ class Ledger:
 
     # The clock and the store
 
-    def time(self, *, needed: bool = False) -> int:
+    def time(self, needed: bool = False) -> int:
         """
         Returns the time of the clock, in milliseconds; `NO_TIME` if the clock fails: the session's time stands still
         then, and nothing is lost. If it is *needed*, raises the clock's own error, or ValueError for no time.
@@ -388,12 +410,13 @@ class Ledger:
         Take back what *made* holds, the result of a step that was cancelled: nobody got it. A call that was claimed
         never ran then. Its earlier admission, for an interrupt or by a person, stays.
         """
-        if not isinstance(made, Decision) or made.envelope is not None:
+        one = made[0] if isinstance(made, tuple) else made  # a decision comes with the plan of its tool
+        if not isinstance(one, Decision) or one.envelope is not None:
             return
-        if made.claim_n or made.park_n:
-            self.suspend(made)
-        elif made.claimed and not made.repeated:
-            self.release(made)
+        if one.claim_n or one.park_n:
+            self.suspend(one)
+        elif one.claimed and not one.repeated:
+            self.release(one)
 
     def undecided(self, call: ToolCall, plan: Plan, now_ms: int, failed: str, error: Exception) -> Decision:
         """
@@ -430,9 +453,25 @@ class Ledger:
         """
         if not self.blocks:
             return function(*args, **kwargs)
-        from .off_loop import away
+        import asyncio
 
-        return await away(self.store, partial(function, *args, **kwargs), self.let_go)
+        begun, cancelled = later(self.store, partial(function, *args, **kwargs)), None
+        made = asyncio.wrap_future(begun)
+        try:
+            while not made.done():
+                try:
+                    await asyncio.wait((made,))
+                except asyncio.CancelledError as error:
+                    cancelled = error
+        except BaseException:
+            # Ctrl-C has ended the loop: nobody awaits this coroutine any more.
+            begun.add_done_callback(lambda done: None if done.exception() else self.let_go(done.result()))
+            raise
+        if cancelled is None:
+            return made.result()
+        if made.exception() is None:
+            await self.off_loop(self.let_go, made.result())
+        raise cancelled
 
 
 def named(one: Any) -> dict[str, Any]:
@@ -460,3 +499,183 @@ def laid_on(chain: Chain, laid: Iterable[Lay]) -> Chain:
     for lay in laid:
         chain = lay(chain)
     return chain
+
+
+def later(store: object, work: Callable[[], T]) -> "Future[T]":
+    """
+    Do *work* in the thread of *store*, and wait for nothing. Returns the future of its result.
+
+    Each store has one thread, as it takes one step at a time. No step then waits for threads that tools keep.
+    """
+    try:
+        worker = _workers.get(store)
+    except TypeError:  # a store that cannot be referred to
+        store = type(store)
+        worker = _workers.get(store)
+    if worker is None:
+        worker = _workers.setdefault(store, ThreadPoolExecutor(1, "guardrails-store"))
+    return worker.submit(copy_context().run, work)
+
+
+_workers: "weakref.WeakKeyDictionary[Any, ThreadPoolExecutor]" = weakref.WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):
+    # No thread of the parent is there in a new process.
+    os.register_at_fork(after_in_child=_workers.clear)
+
+
+# The family
+
+
+def reserve(child: Ledger, amounts: dict[str, int], share: float, *, again: bool) -> None:
+    """
+    Reserve *amounts* for *child* of its parent's limits, and a *share* of what is left of the others; see
+    `Session.child`.
+    """
+    parent = child.parent
+    if parent is None or not 0 < share <= 1:
+        raise SessionError(f"`share` is above 0 and at most 1, not {share}")
+    if ITERATIONS in amounts:
+        amounts["max_turns"] = amounts.pop(ITERATIONS)
+    if child.read(lambda state, now: state.closed):
+        raise SessionError(f"`{child.id}` was closed: give the next child another name")
+    child.share = share if share < 1 else None
+    held = parent.read(lambda state, _: state.reserved.get(child.id)) if again else None
+    runs = held is not None and child.read(lambda state, _: state.n > 0)
+    if not runs:
+        part = {} if share == 1 else {"share": share}
+        made = parent.event("reserve", {"child": child.id, "amounts": amounts, **part}, needed=True)
+        held = made.limits if made is not None else None
+    settings = units.settings_of(held or {})
+    child.lay(lambda chain: chain.with_budget(**settings))
+    if not runs:
+        child.event("open", {"limits": held or {}})
+
+
+def grow(child: Ledger, code: str | None) -> bool:
+    """
+    Take the share of *child* once more from its parent's rest of the limit that *code* names. Returns whether it did.
+    The last call, turn or token stays the parent's, which has an answer to give. A parent with a share of its own grows
+    first.
+    """
+    limit, share, parent = LIMITS.get(code or ""), child.share, child.parent
+    if limit is None or share is None or parent is None:
+        return False
+    budget = parent.chain.budget or NO_LIMITS
+
+    def left() -> int:
+        return parent.look(lambda state, now, _: budget.left(state, limit, now)) or 0
+
+    while (available := left()) <= 1:
+        if not grow(parent, code):
+            return False
+    amounts = {limit: min(ceil(available * share), available - 1)}
+    try:
+        take(child, amounts)
+    except SessionError:  # another child was quicker, or this one is closed
+        return False
+    child.event("extend", {"amounts": amounts}, needed=True)
+    return True
+
+
+def take(child: Ledger, amounts: Mapping[str, int]) -> None:
+    """
+    Reserve *amounts* more for *child* from its parent, if it has one. Raises SessionError if less is left.
+    """
+    if child.parent is not None:
+        child.parent.event("reserve", {"child": child.id, "amounts": amounts, "more": True}, needed=True)
+
+
+# Records
+
+
+class Recorder:
+    """
+    The records of the session *session_id*, handed to *sink* as soon as their events have happened. Exceptions of a sink
+    are logged once.
+
+    A record waits with its arguments and its result as JSON: as Python objects they may take many times as much, and change.
+    """
+
+    __slots__ = ("_put", "_session_id", "sink")
+
+    def __init__(self, session_id: str, sink: "Sink") -> None:
+        # Without records, none of it is imported.
+        from guardrails.sinks.base import put_of
+
+        self._session_id, self.sink, self._put = session_id, sink, put_of(sink)
+
+    def decided(self, decision: Decision, plan: Plan) -> None:
+        """
+        Hand over the event of a decision, and those that happened before it: admissions that were given up, a claim.
+        """
+        call, put, session_id, marks = decision.call, self._put, self._session_id, decision.marks
+        try:
+            if decision.expired or decision.claim_n:
+                for record in _before(session_id, decision):
+                    put(record, EVENT_BYTES)
+            if decision.repeated or not decision.n:
+                return
+            arguments = call.canonical
+            if arguments is None:
+                arguments = exact(snapshot(call))
+            record = call_record(session_id, decision, plan, arguments)
+            put(record if marks is None else record | marks, RECORD_BYTES + len(arguments))
+            if decision.park_n:
+                put(park_record(session_id, decision), EVENT_BYTES)
+        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+            self._lose(error)
+
+    def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
+        """
+        Hand over how a call ended, if the session's state knows of it.
+        """
+        if not completion.n:
+            return
+        rendered, marks = prepared.rendered, completion.marks
+        try:
+            record = settle_record(self._session_id, decision, prepared, completion)
+            self._put(record if marks is None else record | marks, RECORD_BYTES + (rendered.size if rendered else 0))
+        except Exception as error:  # noqa: BLE001
+            self._lose(error)
+
+    def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
+        """
+        Hand over any other event.
+        """
+        n, at_ms, run = happened[:3]
+        try:
+            self._put(event_record(name, self._session_id, run, n, at_ms, values), EVENT_BYTES)
+        except Exception as error:  # noqa: BLE001
+            self._lose(error)
+
+    def flush(self, timeout: float) -> None:
+        """
+        Wait up to *timeout* seconds until all is written.
+        """
+        try:
+            self.sink.flush(timeout)
+        except Exception as error:  # noqa: BLE001
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        kind = type(self.sink).__qualname__
+        warn_once(f"sink {kind}", "the sink `%s` raised: %r; its records are lost", kind, error)
+
+
+def _before(session_id: str, decision: Decision) -> Iterator[dict[str, Any]]:
+    run, at_ms, claimed_n, marks = decision.run, decision.at_ms, decision.claim_n, decision.marks or {}
+    for n, pending in decision.expired:
+        # Where nothing else happened, the last of them is the event that has a place in the family.
+        alone = decision.repeated and not claimed_n and pending is decision.expired[-1][1]
+        yield expire_record(session_id, run, n, at_ms, pending) | (marks if alone else {})
+    if claimed_n:
+        # An approval is used by whoever asks first, who may only ask.
+        parked = {"id": decision.call.id, "claimed": decision.claimed} if decision.park_n else {}
+        yield event_record("claim", session_id, run, claimed_n, at_ms, {"call_n": decision.n, **parked, **marks})
+
+
+def new_id() -> str:
+    """
+    Returns an id that no other process draws: of a life of a session, whose name may live again and counts from 1 then.
+    """
+    return os.urandom(8).hex()

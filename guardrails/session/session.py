@@ -2,11 +2,13 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Self, TypeVar, Unpack
 
+from guardrails.core.chain import Chain
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.events import ITERATIONS, LIMITS
@@ -15,50 +17,27 @@ from guardrails.core.guards.amounts import Amounts
 from guardrails.core.records.digest import digest
 from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import ADMISSION_MS, SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.names import checked_id
+from guardrails.core.values.prices import Priced, price_of, public
 from guardrails.core.values.usage import read_usage, tells
 
-from .approval import Approvals, Approver, ParkedCall
-from .calls.calls import Calls
-from .calls.steps import Execute, at_once, awaited, steps
-from .calls.tools import Tools
-from .children import grow, reserve, take
-from .ledger import Ledger
-from .turns.prices import Priced, price_of, public
-from .turns.turns import Requested, holds, key_of
+from .calls import Approver, Calls, ParkedCall
+from .ledger import Ledger, grow, reserve, take
+from .steps import Execute, at_once, awaited, steps
+from .turns import Requested, holds, key_of
 
 
 if TYPE_CHECKING:
+    from guardrails.core.arguments import Arguments
     from guardrails.policy.policy import Policy
 
 P = ParamSpec("P")
-T = TypeVar("T")
-R_co = TypeVar("R_co", covariant=True)
+S = TypeVar("S", bound="Session")
 Returns = Literal["json", "envelope", "value"]
-A = TypeVar("A", bound=Awaitable[Any] | AsyncIterator[Any])
-"""
-What an asynchronous function, or an asynchronous generator function, is seen to return. All overloads are generic in it, or
-mypy would take each function whose result has an `Any` for one that fits several.
-"""
-
-
-class Reader(Protocol[P, R_co]):
-    """
-    A wrapped generator function, which reads it whole. (A `Callable` like the others, mypy would take one of a `Generator` of
-    things with an `Any` for an untyped function.)
-    """
-
-    __name__: str
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
-
-
-class _Nothing:
-    """
-    Returned by no function, so that only one which may return anything, or never returns, is seen to return it.
-    """
+NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
 class Session:
@@ -88,7 +67,7 @@ class Session:
     ) -> None:
         account, calls = self._kinds
         self.ledger = account(checked_id(name), policy, **ledger)
-        self.calls = calls(self.ledger, Tools(self.ledger), Approvals(self.ledger, approver), on_decision, sleep)
+        self.calls = calls(self.ledger, approver, on_decision, sleep)
 
     @property
     def id(self) -> str:
@@ -119,43 +98,9 @@ class Session:
         """
         return await awaited(steps(self, tool, arguments, execute, id, awaits=True))
 
-    @overload
-    def wrap(self, function: Callable[P, _Nothing], *, returns: Returns = "json", name: str | None = None) -> Any: ...
-    @overload
-    def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self, function: Callable[P, A], *, returns: Literal["json"] = "json", name: str | None = None
-    ) -> Callable[P, Coroutine[Any, Any, str]]: ...
-    @overload
     def wrap(
-        self, function: Callable[P, T], *, returns: Literal["json"] = "json", name: str | None = None
-    ) -> Callable[P, str]: ...
-    @overload
-    def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
-        self, function: Callable[P, A], *, returns: Literal["envelope"], name: str | None = None
-    ) -> Callable[P, Coroutine[Any, Any, Envelope]]: ...
-    @overload
-    def wrap(
-        self, function: Callable[P, T], *, returns: Literal["envelope"], name: str | None = None
-    ) -> Callable[P, Envelope]: ...
-    @overload
-    def wrap(
-        self, function: Callable[P, AsyncIterator[T]], *, returns: Literal["value"], name: str | None = None
-    ) -> Reader[P, Coroutine[Any, Any, list[T]]]: ...
-    @overload
-    def wrap(
-        self, function: Callable[P, Iterator[T]], *, returns: Literal["value"], name: str | None = None
-    ) -> Reader[P, list[T]]: ...
-    @overload
-    def wrap(
-        self, function: Callable[P, T], *, returns: Literal["value"], name: str | None = None
-    ) -> Callable[P, T]: ...
-    def wrap(
-        self,
-        function: Callable[..., Any],
-        *,
-        returns: Returns = "json",
-        name: str | None = None,
-    ) -> Callable[..., Any]:
+        self, function: Callable[P, Any], *, returns: Returns = "json", name: str | None = None
+    ) -> Callable[P, Any]:
         """
         Returns *function* behind the chain: same parameters, same kind (sync or async).
 
@@ -170,7 +115,7 @@ class Session:
 
         Raises PolicyError if the signature cannot be read, SessionError if another function has the *name*.
         """
-        from .calls.wrapping import wrapped
+        from .wrapping import wrapped
 
         return wrapped(self, function, returns, name)
 
@@ -184,7 +129,7 @@ class Session:
         Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
         JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
-        decision = self.calls.decide(tool, arguments, id, claiming if claim else asked)
+        decision, _ = self.calls.decide(tool, arguments, id, claiming if claim else asked)
         self.calls.tell(decision)
         return decision
 
@@ -210,7 +155,7 @@ class Session:
         """
         Returns the calls that wait for an answer, oldest first.
         """
-        return self.calls.approvals.pending()
+        return self.calls.pending()
 
     def approve(self, which: str | ParkedCall, *, by: str = "") -> None:
         """
@@ -219,7 +164,7 @@ class Session:
 
         Raises SessionError if no such call waits, its time is over, or several have the id.
         """
-        self.calls.approvals.answer(which, approved=True, by=by)
+        self.calls.answer(which, approved=True, by=by)
 
     def refuse(self, which: str | ParkedCall, *, reason: str = "", by: str = "") -> None:
         """
@@ -228,7 +173,7 @@ class Session:
 
         Raises as `approve` does.
         """
-        self.calls.approvals.answer(which, approved=False, by=by, reason=reason)
+        self.calls.answer(which, approved=False, by=by, reason=reason)
 
     # The model
 
@@ -352,8 +297,8 @@ class Session:
 
     def digest(self) -> str:
         """
-        Returns a few lines about the calls and their results. They are the answer if the model gives none, and can be
-        put back into a conversation that was cut.
+        Returns a few lines about the calls and their results. They are the answer if the model gives none, even if the
+        store fails, and can be put back into a conversation that was cut.
         """
         ledger, find = self.ledger, self.ledger.policy.results.find
 
@@ -361,7 +306,11 @@ class Session:
             amounts = progress(ledger.chain, state, now, scopes)
             return digest(state, lambda entry: find(ledger.id, entry.sig), amounts, ledger.cause(state, now, scopes))
 
-        return ledger.look(lines)
+        try:
+            return ledger.look(lines)
+        except Exception as error:  # noqa: BLE001  whatever a store raises
+            ledger.failed("store", error)
+            return NO_DIGEST
 
     # Limits
 
@@ -428,3 +377,40 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
+
+
+def scoped(
+    session: S,
+    specs: "Mapping[str, Arguments]",
+    tools: Iterable[Tool] | None = None,
+    *,
+    passes: Iterable[type[BaseException]] = (),
+) -> S:
+    """
+    Returns the very *session* as one function or one loop calls it. The *specs* check the arguments of tools whose
+    parameters the policy does not declare. If *tools* are given, no others exist.
+
+    Exceptions of the types *passes* are the control flow of a host: interrupts, deferrals, hand-offs. If a tool
+    raises one, `call`, `acall` and `wrap` raise it on. The call stays admitted and keeps its amounts. It is taken
+    up if the same call is made again: charged once, within a day, by any process. Cancellation and Ctrl-C are never
+    control flow of a host. Raises TypeError if an item is no type of exceptions.
+    """
+    for kind in (passing := tuple(passes)):
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise TypeError(f"`passes` has types of exceptions, not `{kind!r:.60}`")
+    # Else each copy would go over to a changed policy by itself, and say so.
+    session.ledger.fresh()
+    scope = copy(session)
+    scope.ledger = copy(session.ledger)
+    scope.calls = session.calls.of(scope.ledger, specs, passing)
+    if tools is not None:
+        scope.ledger.lay(partial(_offering, offered={tool.name: tool for tool in tools}))
+    return scope
+
+
+def _offering(chain: Chain, offered: Mapping[str, Tool]) -> Chain:
+    """
+    *chain* with those *offered* as all tools there are.
+    """
+    more = [tool for name, tool in offered.items() if name not in chain.tools]
+    return chain.with_tools(more).knowing(frozenset(offered))

@@ -14,7 +14,7 @@ import pytest
 
 from guardrails import Budget, Policy
 from guardrails.agent.view import View, status_line
-from guardrails.session.approval import ParkedCall
+from guardrails.session.calls import ParkedCall
 from tests.tables import table
 
 

@@ -69,12 +69,17 @@ def test_without_a_store_a_session_that_allows_goes_on_with_what_is_known(name: 
     assert [record["n"] for record in sink.records if record["n"]] == [1, 2, 3, 4]
 
 
-@table("name", [*(name for name in ASKED if name != "close"), *MOVED])
+@table("name", [*(name for name in ASKED if name not in {"close", "digest"}), *MOVED])
 def test_without_a_store_a_session_that_denies_refuses_calls_and_raises_elsewhere(name: str, clock: Any) -> None:
     session, _ = cut_off("deny", clock)
     with pytest.raises(OSError, match="the database is gone"):
         (MOVED.get(name) or ASKED[name][0])(session)
     assert session.call("t", {"n": 2}, lambda *_: "ran").code == "store.error"
+
+
+def test_the_digest_is_an_answer_even_without_a_store(clock: Any) -> None:
+    session, _ = cut_off("deny", clock)
+    assert session.digest() == "What was done cannot be told: the state of the session could not be read."
 
 
 @table("name", MOVED)

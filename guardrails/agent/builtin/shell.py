@@ -18,7 +18,7 @@ from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.core.values.logs import warn_once
 from guardrails.processes.environment import harmless
 from guardrails.processes.run import Ended, Started, Step, run
-from guardrails.session.calls.running import current_session, seconds_left
+from guardrails.session.steps import current_session, seconds_left
 
 from .failure import ToolFailure, ToolSet
 from .rooted import Root

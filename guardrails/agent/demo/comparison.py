@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.agent.endpoint import client_of
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.prices import price_of
 from guardrails.core.values.types import MICRO
 from guardrails.core.values.usage import Usage
 from guardrails.integrations.openai import run
 from guardrails.policy.policy import Policy
-from guardrails.session.turns.prices import price_of
 from guardrails.sinks import OnRecord, Sink
 from guardrails.stores.memory import MemoryStore
 from guardrails.testing.scripted_openai import ScriptedOpenAI

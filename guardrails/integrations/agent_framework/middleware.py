@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import ashare_of, give_back
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.calls.running import current_session
-from guardrails.session.children import SHARE
+from guardrails.session.ledger import SHARE
 from guardrails.session.session import Session
+from guardrails.session.steps import current_session
 
 from .model_step import ModelSteps
 from .tool_call import ToolCalls

@@ -16,7 +16,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import remark
-from guardrails.session.calls.scoped import scoped
+from guardrails.session.session import scoped
 
 
 with needs("agent-framework", "this adapter"):

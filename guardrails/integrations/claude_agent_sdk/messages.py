@@ -13,7 +13,6 @@ from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
 from guardrails.session.session import Session
-from guardrails.session.turns.final_answer import digest_of
 
 
 with needs("claude-agent-sdk", "this adapter"):
@@ -169,7 +168,7 @@ class Told:
         self._running.stopped.discard(message.session_id)
         silent = not (message.result or "").strip() and message.structured_output is None
         if stopped or (silent and session.exhausted and not aborted):
-            return replace(message, result=digest_of(session))
+            return replace(message, result=session.digest())
         return message
 
     def _rest(self, message: Any) -> float | None:

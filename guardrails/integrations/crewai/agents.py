@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.calls.running import current_session
-from guardrails.session.children import SHARE
+from guardrails.session.ledger import SHARE
+from guardrails.session.steps import current_session
 
 from .models import guard_model
 from .running import Run, guarded, running

@@ -7,8 +7,8 @@ from typing import Any, Final
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 from guardrails.integrations.hosting import Asking
+from guardrails.session.final_answer import SILENT_CODE
 from guardrails.session.session import Session
-from guardrails.session.turns.final_answer import SILENT_CODE
 
 from .results import ENDS
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.sessions import MAX_KEPT, SessionOptions, Sessions
-from guardrails.session.calls.running import current_session
-from guardrails.session.children import SHARE
+from guardrails.session.ledger import SHARE
 from guardrails.session.session import Session
+from guardrails.session.steps import current_session
 
 from .mending import answered, mend
 from .results import told

@@ -13,8 +13,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import share_of
-from guardrails.session.calls.scoped import scoped
-from guardrails.session.session import Session
+from guardrails.session.session import Session, scoped
 
 from .loop import Loop
 from .results import CHILDREN, ENDS, OUTPUT, PASSES, TRANSFER, is_free, later, read, shown

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import calling, give_back
-from guardrails.session.calls.running import is_async
+from guardrails.session.steps import is_async
 
 from .results import CHILDREN, ENDS, PASSES, Later, is_free, later, read, shown, told
 from .run import Run

@@ -11,8 +11,8 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import BROKEN_OFF, calling, give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.calls.running import current_session
-from guardrails.session.calls.scoped import scoped
+from guardrails.session.session import scoped
+from guardrails.session.steps import current_session
 
 from .model_step import ModelStep
 from .tool_call import Called, InvalidResume, answer, declared

@@ -8,7 +8,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking
-from guardrails.session.turns.final_answer import SILENT_CODE
+from guardrails.session.final_answer import SILENT_CODE
 
 from .tool_call import answer
 

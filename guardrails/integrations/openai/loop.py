@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from guardrails.core.refusals import ended
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.types import Denial
-from guardrails.session.turns.final_answer import Ended, Ending, Meaning
+from guardrails.session.final_answer import Ended, Ending, Meaning
 
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.logs import log
 from guardrails.policy.tools import Registered, Registry, checked_arguments, missing
-from guardrails.session.calls.running import is_async
-from guardrails.session.calls.scoped import scoped
-from guardrails.session.calls.steps import Execute
-from guardrails.session.session import Session
+from guardrails.session.session import Session, scoped
+from guardrails.session.steps import Execute, is_async
 
 from .forms import named
 from .wire import Wire

@@ -15,10 +15,9 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking, user_asks
-from guardrails.session.calls.running import current_session
-from guardrails.session.calls.scoped import scoped
-from guardrails.session.session import Session
-from guardrails.session.turns.final_answer import Meaning
+from guardrails.session.final_answer import Meaning
+from guardrails.session.session import Session, scoped
+from guardrails.session.steps import current_session
 
 
 with needs("openai-agents", "`GuardedRunner`"):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, Unpack
 
+from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.amounts import Amounts
@@ -15,10 +16,10 @@ from guardrails.core.prepare import Prepared
 from guardrails.core.state import Pending
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import NO_TIME
-from guardrails.session.calls.calls import Calls
-from guardrails.session.calls.steps import Execute
+from guardrails.session.calls import Calls
 from guardrails.session.ledger import Ledger
 from guardrails.session.session import Session
+from guardrails.session.steps import Execute
 
 from .sink import TracedSink
 from .spans import CallSpan, Key, current_call, key_of, present_ids
@@ -102,17 +103,17 @@ class TracedCalls(Calls):
     ledger: TracedLedger
     heard = True
 
-    def decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> Decision:
-        decision = super().decide(tool, arguments, call_id, execute)
+    def decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
+        decision, plan = super().decide(tool, arguments, call_id, execute)
         one = current_call()
         if one is not None:
             if decision.claim_n:
                 # Another question has held it open; this one runs it.
                 self.ledger.told(key_of(decision), "claimed")
-            _quietly(one.decided, decision, known=self.ledger.plan(decision.call.tool).known is not False)
+            _quietly(one.decided, decision, known=plan.known is not False)
         for _, given_up in decision.expired:
             self.ledger.told((self.ledger.id, decision.run, given_up.n), "expired")
-        return decision
+        return decision, plan
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
         one = current_call()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import user_asks
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.calls.running import current_session
+from guardrails.session.steps import current_session
 
 from .run import GuardedRun
 

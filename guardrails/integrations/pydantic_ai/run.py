@@ -12,7 +12,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking, ashare_of, calling, give_back
-from guardrails.session.calls.scoped import scoped
+from guardrails.session.session import scoped
 
 from .arguments import Wrong
 from .results import failed, is_plain, read, shown

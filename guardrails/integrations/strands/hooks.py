@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
-from guardrails.session.calls.running import current_session
+from guardrails.session.steps import current_session
 
 from .model_step import End, ModelStep
 from .tool_call import called, calling

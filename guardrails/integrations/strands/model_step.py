@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import Asking
-from guardrails.session.turns.final_answer import SILENT_CODE, Meaning
+from guardrails.session.final_answer import SILENT_CODE, Meaning
 
 
 with needs("strands", "this adapter"):

@@ -20,7 +20,7 @@ from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations import hosting
 from guardrails.integrations.hosting import remark
-from guardrails.session.calls.scoped import scoped
+from guardrails.session.session import scoped
 
 from .model_step import ModelStep
 

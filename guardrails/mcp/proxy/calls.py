@@ -23,9 +23,8 @@ from guardrails.mcp.outcomes import explained, is_question, outcome_of
 from guardrails.mcp.pins.pins import Pins, Server, server_of
 from guardrails.mcp.runs import PROCESS, STUCK_S, Run, Runs, is_stuck
 from guardrails.policy.policy import Policy
-from guardrails.session.calls.running import Limit
-from guardrails.session.calls.scoped import scoped
-from guardrails.session.session import Session
+from guardrails.session.session import Session, scoped
+from guardrails.session.steps import Limit
 
 from .listed import Tools, with_room
 

@@ -72,7 +72,7 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any)
     session = policy.session("s", records=records, clock=clock)
     session.begin_turn(calls=1)
     # What a killed process leaves: decided and claimed, never completed.
-    left = session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
+    left, _ = session.calls.decide("search", '{"q": 1}', "a", lambda *_: None)
     assert left.allowed
     assert session.decide("search", '{"q": 1}', id="b").code == "call.in_flight"
 

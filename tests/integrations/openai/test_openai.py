@@ -17,7 +17,7 @@ from guardrails import Budget, Policy, Session, ToolFilter, Validation
 from guardrails import Tool as Declared
 from guardrails.integrations.openai import arun, run
 from guardrails.integrations.openai.loop import LoopResult
-from guardrails.session.turns.final_answer import SILENT_CODE
+from guardrails.session.final_answer import SILENT_CODE
 from guardrails.testing.scripted_openai import Calls, Reply, Script, ScriptedOpenAI, Text, Usage, call, obeying
 from tests.tables import table
 

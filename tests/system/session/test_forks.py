@@ -8,7 +8,7 @@ import os
 import pytest
 
 from guardrails import MemorySink, Policy, SqliteStore
-from guardrails.session.recorder import new_id
+from guardrails.session.ledger import new_id
 from tests.system.stores.test_forks import ended, forked
 
 

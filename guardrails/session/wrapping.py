@@ -9,20 +9,14 @@ import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
 from types import GenericAlias, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
 from guardrails.core.envelope.envelope import CallDenied, CallFailed, Envelope
-from guardrails.core.tools.tool import Tool, described, name_of
-from guardrails.core.values.errors import SessionError
+from guardrails.core.tools.tool import described, name_of
 
-from .running import is_async
-from .scoped import scoped
-from .tools import Tools
-
-
-if TYPE_CHECKING:
-    from guardrails.session.session import Session
+from .session import Session, scoped
+from .steps import is_async
 
 
 _READ: Final = (AsyncGenerator, AsyncIterator, Generator, Iterator)
@@ -37,9 +31,10 @@ def signed(
     """
     result = {"json": str, "envelope": Envelope}.get(returns) or _value(function)
     signature = spec.signature.replace(return_annotation=result)
-    named = {one.name: one.annotation for one in signature.parameters.values()}
     guarded.__signature__ = signature  # type: ignore[attr-defined]
-    guarded.__annotations__ = named if result is signature.empty else named | {"return": result}
+    guarded.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    if result is not signature.empty:
+        guarded.__annotations__["return"] = result
     if guarded.__name__ != name:
         guarded.__name__ = guarded.__qualname__ = name
     guarded.__doc__ = inspect.getdoc(described(function))
@@ -67,7 +62,7 @@ def _value(function: Callable[..., Any]) -> Any:
     return result
 
 
-def wrapped(session: "Session", function: Callable[..., Any], returns: str, name: str | None) -> Callable[..., Any]:
+def wrapped(session: Session, function: Callable[..., Any], returns: str, name: str | None) -> Callable[..., Any]:
     """
     Returns *function* as a tool *name* of *session*: same parameters, same kind.
     """
@@ -75,9 +70,9 @@ def wrapped(session: "Session", function: Callable[..., Any], returns: str, name
         raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")
     spec = FunctionArguments(function)
     name = name_of(function) if name is None else name
-    tools = session.calls.tools
-    ruled = tools.defines(name)
-    _take(tools, name, function, None if ruled else spec)
+    own = annotated(function)
+    # A function made anew by the same lines, such as a method of another object, is the same.
+    ruled = session.calls.tools.wrap(name, getattr(own, "__code__", own), spec)
     scope = session if ruled else scoped(session, {name: spec})
 
     if is_async(function):
@@ -102,31 +97,39 @@ class _Run:
     One call of a function, and what became of it that its envelope does not say.
     """
 
-    __slots__ = ("_function", "_ruled", "_spec", "ended", "error", "started")
+    __slots__ = ("_function", "_ruled", "_spec", "error", "started")
 
     def __init__(self, function: Callable[..., Any], spec: FunctionArguments, ruled: bool) -> None:
         self._function = function
         self._spec = spec
         self._ruled = ruled
         """The policy's check came first; the function's own still has to turn text into what it annotates."""
-        self.started = self.ended = False
+        self.started = False
         self.error: Exception | None = None
 
     def plain(self, _: str, arguments: Any) -> Any:
-        with self:
-            return self._returned(self._call(arguments))
+        # What an attempt before came to is not what this one does.
+        self.started, self.error = True, None
+        try:
+            return self._call(arguments)
+        except Exception as error:
+            self.error = error
+            raise
 
     async def awaited(self, _: str, arguments: Any) -> Any:
-        with self:
+        self.started, self.error = True, None
+        try:
             made = self._call(arguments)
-            return self._returned(await made if inspect.isawaitable(made) else made)
+            return await made if inspect.isawaitable(made) else made
+        except Exception as error:
+            self.error = error
+            raise
 
-    def __enter__(self) -> None:
-        # What an attempt before came to is not what this one does.
-        self.started, self.ended, self.error = True, False, None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.error = error if isinstance(error, Exception) else None
+    def _call(self, arguments: Any) -> Any:
+        if self._ruled:
+            arguments = self._spec.check(arguments)[0]
+        positional, keywords = self._spec.bind(arguments)
+        return self._function(*positional, **keywords)
 
     def given(self, envelope: Envelope, returns: str) -> Any:
         if returns == "json":
@@ -139,40 +142,4 @@ class _Run:
             raise self.error
         if not self.started:
             raise CallDenied(envelope)
-        if envelope.error_type == "timeout" and not self.ended:
-            raise TimeoutError(envelope.error_message)
-        raise CallFailed(envelope)
-
-    def _call(self, arguments: Any) -> Any:
-        if self._ruled:
-            arguments = self._spec.check(arguments)[0]
-        positional, keywords = self._spec.bind(arguments)
-        return self._function(*positional, **keywords)
-
-    def _returned(self, result: Any) -> Any:
-        # What is still to be read may yet run out of time.
-        self.ended = not (hasattr(type(result), "__next__") or hasattr(type(result), "__anext__"))
-        return result
-
-
-def _take(tools: Tools, name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
-    """
-    Let *function* have *name* among *tools*, for callers that name it. Raises SessionError if another function has it.
-    """
-    definition, taken = _definition(function), tools.wrapped
-    if (taken.get(name, definition) if spec is None else taken.setdefault(name, definition)) != definition:
-        raise SessionError(f"`{name}` is another function in this session already; give this one a `name` of its own")
-    if spec is not None:
-        tools.declare(Tool(name=name, parameters=spec))
-
-
-def _definition(function: Callable[..., Any]) -> object:
-    """
-    Returns the part that stays the same for a function made anew by the same lines, such as a method of another object.
-    """
-    while isinstance(function, functools.partial):
-        function = function.func
-    unwrapped = inspect.unwrap(function)
-    if isinstance(unwrapped, type) or inspect.isbuiltin(unwrapped):
-        return unwrapped
-    return getattr(unwrapped, "__code__", type(unwrapped))
+        raise TimeoutError(envelope.error_message) if envelope.error_type == "timeout" else CallFailed(envelope)

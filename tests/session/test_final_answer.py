@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, FinalAnswer, MemorySink, Policy, Session
-from guardrails.session.turns.final_answer import SILENT_CODE
+from guardrails.session.final_answer import SILENT_CODE
 from tests.tables import table
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.refusals import FINISH
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
-from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
 
 
@@ -23,7 +22,6 @@ Meaning = Literal["run", "answered", "again", "digest"]
 FORCED_ASKS: Final = 2
 """Times the model is asked for its final answer: once, and once more."""
 SILENT_CODE: Final = "loop.no_answer"
-NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 _NOT_MADE: Final = "This call was not made: the final answer was asked for."
 
 
@@ -138,15 +136,3 @@ def refusal(session: "Session", ending: Ending, tool: str, arguments: Any, id: s
         # It was extended meanwhile.
         session.ledger.release(decision)
     return Envelope.refusal(ending.over())
-
-
-def digest_of(session: "Session") -> str:
-    """
-    Returns the calls and their results in a few lines. They are the answer if the model gives none, even if the store
-    fails.
-    """
-    try:
-        return session.digest()
-    except Exception as error:  # noqa: BLE001  whatever a store raises
-        log.error("store failed: %s", error, extra={"session": session.id})
-        return NO_DIGEST

@@ -9,7 +9,7 @@ import inspect
 import typing
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -93,10 +93,12 @@ VALUES: list[tuple[Callable[..., Any], str, Any]] = [
 
 @table(("function", "shown", "value"), VALUES)
 def test_the_signature_has_the_parameters_and_what_comes_back(
-    function: Callable[..., Any], shown: str, value: Any, session: Session
+    function: Callable[..., Any], shown: str, value: Any
 ) -> None:
+    session = Policy([Budget(max_calls=90)]).session("s")
+    returns: Literal[json, envelope, value]
     for returns, result in (("json", str), ("envelope", Envelope), ("value", value)):
-        wrapped = session.wrap(function, returns=returns)  # type: ignore[call-overload]
+        wrapped = session.wrap(function, returns=returns)
         signature = inspect.signature(wrapped)
         assert str(signature.replace(return_annotation=signature.empty)) == shown
         assert signature.return_annotation == result

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.values.errors import install
-from guardrails.core.values.logs import warn_once
-from guardrails.core.values.types import MICRO
-from guardrails.core.values.usage import Price, Usage, cost_of, own_price
+from .errors import install
+from .logs import warn_once
+from .types import MICRO
+from .usage import Price, Usage, cost_of, own_price
 
 
 INSTALL: Final = f"install the extra: {install('prices')}"

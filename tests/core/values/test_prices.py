@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, Price, SessionError
+from guardrails.core.values.prices import Priced, _cost, listed_price, price_of
 from guardrails.core.values.types import NO_TIME
 from guardrails.core.values.usage import Usage
-from guardrails.session.turns.prices import Priced, _cost, listed_price, price_of
 
 
 NOW = 1_790_000_000_000

@@ -10,7 +10,8 @@ from guardrails.core.guards.budget import holds_request
 from guardrails.core.scopes import Scope
 from guardrails.core.state import KEY_BYTES, SessionState
 from guardrails.core.values.errors import SessionError
-from guardrails.session.ledger import Ledger
+
+from .ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)

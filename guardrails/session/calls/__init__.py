@@ -1,3 +1,0 @@
-"""
-The tool calls of a session: decided, run, waited for, settled.
-"""

@@ -1,3 +1,0 @@
-"""
-The model's side of a session: its requests, its responses, their costs, and the end of a loop.
-"""
