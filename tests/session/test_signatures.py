@@ -96,7 +96,7 @@ def test_the_signature_has_the_parameters_and_what_comes_back(
     function: Callable[..., Any], shown: str, value: Any
 ) -> None:
     session = Policy([Budget(max_calls=90)]).session("s")
-    returns: Literal[json, envelope, value]
+    returns: Literal["json", "envelope", "value"]
     for returns, result in (("json", str), ("envelope", Envelope), ("value", value)):
         wrapped = session.wrap(function, returns=returns)
         signature = inspect.signature(wrapped)

@@ -62,7 +62,7 @@ def test_a_signal_handler_that_asks_a_session_in_the_middle_of_its_call_hangs_no
 
     def handler(*_: Any) -> None:
         try:
-            session.digest()
+            session.begin_turn()
         except RuntimeError as error:
             said.append(str(error))
 
