@@ -7,14 +7,10 @@ training and test apart. Skill is the share of the way from the base rate's log 
 
 import itertools
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from sklearn.metrics import average_precision_score, roc_auc_score
-
-from guardrails.core.retries.shrinkage import Count, wilson
 from guardrails.core.retries.trail import WAITS_MS
 
 from .dataset import failures, waits_ms
@@ -28,21 +24,7 @@ TEST_DAYS: Final = range(48, 60)
 STAKES: Final = ((0.05, 0.001), (0.1, 0.002), (0.25, 0.002), (0.5, 0.002))
 """Cost of a retry and of a second's waiting, where a success is worth 1."""
 WAIT_COST_PER_S: Final = 0.002
-TABLE: Final = "rate per tool and error"
-BINS: Final = 20
 SMALLEST: Final = 1e-7
-
-
-class Quality(NamedTuple):
-    """
-    Figures of one model on held-out failures.
-    """
-
-    log_loss: float
-    brier: float
-    ece: float
-    roc_auc: float
-    pr_auc: float
 
 
 def log_loss(p: Array, worked: Array) -> float:
@@ -51,29 +33,6 @@ def log_loss(p: Array, worked: Array) -> float:
     """
     p = np.clip(p, SMALLEST, 1 - SMALLEST)
     return float(-np.mean(np.where(worked > 0, np.log(p), np.log1p(-p))))
-
-
-def calibration_error(p: Array, worked: Array) -> float:
-    """
-    Expected calibration error: mean distance of predicted and observed share over 20 equally wide bins, by size.
-    """
-    bins = np.minimum((p * BINS).astype(int), BINS - 1)
-    predicted = np.bincount(bins, p, BINS)
-    observed = np.bincount(bins, worked, BINS)
-    return float(np.abs(predicted - observed).sum() / len(p))
-
-
-def quality(p: Array, worked: Array) -> Quality:
-    """
-    All figures; a model that says the same of every failure ranks like chance.
-    """
-    return Quality(
-        log_loss(p, worked),
-        float(np.mean((p - worked) ** 2)),
-        calibration_error(p, worked),
-        float(roc_auc_score(worked, p)),
-        float(average_precision_score(worked, p)),
-    )
 
 
 def decision_value(
@@ -165,57 +124,3 @@ def unseen(trial: Trial) -> dict[str, float]:
         ):
             lost[name] += log_loss(p, worked) * len(rows) / len(trial.test)
     return lost
-
-
-class Bin(NamedTuple):
-    """
-    Failures of about one probability: the mean of what was predicted, the share that worked with its 95 % Wilson
-    interval, how many there are.
-    """
-
-    predicted: float
-    observed: float
-    low: float
-    high: float
-    n: int
-
-
-def reliability(p: Array, worked: Array, bins: int = 10) -> list[Bin]:
-    """
-    *bins* equally wide ranges of *p*, those that are not empty.
-    """
-    place = np.minimum((p * bins).astype(int), bins - 1)
-    made = []
-    for at in np.unique(place):
-        mine = place == at
-        n = int(mine.sum())
-        low, high = wilson(Count(n, float(worked[mine].sum())))
-        made.append(Bin(float(p[mine].mean()), float(worked[mine].mean()), low, high, n))
-    return made
-
-
-class Point(NamedTuple):
-    """
-    Skill of the regression and of a table, both of the first *labelled* failures.
-    """
-
-    labelled: int
-    model: float
-    table: float
-
-
-def learning(trial: Trial, sizes: Sequence[int]) -> Iterator[Point]:
-    """
-    What the first failures of *trial* teach, for each number of *sizes*.
-    """
-    for labelled in sizes:
-        rows = trial.training[:labelled]
-        model, table = regression(rows), LINEUP[TABLE](rows)
-        yield Point(labelled, trial.skill(model(trial.test)), trial.skill(table(trial.test)))
-
-
-def values(trial: Trial, predicted: Array, retry_costs: Sequence[float]) -> list[float]:
-    """
-    Mean value of the decisions that *predicted*, of shape (failures, waits), leads to, at each cost of a retry.
-    """
-    return [decision_value(predicted, trial.truth, trial.waits_s, cost, WAIT_COST_PER_S) for cost in retry_costs]
