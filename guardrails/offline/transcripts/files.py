@@ -43,6 +43,8 @@ _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BOM: Final = b"\xef\xbb\xbf"
 _SUFFIXES: Final = re.compile(r"(?:\.(?:gz|zstd?|jsonl|ndjson|json))*\Z")
+NAMED: Final = 20
+"""Broken lines that a notice names."""
 _SHOWN: Final = 60
 """Characters of a line of another form that a notice shows."""
 
@@ -69,7 +71,7 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
     """
     Returns the calls in the content of a *file*. The rest is as `open_calls` has it.
     """
-    values = values_of(b"" if _is_binary(data) else data, report, file)
+    values, before = values_of(b"" if _is_binary(data) else data, report, file), len(report.broken)
     sample = list(islice(values, SAMPLE))
     form = format_of([value for _, value in sample])
     if form is None:
@@ -79,14 +81,30 @@ def calls_in(data: bytes, file: str, report: Report) -> list[RecordedCall]:
         return []
     others: list[tuple[int, Any]] = []
     calls = joined(form.events(_fitting(form, chain(sample, values), others), file, report), _name(file))
+    broken = [line for _, line in report.broken[before:]]
     if others:
         line, value = others[0]
         shown = orjson.dumps(value, default=str).decode("utf-8", "replace")[:_SHOWN]
         report.note(file, f"{plural(len(others), 'line')} of another form left out, the first line {line}: {shown}")
-    _remark(calls, report, file, form.name)
+    # One that was refused never ran.
+    without = sum(not call.has_result and call.decision != "deny" for call in calls)
+    if without:
+        report.note(file, f"{without:,} of {plural(len(calls), 'call')} {'has' if without == 1 else 'have'} no result")
+    if calls:
+        report.read_as[file] = form.name
+        report.without.pop(file, None)
+    else:
+        report.note(
+            file, f"no {'calls that can be read' if file in report.without else 'tool calls'} in this {form.name}"
+        )
+        behind = f", broken lines: {len(broken):,}" if broken else ""
+        report.without.setdefault(file, f"{form.name} without tool calls{behind}")
+    if broken:
+        more = f" and {len(broken) - NAMED:,} more" if len(broken) > NAMED else ""
+        lines = f"broken line{'s' if len(broken) > 1 else ''} {', '.join(map(str, broken[:NAMED]))}{more}"
+        report.note(file, lines)
     for call in calls:
-        if len(call.tool) > MAX_CHARS:
-            call.tool = bounded_name(call.tool)
+        call.tool = bounded_name(call.tool) if len(call.tool) > MAX_CHARS else call.tool
     report.calls += len(calls)
     return calls
 
@@ -150,22 +168,6 @@ def _fitting(
             others.append((number, value))
         else:
             yield number, value
-
-
-def _remark(calls: list[RecordedCall], report: Report, file: str, name: str) -> None:
-    if calls:
-        report.read_as[file] = name
-        report.without.pop(file, None)
-        # One that was refused never ran.
-        without = sum(not call.has_result and call.decision != "deny" for call in calls)
-        if without:
-            report.note(
-                file, f"{without:,} of {plural(len(calls), 'call')} {'has' if without == 1 else 'have'} no result"
-            )
-        return
-    report.note(file, f"no {'calls that can be read' if file in report.without else 'tool calls'} in this {name}")
-    broken = f", broken lines: {len(report.broken):,}" if report.broken else ""
-    report.without.setdefault(file, f"{name} without tool calls{broken}")
 
 
 def _name(file: str) -> str:

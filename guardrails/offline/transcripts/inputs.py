@@ -21,8 +21,6 @@ MAX_NOTICES: Final = 1_000
 """Remarks that are kept of all files."""
 SHOWN: Final = 3
 """Files without calls that are told of."""
-NAMED: Final = 20
-"""Broken lines of one file that a notice names."""
 MANY: Final = 15
 """Files of one folder from which on they are one source: a table with a row for each session file says nothing."""
 
@@ -71,35 +69,21 @@ def calls_of(
 
     A file that was found in a folder and cannot be read is a remark. Raises as `open_calls` does for one given by name.
     """
-    copies, whole = Copies(), Report() if report is None else report
+    copies, report = Copies(), Report() if report is None else report
     found: list[RecordedCall] = []
     for file in files:
-        own = Report()
         try:
-            found += copies.once(open_calls(file.path, own, source=file.folder, rotated=file.rotated))
-            if tell is not None:
-                tell(f"{file.path}: {len(found):,} calls read")
+            found += copies.once(open_calls(file.path, report, source=file.folder, rotated=file.rotated))
         except (OSError, ReaderError) as error:
             if not file.found:
                 raise
             why = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            own.note(file.path, f"cannot be read: {why}")
-            own.without[file.path] = f"cannot be read: {why}"
-        whole.read_as |= own.read_as
-        whole.without |= own.without
-        whole.broken += own.broken
-        whole.notices = [*whole.notices, *own.notices, *_broken_lines(own.broken)][:MAX_NOTICES]
-    whole.notices[:0] = copies.notices()
+            report.without[file.path] = f"cannot be read: {why}"
+            report.note(file.path, report.without[file.path])
+        if tell is not None:
+            tell(f"{file.path}: {len(found):,} calls read")
+    report.notices = [*copies.notices(), *report.notices[:MAX_NOTICES]]
     return found
-
-
-def _broken_lines(broken: list[tuple[str, int]]) -> list[str]:
-    """
-    Returns a notice of the *broken* lines of one file, the first of them by their numbers.
-    """
-    lines = ", ".join(str(line) for _, line in broken[:NAMED])
-    more = f" and {len(broken) - NAMED:,} more" if len(broken) > NAMED else ""
-    return [f"`{broken[0][0]}`: broken line{'s' if len(broken) > 1 else ''} {lines}{more}"] if broken else []
 
 
 def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
