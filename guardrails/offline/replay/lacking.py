@@ -24,24 +24,16 @@ from guardrails.core.guards.workspace import Workspace
 from guardrails.core.tools.tool import Tool
 
 
-ARGUMENTLESS: Final = (
-    Budget,
-    Denials,
-    Duplicates,
-    Growth,
-    Rate,
-    Retryable,
-    Streak,
-    Summary,
-    ToolFilter,
-    Truncate,
-    Validation,
+ARGUMENTLESS: Final[tuple[type[Guard], ...]] = (
+    *(Budget, Denials, Duplicates, Growth, Rate, Retryable, Streak, Summary, ToolFilter, Truncate, Validation),
 )
 """Guards that read no arguments: signatures and recorded problems are enough for them."""
 ANY: Final = Tool(name="*", paths=("*",), commands=("*",))
 """What every guard applies to that its settings let apply to anything."""
 SHOWN: Final = 6
 """Sources that a reason names."""
+_NO_STARTS: Final = "no transcript says when a model request starts"
+_NO_LINKS: Final = "no transcript says where symbolic links lead: paths are judged by their text"
 
 
 @dataclass(slots=True)
@@ -65,7 +57,7 @@ class Held:
     """Sessions whose first call has neither: each call is taken for a response of its own."""
 
 
-def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stable: bool) -> dict[str, str]:  # noqa: C901  a case for each guard
+def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stable: bool) -> dict[str, str]:
     """
     Returns the guards and settings of *chain* that *held* says too little for, each with the reason.
 
@@ -74,43 +66,34 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
     no_times = _sources(held, "timeless", "no times")
     no_turns = _sources(held, "turnless", "no word on which response made a call")
     no_tokens = _named([source for source, each in held.items() if not each.responses], held, "no token usage")
-    no_costs = _named(
-        [source for source, each in held.items() if each.unpriced or not each.responses],
-        held,
-        "no costs, nor prices in the policy,",
+    unpriced = [source for source, each in held.items() if each.unpriced or not each.responses]
+    no_costs = _named(unpriced, held, "no costs, nor prices in the policy,")
+    needs: tuple[tuple[type[Guard], str, str, str | None], ...] = (
+        (Budget, "max_elapsed", "budget.max_elapsed", no_times),
+        (Budget, "max_turns", "budget.max_turns", no_turns),
+        (Budget, "max_tokens", "budget.max_tokens", no_tokens),
+        (Budget, "max_cost_usd", "budget.max_cost_usd", no_costs),
+        (Growth, "", "growth", no_times),
+        (Growth, "max_requests_per_second", "growth.max_requests_per_second", _NO_STARTS),
+        (Growth, "max_tokens_per_minute", "growth.max_tokens_per_minute", no_tokens),
+        (Rate, "", "rate", no_times),
+        (Loops, "settled_for", "loops.settled_for", no_times and f"{no_times}: every repeat counts as soon"),
+        (Denials, "", "denials", no_turns),
+        (Retryable, "", "retryable.wait", no_times and f"{no_times}: every wait counts as over"),
+        (Validation, "", "validation", None if specified else "no tool that was called declares its parameters"),
+        (Workspace, "", "workspace.root", _NO_LINKS),
     )
     lacks: dict[str, str | None] = dict(no_arguments(chain, sum(each.blind for each in held.values())))
     for guard in _set(chain):
-        match guard:
-            case Budget():
-                lacks |= {
-                    "budget.max_elapsed": None if guard.max_elapsed is None else no_times,
-                    "budget.max_turns": None if guard.max_turns is None else no_turns,
-                    "budget.max_tokens": None if guard.max_tokens is None else no_tokens,
-                    "budget.max_cost_usd": None if guard.max_cost_usd is None else no_costs,
-                }
-            case Growth():
-                lacks["growth"] = no_times
-                if guard.max_requests_per_second is not None:
-                    lacks["growth.max_requests_per_second"] = "no transcript says when a model request starts"
-                if guard.max_tokens_per_minute is not None:
-                    lacks["growth.max_tokens_per_minute"] = no_tokens
-            case Rate():
-                lacks["rate"] = no_times
-            case Loops(settled_for=float()):
-                lacks["loops.settled_for"] = None if no_times is None else f"{no_times}: every repeat counts as soon"
-            case Denials():
-                lacks["denials"] = no_turns
-            case Retryable():
-                lacks["retryable.wait"] = None if no_times is None else f"{no_times}: every wait counts as over"
-            case Duplicates(rule="evidence") if not stable:
-                lacks["duplicates.stable"] = "no tool that was called is declared stable"
-            case Validation() if not specified:
-                lacks["validation"] = "no tool that was called declares its parameters"
-            case Workspace():
-                lacks["workspace.root"] = "no transcript says where symbolic links lead: paths are judged by their text"
-            case ToolFilter(unknown="deny") if chain.known is None:
-                lacks["tool_filter.unknown"] = "the policy does not list the tools there are; a host does"
+        lacks |= {
+            name: reason
+            for kind, setting, name, reason in needs
+            if isinstance(guard, kind) and (not setting or getattr(guard, setting) is not None)
+        }
+        if isinstance(guard, Duplicates) and guard.rule == "evidence" and not stable:
+            lacks["duplicates.stable"] = "no tool that was called is declared stable"
+        if isinstance(guard, ToolFilter) and guard.unknown == "deny" and chain.known is None:
+            lacks["tool_filter.unknown"] = "the policy does not list the tools there are; a host does"
     for name, setting in _ruled(chain):
         if name == Rate.name:
             lacks["tools.rate"] = no_times
