@@ -289,6 +289,7 @@ def _again(found: "Exactness") -> Iterator[str]:
     lines += [f"{plural(found.broken_lines, 'broken line')} skipped."] if found.broken_lines else []
     yield printable("\n".join(lines))
     yield from _titled("Not judged", _reasons(found.not_judged))
+    yield from _titled("Without records of this library", found.without)
     yield from _titled("Notices", found.notices)
 
 

@@ -6,15 +6,13 @@ The events of a session may be spread over files, in any order.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from guardrails.core.records.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.replay.exact import Record, Replayed, Rules, kin, life_key, replay_together
-from guardrails.offline.transcripts import Report, open_calls, open_lines
-from guardrails.offline.transcripts.files import STDIN
-from guardrails.offline.transcripts.inputs import MAX_NOTICES, Input
+from guardrails.offline.transcripts import Report, open_lines
+from guardrails.offline.transcripts.inputs import Input
 from guardrails.offline.transcripts.json_text import parse
 from guardrails.policy.policy import Policy
 
@@ -29,7 +27,7 @@ _OWN: Final = frozenset({"schema_version", "event", "session_id", "run", "n", "t
 
 class NoRecordsError(SessionError):
     """
-    There are no calls in the files in any form that can be read.
+    There are no calls in the records.
     """
 
 
@@ -63,8 +61,8 @@ class Exactness:
     """What was met on the way: files that are cut off, lines that are too long."""
     not_judged: dict[str, str] = field(default_factory=dict)
     """Guard to reason: what the records lack for it."""
-    without: dict[str, str] = field(default_factory=dict)
-    """What each file looks like that holds no records of this library."""
+    without: list[str] = field(default_factory=list)
+    """Files that hold no records of this library."""
     events: int = 0
     """Lines that are records."""
     first: list[Difference] = field(default_factory=list)
@@ -95,14 +93,18 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     """
     Returns all sessions of *files*, decided again by *policy*, or by one of *others* once they went over to it.
 
-    Files without records are told of. Raises SessionError if no file holds records of this library, or they cannot be
-    put in order; NoRecordsError if none holds a call.
+    Files without records are named. Raises SessionError if no file holds records of this library, NoRecordsError if these
+    hold no call.
     """
     found = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
     records = _records(files, found)
-    if not found.events:
-        _raise_without(found)
+    if found.without and not records:
+        first, *more = found.without
+        others_too = f", nor do {len(more):,} more files" if more else ""
+        raise SessionError(
+            f"`{first}` holds no records of this library{others_too}: `--exact` has nothing to decide again"
+        )
     found.sessions = len(set(map(life_key, records)))
     try:
         groups = [*kin(records)]
@@ -161,34 +163,10 @@ def _records(files: Iterable[Input], found: Exactness) -> list[Record]:
             if len(origins) > len(records):
                 records.append(record)
         if found.events == before:
-            found.without[file.path] = _looks(file)
-            if len(found.notices) < MAX_NOTICES:
-                found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
+            found.without.append(file.path)
     if copies:
         found.notices.append(f"left out, as each counts once: events that stand in more than one file ({copies:,})")
     return sorted(records, key=lambda record: (*life_key(record), record["n"]))
-
-
-def _looks(file: Input) -> str:
-    """
-    Returns the kind of a file without records; empty if it holds calls of another form.
-    """
-    report = Report()
-    if file.path == STDIN or not Path(file.path).is_file():
-        return "no records"
-    calls = open_calls(file.path, report)
-    return "" if calls else report.without.get(file.path, "no records")
-
-
-def _raise_without(found: Exactness) -> NoReturn:
-    path, looks = next(iter(found.without.items()), ("", ""))
-    if not path:
-        raise NoRecordsError("there are no files: `--exact` has nothing to decide again")
-    more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
-    what = f"`{path}` holds no records of this library{more}: `--exact` has nothing to decide again"
-    if not all(found.without.values()):
-        raise SessionError(what)
-    raise NoRecordsError(f"{what} ({looks})")
 
 
 def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
