@@ -106,6 +106,9 @@ def replay(
     exact: Annotated[
         bool, typer.Option("--exact", help="Decide our own records again exactly; exit code 1: something differs.")
     ] = False,
+    processes: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Judge by N processes, each some of the sessions.")
+    ] = 1,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
@@ -132,7 +135,7 @@ def replay(
     from guardrails.offline.transcripts.inputs import nothing_found
 
     with failures_told(), telling(quiet=quiet or as_json) as tell:
-        made = judge_files(policies, found, decisions=decisions, tell=tell)
+        made = judge_files(policies, found, decisions=decisions, tell=tell, processes=processes)
     said = [one.to_dict() for one in made]
     document = said[0] if len(said) == 1 else {"judgements": said}
     calls = made[0].total.calls

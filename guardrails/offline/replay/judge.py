@@ -165,6 +165,30 @@ def _respond(at: Moment, now_ms: int, begun: bool, charged: Mapping[str, Any] | 
         EVENTS["charge"](at, charged, now_ms)
 
 
+@dataclass(slots=True)
+class Found:
+    """
+    What was found out about some sessions.
+    """
+
+    tallies: dict[str, dict[str, Tally]] = field(default_factory=dict)
+    """By source and tool."""
+    held: dict[str, Held] = field(default_factory=dict)
+    """By source."""
+    stops: list[Stop] = field(default_factory=list)
+
+    def add(self, other: "Found") -> None:
+        """
+        Add what was found out about the sessions that follow.
+        """
+        for source, tallies in other.tallies.items():
+            own = self.tallies.setdefault(source, {})
+            for tool, tally in tallies.items():
+                own.setdefault(tool, Tally(tool)).add(tally)
+            self.held.setdefault(source, Held()).add(other.held[source])
+        self.stops += other.stops[: MAX_STOPS - len(self.stops)]
+
+
 class Judge:
     """
     One policy over any number of recorded sessions, one after the other.
@@ -172,10 +196,7 @@ class Judge:
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.stops: list[Stop] = []
-        self.tallies: dict[str, dict[str, Tally]] = {}
-        """By source and tool."""
-        self.held: dict[str, Held] = {}
+        self.found = Found()
         self._lenses: dict[tuple[bool, bool], Lens] = {}
 
     def judge(self, calls: Sequence[RecordedCall]) -> list[Said]:
@@ -187,12 +208,12 @@ class Judge:
         own = self._lenses.get(key)
         if own is None:
             own = self._lenses[key] = lens(self.policy.chain, timed=key[0], turned=key[1])
-        held = self.held.setdefault(first.source, Held())
+        held = self.found.held.setdefault(first.source, Held())
         held.sessions += 1
         held.timeless += not own.timed
         held.turnless += not own.turned
         held.single += not own.turned and not own.timed
-        track = Track(own, held, self.tallies.setdefault(first.source, {}), turn=0 if own.turned else None)
+        track = Track(own, held, self.found.tallies.setdefault(first.source, {}), turn=0 if own.turned else None)
         said = [self._judge(track, call) for call in calls]
         for response in track.responses.values():
             if not response.ran:
@@ -279,10 +300,10 @@ class Judge:
                 tally.wrong_nudges[code] += recorded == "worked"
         else:
             said = Said("allow", None, recorded, observed, hinted)
-        if (said.decision == "deny" or observed) and len(self.stops) < MAX_STOPS:
+        if (said.decision == "deny" or observed) and len(self.found.stops) < MAX_STOPS:
             code, refused = (said.code or "", True) if said.decision == "deny" else (observed[0], False)
             place = call.source, call.session_id, call.call_index, call.tool
-            self.stops.append(Stop(*place, code, recorded, refused, call.run))
+            self.found.stops.append(Stop(*place, code, recorded, refused, call.run))
         return said
 
     def _respond(self, track: Track, call: RecordedCall, now: int, tally: Tally) -> None:
@@ -330,26 +351,26 @@ class Judge:
         chain = self.policy.chain
         tools: dict[str, Tally] = {}
         tallies: list[Tally] = []
-        for source, of_tools in self.tallies.items():
+        for source, of_tools in self.found.tallies.items():
             whole = summed(source, list(of_tools.values()))
-            whole.sessions, whole.one_by_one = self.held[source].sessions, self.held[source].single
+            whole.sessions, whole.one_by_one = self.found.held[source].sessions, self.found.held[source].single
             tallies.append(whole)
             for name, tally in of_tools.items():
                 tools.setdefault(name, Tally(name)).add(tally)
         plans = [chain.plan(name) for name in tools]
         lacks = not_judged(
             chain,
-            self.held,
+            self.found.held,
             specified=any(plan.arguments is not None for plan in plans),
             stable=any(plan.tool.repeats == "evidence" for plan in plans),
         )
-        parted = one_by_one(chain, self.held)
+        parted = one_by_one(chain, self.found.held)
         most = sorted(tools.values(), key=lambda tally: (-tally.calls, tally.source))[:SHOWN_TOOLS]
         return Judgement(
             self.policy.name,
             tallies,
             lacks | no_scopes(self.policy.scopes),
-            list(self.stops),
+            list(self.found.stops),
             {tally.source: tally for tally in most},
             {path: model.name for path, model in chain.models.loaded.items()},
             notices=[] if parted is None else [parted],

@@ -56,6 +56,13 @@ class Held:
     single: int = 0
     """Sessions whose first call has neither: each call is taken for a response of its own."""
 
+    def add(self, other: "Held") -> None:
+        """
+        Add the figures of *other*.
+        """
+        for name in Held.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stable: bool) -> dict[str, str]:
     """

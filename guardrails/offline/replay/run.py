@@ -4,12 +4,14 @@ Judges policies over files: all calls are read, then one session after the other
 
 import gc
 import json
+import multiprocessing
 import time
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -17,12 +19,12 @@ from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.inputs import Input, calls_of
 from guardrails.policy.policy import Policy
 
-from .judge import Judge, Said, sessions_of
+from .judge import Found, Judge, Said, sessions_of
 from .tally import Judgement
 
 
-TOLD_CALLS: Final = 256
-"""Calls between two words on progress."""
+SESSIONS: Final = 100
+"""Of one part, which one process judges."""
 
 
 def judge_files(
@@ -31,10 +33,11 @@ def judge_files(
     *,
     decisions: Path | None = None,
     tell: Callable[[str], object] | None = None,
+    processes: int = 1,
 ) -> list[Judgement]:
     """
     Returns one judgement for each policy. The word of the first on each call goes into the file *decisions*, as JSON
-    lines, session by session; the progress goes to *tell*.
+    lines, session by session; the progress goes to *tell*. Sessions are judged by so many *processes* where these can fork.
 
     Raises OSError or ReaderError if a file given by name cannot be read.
     """
@@ -45,14 +48,75 @@ def judge_files(
         stack.enter_context(seldom_collected())
         sessions = sessions_of(calls_of(files, report, tell))
         whole, done = sum(map(len, sessions)), 0
-        for calls in sessions:
-            first, *_ = [judge.judge(calls) for judge in judges]
+        work = Work([Judge(policy) for policy in policies], sessions, written is not None)
+        for part in stack.enter_context(_each_part(work, processes)):
+            for judge, found in zip(judges, part.judged, strict=True):
+                judge.found.add(found)
             if written is not None:
-                written.writelines(map(_line, calls, first))
-            if tell is not None and done // TOLD_CALLS != (done + len(calls)) // TOLD_CALLS:
-                tell(f"{done + len(calls):,} of {whole:,} calls judged")
-            done += len(calls)
+                written.writelines(part.lines)
+            done += part.calls
+            if tell is not None:
+                tell(f"{done:,} of {whole:,} calls judged")
     return [_judgement(judge, report, time.monotonic() - began) for judge in judges]
+
+
+class Part(NamedTuple):
+    """
+    Some sessions that were judged.
+    """
+
+    calls: int
+    judged: list[Found]
+    """By policy."""
+    lines: list[bytes]
+    """The word of the first policy on each call."""
+
+
+class Work(NamedTuple):
+    """
+    The sessions to be judged. A process that was forked has them, so that they are sent to none.
+    """
+
+    judges: list[Judge]
+    sessions: list[list[RecordedCall]]
+    written: bool
+    """The word on each call is asked for."""
+
+    def part(self, place: range) -> Part:
+        """
+        Returns the sessions of a *place*, judged.
+        """
+        for judge in self.judges:
+            judge.found = Found()
+        sessions, lines = self.sessions[place.start : place.stop], list[bytes]()
+        for calls in sessions:
+            first, *_ = [judge.judge(calls) for judge in self.judges]
+            if self.written:
+                lines += map(_line, calls, first)
+        return Part(sum(map(len, sessions)), [judge.found for judge in self.judges], lines)
+
+
+_WORK: list[Work] = []
+"""That of this process, if it was forked for one."""
+
+
+def _judged(place: range) -> Part:
+    return _WORK[0].part(place)
+
+
+@contextmanager
+def _each_part(work: Work, processes: int) -> Iterator[Iterator[Part]]:
+    """
+    All parts of *work*, in the order of its sessions.
+    """
+    places = [range(at, at + SESSIONS) for at in range(0, len(work.sessions), SESSIONS)]
+    if processes == 1 or "fork" not in multiprocessing.get_all_start_methods():
+        yield map(work.part, places)
+        return
+    with ProcessPoolExecutor(
+        processes, multiprocessing.get_context("fork"), initializer=_WORK.append, initargs=(work,)
+    ) as pool:
+        yield pool.map(_judged, places)
 
 
 def _judgement(judge: Judge, report: Report, seconds: float) -> Judgement:

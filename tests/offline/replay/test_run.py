@@ -50,6 +50,17 @@ def judged(*files: str | Path, policies: tuple[Policy, ...] = (EVIDENCE,), **set
     return [replace(judgement, seconds=0.0) for judgement in made]
 
 
+@pytest.mark.system
+def test_two_processes_find_what_one_does(tmp_path: Path) -> None:
+    path, written = tmp_path / "calls.jsonl", [tmp_path / "one.jsonl", tmp_path / "two.jsonl"]
+    path.write_text("".join(line(f"s{n % 250}", "ab"[n % 3 == 0], str(n // 900)) for n in range(1_500)))
+    both = (EVIDENCE, ALWAYS)
+    one, two = (judged(path, policies=both, processes=n, decisions=file) for n, file in enumerate(written, start=1))
+    assert one == two
+    assert one[1].total.refused > 0
+    assert written[0].read_bytes() == written[1].read_bytes() != b""
+
+
 def test_each_file_is_a_source(files: list[str]) -> None:
     (judgement,) = judged(*files)
     assert [(tally.source, tally.sessions, tally.calls) for tally in judgement.tallies] == [
