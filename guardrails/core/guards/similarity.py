@@ -8,9 +8,8 @@ what for.
 
 import re
 
-from collections.abc import Iterator, Mapping
-from itertools import compress, repeat
-from operator import not_
+from collections.abc import Iterator, Mapping, Set
+from itertools import repeat
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, dumps
@@ -140,7 +139,7 @@ def _failure(reading: Reading) -> str:
     return f"{reading.error_type}: {text[:120]}"
 
 
-def news_of(content: Any, given: frozenset[str], depth: int = 4, form: Form | None = None) -> Any:
+def news_of(content: Any, given: Set[str], depth: int = 4, form: Form | None = None) -> Any:
     """
     Returns what is news in *content*: rows in any order; of an object what neither repeats an argument nor speaks of itself. If it holds
     rows by a usual name they are all of it, but for its states. Raises TypeError for what JSON has no form for.
@@ -150,10 +149,11 @@ def news_of(content: Any, given: frozenset[str], depth: int = 4, form: Form | No
     if type(content) is not dict or not depth:
         return content
     form = form or form_of(content)
-    keys = form.stated if content.get(form.rows) else form.scalars
-    members = [*map(content.__getitem__, keys)]
-    own = map(not_, map(given.__contains__, map(str, members)))
-    news: dict[str, Any] = dict(compress(zip(map(str, keys), members, strict=True), own))
+    news: dict[str, Any] = {}
+    for key in form.stated if content.get(form.rows) else form.scalars:
+        member = content[key]
+        if str(member) not in given:
+            news[str(key)] = member
     for key, _ in form.lists:
         news[str(key)] = _in_any_order(content[key])
     for key, its in form.objects:

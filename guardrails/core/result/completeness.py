@@ -27,8 +27,6 @@ _MARK: Final = pattern(
 )
 MARK: Final = 7
 """Characters of the shortest mark."""
-_MARKS: Final = (" more", " omitted", "output too large", "truncated", "showing", "displaying")
-"""One of them is in every mark; the first two only behind dots."""
 _NO_CURSOR: Final = pattern("(?i) |^(?:null|none|-1)$")
 _SHOWABLE: Final = pattern("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
@@ -212,8 +210,9 @@ def cut_in(text: str) -> str | None:
     """
     ends = text if len(text) <= 1200 else f"{text[:600]}\n{text[-600:]}"
     small = ends.lower()
-    marks = _MARKS if "..." in small or "\u2026" in small else _MARKS[2:]
-    if not any(map(small.__contains__, marks)):
+    # One of them is in every mark.
+    told = "truncated" in small or "showing" in small or "displaying" in small or "output too large" in small
+    if not told and not (("..." in small or "\u2026" in small) and (" more" in small or " omitted" in small)):
         return None
     mark = next(filter(None, map(_MARK.search, ends.splitlines())), None)
     if mark is None:

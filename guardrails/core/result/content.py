@@ -5,8 +5,7 @@ Objects, JSON text, fenced JSON, the blocks of MCP, `structuredContent` and a li
 short line is read like the value of a `status`, by the same words; of a longer text no word is read.
 """
 
-from collections.abc import Callable, Mapping
-from itertools import compress
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -43,7 +42,7 @@ _CLOCK: Final = pattern(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:
 _HTTP_ERROR: Final = pattern("[45][0-9][0-9]")
 _SHARES: Final = ("progress", "percent", "percentage")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
-_said: Final = frozenset((str, int, float)).__contains__
+_SAID: Final = frozenset((str, int, float))
 _LISTS: Final = (list, dict, tuple)
 _BASIC: Final = (str, int, float, bool, type(None))
 
@@ -224,7 +223,7 @@ def state_of(said: Any) -> str | None:
     return _state(said.strip().lower()) if type(said) is str and len(said) <= LINE + 20 else None
 
 
-def news_in(value: Any, given: frozenset[str], its: About = NAMELESS, depth: int = 5, form: Form | None = None) -> int:
+def news_in(value: Any, given: Set[str], its: About = NAMELESS, depth: int = 5, form: Form | None = None) -> int:
     """
     Returns 2 if there is news in *value*, 1 if there is only something with nothing in it, 0 if there is neither, 3 if the work goes on.
 
@@ -257,7 +256,7 @@ def news_in(value: Any, given: frozenset[str], its: About = NAMELESS, depth: int
     return 0 if value is None or kind is bool or its.dull else _news_of(value, given, its.word)
 
 
-def _news_of(value: Any, given: frozenset[str], word: str) -> int:
+def _news_of(value: Any, given: Set[str], word: str) -> int:
     kind = type(value)
     if kind is int or kind is float:
         clock = value >= 1e9 and _CLOCK.search(str(value))
@@ -283,9 +282,12 @@ def _goes_on(value: Any, word: str) -> bool:
     return value is False if word in OVER else type(value) is int and word in _SHARES and 1 < value < 100
 
 
-def given_by(arguments: Any) -> frozenset[str]:
+def given_by(arguments: Any) -> Set[str]:
     """
     Returns the values of the *arguments* that an answer may repeat.
     """
-    values = [*arguments.values()] if type(arguments) is dict or isinstance(arguments, Mapping) else []
-    return frozenset(map(str, compress(values, map(_said, map(type, values)))))
+    given = set()
+    for one in arguments.values() if type(arguments) is dict or isinstance(arguments, Mapping) else ():
+        if type(one) in _SAID:
+            given.add(str(one))
+    return given

@@ -63,7 +63,9 @@ def chain(exc: BaseException, *, context: bool = True) -> Iterator[BaseException
 
 
 def _links(exc: BaseException, context: object) -> Iterator[BaseException]:
-    waiting, later, seen = [exc], list[Any](), set[int]()
+    waiting: list[Any] = [exc]
+    later: list[Any] = []
+    seen: set[int] = set()
     while waiting or later:
         link = (waiting or later).pop(0)
         if id(link) in seen or not issubclass(type(link), BaseException):

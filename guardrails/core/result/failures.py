@@ -7,7 +7,7 @@ fails by its first line, if it is the tool's own.
 
 import re
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, Literal, NamedTuple
 
 from guardrails.core.text.truncation import render
@@ -86,7 +86,7 @@ def may_fail(value: Any, form: Form | None = None) -> bool:
     return may_carry(value)
 
 
-def failure_in(value: Any, content: Carried, source: Source, given: frozenset[str], now_ms: Any) -> Outcome | None:
+def failure_in(value: Any, content: Carried, source: Source, given: Set[str], now_ms: Any) -> Outcome | None:
     """
     Returns the failure that *value* with this *content* is: by MCP's `isError: true`, by what is declared, or by structure. Its message is
     not redacted.
@@ -124,7 +124,7 @@ def _told(sign: Sign, view: Any, message: str, source: Source, now_ms: int | Non
     return made
 
 
-def _of_text(text: str, words: Words, given: frozenset[str]) -> Sign | None:
+def _of_text(text: str, words: Words, given: Set[str]) -> Sign | None:
     """
     Returns the sign in the first line of *text*, if that says that all of it is a failure and was not in what was *given*.
     """
@@ -134,7 +134,7 @@ def _of_text(text: str, words: Words, given: frozenset[str]) -> Sign | None:
     return Sign(words=text) if own or re.match(_END, head) else None
 
 
-def _of_object(value: Any, given: frozenset[str]) -> Sign | None:
+def _of_object(value: Any, given: Set[str]) -> Sign | None:
     """
     Returns the sign of a failure in an object that brings nothing beside it. One that is called unsuccessful and names its error may bring
     anything.

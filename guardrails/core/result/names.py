@@ -135,21 +135,21 @@ def form_of(value: dict[Any, Any]) -> Form:
     """
     Returns the form of an object, of its first `MEMBERS` members.
     """
-    kinds = map(_KINDS, map(type, value.values()))
-    known = (*value, *kinds) if len(value) <= MEMBERS else (*islice(value, MEMBERS), *islice(kinds, MEMBERS))
-    form: Form = _FORMS[known]
+    if len(value) <= MEMBERS:
+        form: Form = _FORMS[(*value, *map(type, value.values()))]
+    else:
+        form = _form((*islice(value, MEMBERS), *map(type, islice(value.values(), MEMBERS))))
     return form
 
 
 def _form(parts: tuple[Any, ...]) -> Form:
     keys, kinds = parts[: len(parts) // 2], parts[len(parts) // 2 :]
     members = [(key, about(str(key)), kind) for key, kind in zip(keys, kinds, strict=True)]
-
-    def those(*kinds: Any) -> tuple[tuple[Any, About], ...]:
-        return tuple((key, says) for key, says, kind in members if kind in kinds)
-
-    lists, scalars = those(list), [(key, says) for key, says in those(*_SCALARS) if not says.aside]
-    news = [(key, says) for key, says in those(int, float, None) + those(str) if not says.dull]
+    scalars = [(key, says, kind) for key, says, kind in members if kind is not list and kind is not dict]
+    news = [(key, says, kind) for key, says, kind in scalars if not says.dull and kind not in _NO_NEWS]
+    texts = [(key, says) for key, says, kind in scalars if kind is str]
+    own = tuple(key for key, says, _ in scalars if not says.aside)
+    lists = tuple((key, says) for key, says, kind in members if kind is list)
     rows, tells = {key for key, _ in lists}, tuple(key for key in keys if key in TELLS)
     carries = len(keys) == 1 or not CARRIERS.isdisjoint(keys)
     return Form(
@@ -157,14 +157,14 @@ def _form(parts: tuple[Any, ...]) -> Form:
         carries,
         next((name for name in ROWS if name in rows), _NO_KEY),
         tells,
-        tuple((key, says) for key, says in those(str, bool, int) if says.state),
-        tuple(news),
+        tuple((key, says) for key, says, kind in scalars if says.state and kind in (str, bool, int)),
+        tuple((key, says) for key, says, _ in sorted(news, key=lambda member: member[2] is str)),
         lists,
-        those(dict),
+        tuple((key, says) for key, says, kind in members if kind is dict),
         tuple((key, says) for key, says, _ in members if says.more is not None),
-        tuple(key for key, says in those(str) if key in REMARKS and says.more is None),
-        tuple(key for key, _ in scalars),
-        tuple(key for key, _ in scalars if str(key).lower() in STATES),
+        tuple(key for key, says in texts if key in REMARKS and says.more is None),
+        own,
+        tuple(key for key in own if str(key).lower() in STATES),
     )
 
 
@@ -174,7 +174,5 @@ def _cost(parts: tuple[Any, ...]) -> int | None:
 
 
 _NO_KEY: Final = object()
-_SCALARS: Final = (str, int, float, bool, type(None), None)
-_KINDS: Final = {kind: kind for kind in (*_SCALARS, list, dict)}.get
-"""All other types look the same: None."""
+_NO_NEWS: Final = (bool, type(None))
 _FORMS: Final = Cache(_form, 1_024, 2_048, _cost)

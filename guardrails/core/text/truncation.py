@@ -12,7 +12,7 @@ cut by type:
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -25,7 +25,6 @@ LIMIT: Final = 65_536
 MIN_LIMIT: Final = 256
 """Bytes; with less there is no room to say that something was cut."""
 _HOLDERS: Final = frozenset((dict, list, tuple))
-_holds: Final = _HOLDERS.__contains__
 _SPREAD: Final = 1 << 20
 """Containers in a value that is still written in one go: with shared references it may have any number."""
 _LEVELS: Final = 12
@@ -91,12 +90,12 @@ def _is_narrow(value: Any) -> bool:
         if not levels or spread > _SPREAD:
             return False
         if type(holder) is dict:
-            parts = holder.values() if len(holder) <= _MEMBERS else [*islice(holder.values(), _MEMBERS)]
+            parts = holder.values() if len(holder) <= _MEMBERS else islice(holder.values(), _MEMBERS)
         else:
-            parts, times = holder[:1], times * len(holder)  # noqa: PLW2901
-        for part in compress(parts, map(_holds, map(type, parts))):
-            if part and (type(part) is dict or type(part[0]) in _HOLDERS):
-                found.append((part, times, levels - 1))
+            parts = holder[:1]
+        for part in parts:
+            if type(part) in _HOLDERS and part and (type(part) is dict or type(part[0]) in _HOLDERS):
+                found.append((part, times if type(holder) is dict else times * len(holder), levels - 1))
                 if len(found) > _LOOKED:
                     return False
     return True

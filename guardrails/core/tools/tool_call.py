@@ -35,7 +35,12 @@ def tool_call(
         arguments, problems = spec.check(arguments)
     signed = sign(tool, unlabelled(arguments, labels) if labels else arguments)
     asked, canonical = {**arguments} if type(arguments) is dict else None, signed[2] or b""
-    if len(canonical) <= SMALL and asked and (b"[" in canonical or canonical.rfind(b"{") > 0) and TAG not in canonical:
+    if (
+        len(canonical) <= SMALL
+        and asked
+        and (canonical.find(b"[") > 0 or canonical.rfind(b"{") > 0)
+        and canonical.find(TAG) < 0
+    ):
         # What is inside of others may be changed by the tool too.
         asked = orjson.loads(canonical)
     return ToolCall.signed(tool, arguments, call_id, signed, problems, asked)
