@@ -27,22 +27,9 @@ from .workspace import Workspace
 Kinds = tuple[type[Guard], ...]
 
 GUARDS: Final[Kinds] = (
-    ToolFilter,
-    Validation,
-    Workspace,
-    Shell,
-    Approve,
-    Budget,
-    Growth,
-    Rate,
-    Streak,
-    Denials,
-    Duplicates,
-    Loops,
-    Retryable,
-    RetryBudget,
-    Summary,
-    Truncate,
+    *(ToolFilter, Validation, Workspace, Shell, Approve),
+    *(Budget, Growth, Rate, Streak, Denials),
+    *(Duplicates, Loops, Retryable, RetryBudget, Summary, Truncate),
 )
 """Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""
 IMPLIED: Final[Kinds] = (Held, Approve)

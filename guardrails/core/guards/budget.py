@@ -68,6 +68,8 @@ SEEDS: Final = {
     "max_total_cost_usd": "max_cost_usd",
 }
 """Other names of limits."""
+SCOPED: Final = ("mode", *[name for name in LIMITS if name != "max_turns"], "final_answer_reserve_usd", "on_unpriced")
+"""Settings that a budget may have in a scope."""
 BUDGET: Final = "budget"
 PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
@@ -86,13 +88,14 @@ class Limits:
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
     """
 
-    __slots__ = ("budget", "caps", "own", "priced", "reserve", "reserves")
+    __slots__ = ("budget", "caps", "most", "own", "priced", "reserve", "reserves")
 
     def __init__(self, budget: "Budget") -> None:
         given = [(limit, getattr(budget, limit.setting)) for limit in TABLE]
         self.budget = budget
         self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
         self.own = {limit.name: amount for limit, amount in self.caps}
+        self.most = dict.fromkeys((limit.name for limit in TABLE), NEVER) | self.own
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         self.priced = COST.name in self.own
         """Money is limited."""
@@ -325,12 +328,7 @@ class Budget(Guard):
     aliases: ClassVar[dict[str, str]] = SEEDS
     events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *LIMITS)
-    scope_settings: ClassVar[tuple[str, ...] | None] = (
-        "mode",
-        *(name for name in LIMITS if name != TURNS.setting),
-        "final_answer_reserve_usd",
-        "on_unpriced",
-    )
+    scope_settings: ClassVar[tuple[str, ...] | None] = SCOPED
 
     max_calls: Annotated[int, Ge(0)] | None = None
     max_turns: Annotated[int, Ge(0)] | None = None
@@ -399,14 +397,14 @@ class Budget(Guard):
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         limits, raised, cause = self._bound, state.limits, None
-        own = limits.own if not raised else {name: raised.get(name, most) for name, most in limits.own.items()}
-        calls, lasts = own.get("max_calls", NEVER), own.get("max_elapsed", NEVER)
+        most = limits.most if not raised else limits.most | {k: raised.get(k, own) for k, own in limits.own.items()}
+        calls, lasts = most["max_calls"], most["max_elapsed"]
         if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
             return _ended(CALLS, calls, state.calls)
         if facts.turn_over and self.max_turns is not None:
             cause = self._turns(state)
         if cause is None and limits.reserves:
-            cause = self._unpayable(state, own, mine, facts)
+            cause = self._unpayable(state, most, mine, facts)
         # Time that stood still matters only near the limit.
         if cause is None and facts.now_ms - state.started_ms >= lasts <= (spent := state.spent_ms(facts.now_ms)):
             cause = _ended(TIME, lasts, spent)
@@ -457,15 +455,15 @@ class Budget(Guard):
                 return None
         return made
 
-    def _unpayable(self, state: SessionState, own: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
+    def _unpayable(self, state: SessionState, most: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
         """
         Returns why no more can be paid: nothing is left, a response had no price, what is left pays no tool, or, if a model request is
         next, no usual one.
         """
-        cost, tokens = own.get(COST.name), own.get(TOKENS.name, NEVER)
+        cost, tokens = most[COST.name], most[TOKENS.name]
         if state.tokens >= tokens:
             return _ended(TOKENS, tokens, state.tokens)
-        if cost is None:
+        if cost == NEVER:
             return None
         limit, left, shared = usd(cost), cost - state.cost - self._bound.reserve, purse(state)
         if left <= 0:

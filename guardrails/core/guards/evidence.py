@@ -276,13 +276,15 @@ class Evidence(Guard):
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return _known(state, mine, own=facts.tool.changes) if FAMILY in state.own or shares(state) else mine
+        alone = FAMILY not in state.own and state.family is None and not state.reserved
+        return mine if alone else _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         entry, window = facts.entry, state.window
         outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
         repeated = entry is not None and len(state.latest) < len(window) and moved(state, entry)
-        if not (outside or repeated or FAMILY in state.own or shares(state)):
+        alone = FAMILY not in state.own and state.family is None and not state.reserved
+        if alone and not outside and not repeated:
             return mine
         since, known, work = _known(state, mine, own=_did(facts))
         if repeated and low(call.sig) not in known:

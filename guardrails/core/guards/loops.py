@@ -23,6 +23,7 @@ from .evidence import (
     UNFINISHED,
     Evidence,
     again_of,
+    before,
     brought_news,
     changed_seq,
     ended_alike,
@@ -143,10 +144,11 @@ class Loops(Guard):
         if facts.hints and facts.entry is not None and brought_news(state, facts.entry):
             # That a repeat brings nothing is not said beside something new.
             facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
-        if outcome.error_type is None and facts.tool.read_only is False and facts.tool.repeats != "allow":
-            own = [one for one in reversed(state.window) if one.sig == call.sig and one.seq > changed_seq(state)][:2]
-            accepted = all(entry.status == "ok" and entry.little for entry in own)
-            if accepted and len({entry.result_hash for entry in own}) == 2:
+        entry, tool = facts.entry, facts.tool
+        if entry is not None and entry.little and tool.read_only is False and tool.repeats != "allow":
+            other = before(state, entry)
+            told = None if other is None or other.status != "ok" or not other.little else other.result_hash
+            if other is not None and told not in (None, entry.result_hash) and other.seq > changed_seq(state):
                 envelope.nudge(_said("done", {"tool": call.tool}).hint)
         return envelope
 
@@ -288,15 +290,16 @@ def run_of(state: SessionState, last: Entry, tool: str | None, most: int = MANY)
     for one in window[last.seq - window[0].seq - 1 :: -1] if last is not window[0] else ():
         if one.seq <= since or len(run) >= most:
             break
-        if tool not in (None, one.tool) or one.status not in OVER or one.error_type == CANCELLED:
-            continue
-        if one.steady != last.steady if failed else (one.came == EMPTY) is not empty:
-            break
-        if one.status != last.status or not (failed or empty or is_evidence(one, last)):
-            break
-        if not turn or one.turn != turn:
-            run.append(one)
-        turn = one.turn
+        if (tool is None or one.tool == tool) and one.status in OVER and one.error_type != CANCELLED:
+            if failed:
+                alike = one.steady == last.steady and one.status == "error"
+            else:
+                alike = (one.came == EMPTY) is empty and (empty or is_evidence(one, last))
+            if not alike:
+                break
+            if one.turn != turn or not turn:
+                run.append(one)
+                turn = one.turn
     return run
 
 

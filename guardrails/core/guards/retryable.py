@@ -56,6 +56,8 @@ CORRECTING: Final[dict[NextAction, str]] = {
     "ask_user": "Ask the user before you try other arguments.",
 }
 """The user's part in it, if records say how often other arguments work."""
+Tries = tuple[bool | None, int, bool]
+"""(what is declared of a failure, tries that are left, whether one was made)"""
 SELDOM: Final = 1 / 3
 """Below it a retry is told with its chance."""
 
@@ -180,7 +182,8 @@ class Retryable(Guard):
             claim = envelope.next_action == "retry"
         # What a tool says of its own failure is better informed.
         prior = facts.tool.retryable if claim is None else claim
-        run = _in_a_row(state, call.tool, kind, self.max_same_error + 1)
+        most = self.max_same_error + 1
+        run = _in_a_row(state, call.tool, kind, most)
         attempts = max(1, failures(state, call.sig))
         named = outcome.retry_after_ms
         if facts.models or facts.advised is not None:
@@ -193,34 +196,25 @@ class Retryable(Guard):
         unsafe = kind in AMBIGUOUS and facts.tool.acts and (prior is None or facts.tool.idempotent is False)
         unsafe = unsafe and not (kind == "cancelled" and _TURNED_DOWN.search(outcome.error_message or ""))
         too_long = named is not None and named > self.max_wait * 1000
-        if unsafe or too_long or run > self.max_same_error:
+        if unsafe or too_long or run == most:
             left = 0
-        learned = self._learned(
-            envelope,
-            kind,
-            prior,
-            facts,
-            state,
-            mine,
-            left=min(left, self.max_same_error + 1 - run),
-            tried=attempts > 1,
+        said = learned = self._learned(
+            envelope, outcome, facts, state, mine, (prior, min(left, most - run), attempts > 1)
         )
-        if learned is not None:
-            said = learned
+        if said is not None:
             envelope.retry_success_probability = round(said.p, 3)
         else:
             backoff = min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait)
             wait_ms = int(backoff * 1000) if named is None else named
             said = Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
-        if said.retryable:
-            envelope.retryable, envelope.max_retries_remaining = True, said.retries
-            envelope.retry_after_ms = said.wait_ms
-            return _advised(envelope, "retry", repeat(said))
-        if kind not in INSTEAD and kind not in TRANSIENT and prior is None:
+        if not said.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
             # Nothing is known of it, so nothing is advised.
             return envelope
-        envelope.retryable, envelope.max_retries_remaining = False, 0
-        envelope.retry_after_ms = later = named if passing and too_long else None
+        later = named if passing and too_long else None
+        envelope.retryable, envelope.max_retries_remaining = said.retryable, said.retries if said.retryable else 0
+        envelope.retry_after_ms = said.wait_ms if said.retryable else later
+        if said.retryable:
+            return _advised(envelope, "retry", repeat(said))
         if unsafe:
             return _advised(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
         if kind in TRANSIENT or (passing and learned is None):
@@ -236,21 +230,13 @@ class Retryable(Guard):
         return envelope
 
     def _learned(
-        self,
-        envelope: Envelope,
-        kind: ErrorType,
-        prior: bool | None,
-        facts: Facts,
-        state: SessionState,
-        mine: Any,
-        *,
-        left: int,
-        tried: bool,
+        self, envelope: Envelope, outcome: Outcome, facts: Facts, state: SessionState, mine: Any, tries: Tries
     ) -> Advice | None:
         """
         Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
-        if self.model is None:
+        kind, (prior, left, tried) = outcome.error_type, tries
+        if self.model is None or kind is None:
             return None
         if (said := facts.advised) is not None:
             return Advice(said.retryable, said.wait_ms or 0, 0.0, said.retries, INSTEAD.get(kind, "give_up"))

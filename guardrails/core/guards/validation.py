@@ -33,6 +33,7 @@ class Validation(Guard):
     """
 
     codes: ClassVar[Codes] = {"validation.arguments": ()}
+    looks_back: ClassVar[bool] = False
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False
@@ -76,13 +77,6 @@ def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) 
     if any(p.kind == "json" for p in problems):
         return "fix_arguments", "Send the arguments as one valid JSON object; the user need not be asked."
     return "fix_arguments", f"Correct {_listed(wrong)} and call again; the user need not be asked."
-
-
-def _only_user(problems: Sequence[Problem], ask_user: frozenset[str]) -> bool:
-    """
-    Returns whether one of *problems* is of a field in *ask_user*.
-    """
-    return any(_subject(problem, ask_user) for problem in problems)
 
 
 def _meant(problem: Problem) -> str:
@@ -135,7 +129,7 @@ def _learned(
             "ask_user",
             f"Ask the user before the next try: refused calls of `{call.tool}` are corrected {times(share)}.",
         )
-    if action == "ask_user" and share > MOSTLY and not _only_user(call.problems, asked):
+    if action == "ask_user" and share > MOSTLY and not any(_subject(problem, asked) for problem in call.problems):
         return "fix_arguments", (
             f"Take what is missing from the conversation and call again: refused calls of `{call.tool}` are corrected "
             f"{times(share)}. Ask the user only if it is not there; do not guess."
