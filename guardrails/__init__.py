@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from guardrails.core.envelope.envelope import CallDenied as CallDenied
     from guardrails.core.envelope.envelope import CallFailed as CallFailed
     from guardrails.core.envelope.envelope import Envelope as Envelope
-    from guardrails.core.envelope.merged import limit_fields as limit_fields
+    from guardrails.core.envelope.text import limit_fields as limit_fields
     from guardrails.core.guards.approve import Approve as Approve
     from guardrails.core.guards.base import Edge as Edge
     from guardrails.core.guards.base import Facts as Facts
@@ -88,7 +88,7 @@ _NAMES = {
     "core.chain": "Chain Rule",
     "core.decision": "Decision",
     "core.envelope.envelope": "CallDenied CallFailed Envelope",
-    "core.envelope.merged": "limit_fields",
+    "core.envelope.text": "limit_fields",
     "core.guards.approve": "Approve",
     "core.guards.shell": "Shell",
     "core.guards.tool_filter": "ToolFilter",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import ResponseFailed, needs
-from guardrails.core.values.prices import public
+from guardrails.core.values.usage import public
 from guardrails.integrations.openai.heard import NO_STREAM, SHOWN_BYTES, in_one_line
 
 from .settings import AgentError

@@ -159,7 +159,7 @@ def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
         if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
         hidden = cls.unwritten if written else ()
-        whole: MapType = map_type(cls)  # type: ignore[arg-type]
+        whole: MapType = map_type(cls)
         types = {n: t for n, t in whole.types.items() if n not in hidden and (allowed is None or n in allowed)}
         found[cls.name] = made = dataclasses.replace(
             whole,

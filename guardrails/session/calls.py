@@ -22,7 +22,6 @@ from guardrails.core.decision import Completion, Decision
 from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared, prepare, told
-from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.refusals import UNKNOWN
 from guardrails.core.result import Reading
 from guardrails.core.state import Pending, SessionState, Uncertain
@@ -34,6 +33,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import bounded_name
 from guardrails.core.values.types import NO_TIME, Outcome, Success, ToolCall
+from guardrails.session.results import Earlier, failure
 
 from .ledger import Ledger, grow, later, named
 from .steps import Ask, Execute, Limit, Steps, Store, awaited, limit_of, not_awaited, stops

@@ -1,10 +1,84 @@
 """
-Earlier results, kept to be given back; bounded in bytes, the oldest go first.
+Earlier results: kept to be given back, bounded in bytes, the oldest go first; and the events of a session in a few lines, which are the
+answer if a model gives none, and its memory after a context compaction.
 """
 
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from guardrails.core.records.digest import Earlier
+from guardrails.core.state import Entry, SessionState
+from guardrails.core.text.plain_json import dumps, exact
+from guardrails.core.text.redaction import sanitise
+from guardrails.core.values.types import Outcome
+
+
+MAX_RESULT: Final = 300
+"""Characters shown of one result."""
+MAX_ARGUMENTS: Final = 160
+
+
+class Earlier(NamedTuple):
+    """
+    One earlier result.
+    """
+
+    tool: str
+    arguments: bytes
+    """Canonical JSON."""
+    payload: bytes
+    """JSON."""
+    ok: bool
+
+
+def failure(outcome: Outcome) -> bytes:
+    """
+    Returns the part that is kept of a call that failed and brought nothing; JSON.
+    """
+    return exact(dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null")
+
+
+def digest(
+    state: SessionState,
+    earlier: Callable[[Entry], Earlier | None],
+    progress: Mapping[str, Any],
+    exhausted: tuple[str, str] | None,
+) -> str:
+    """
+    Returns the calls of the window, oldest first, each with its result as far as it is kept, and the rest of the
+    limits.
+    """
+    if state.seq == 0:
+        lines = ["No tool was run."]
+    else:
+        shown = len(state.window)
+        head = f"{state.seq} tool {'call was' if state.seq == 1 else 'calls were'} made"
+        lines = [f"{head}:" if shown == state.seq else f"{head}; the last {shown}:"]
+    lines += _lines(state.window, earlier)
+    left = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in progress.items())
+    lines.append(f"Progress: {left}.")
+    if exhausted is not None:
+        lines.append(f"{exhausted[1]} The user can resume or raise the limit.")
+    # Names are those that a model made up, and JSON does not escape DEL.
+    return sanitise("\n".join(lines))
+
+
+def _lines(window: Sequence[Entry], earlier: Callable[[Entry], Earlier | None]) -> list[str]:
+    # What is kept is the result of the latest call of its signature that ended, and of no other.
+    latest = {entry.sig: entry.seq for entry in window if entry.status in ("ok", "error")}
+    return [f"- {_line(entry, earlier(entry), brought=latest.get(entry.sig) == entry.seq)}" for entry in window]
+
+
+def _line(entry: Entry, kept: Earlier | None, *, brought: bool) -> str:
+    arguments = "" if kept is None else _short(kept.arguments, MAX_ARGUMENTS)
+    how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running"}
+    how["expired"] = "no result: it may have happened" if entry.changes else "no result"
+    result = "" if kept is None or not brought else f": {_short(kept.payload, MAX_RESULT)}"
+    return f"{entry.tool} {arguments} {how[entry.status]}{result}".replace("  ", " ")
+
+
+def _short(text: bytes, limit: int) -> str:
+    shown = text[: limit * 4].decode("utf-8", "ignore")
+    return shown if len(shown) <= limit else f"{shown[:limit]}..."
 
 
 MAX_BYTES: Final = 4 * 2**20

@@ -14,15 +14,14 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.events import ITERATIONS, LIMITS
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import Amounts
-from guardrails.core.records.digest import digest
 from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import ADMISSION_MS, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.names import checked_id
-from guardrails.core.values.prices import Priced, price_of, public
-from guardrails.core.values.usage import read_usage, tells
+from guardrails.core.values.usage import Priced, price_of, public, read_usage, tells
+from guardrails.session.results import digest
 
 from .calls import Approver, Calls, ParkedCall
 from .ledger import Ledger, grow, reserve, take

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.records.digest import Earlier
 from guardrails.core.text.plain_json import exact
-from guardrails.session.results import MAX_BYTES, OVERHEAD, Results
+from guardrails.session.results import MAX_BYTES, OVERHEAD, Earlier, Results
 
 
 def earlier(size: int, mark: str = "x") -> Earlier:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.agent.endpoint import client_of
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.prices import price_of
 from guardrails.core.values.types import MICRO
-from guardrails.core.values.usage import Usage
+from guardrails.core.values.usage import Usage, price_of
 from guardrails.integrations.openai import run
 from guardrails.policy.policy import Policy
 from guardrails.sinks import OnRecord, Sink

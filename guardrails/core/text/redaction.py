@@ -28,6 +28,11 @@ _SMALL: Final = 256
 TRACEBACK: Final = "Traceback (most recent call last)"
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
 _NOT_TEXT: Final = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
+_MAY_ESCAPE: Final = pattern(r"\\[ubf]")
+_CONTROL_CODE: Final = pattern(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
+_ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODES}|(.))")
+_STRING: Final = pattern(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
 _KEY: Final = r"""(?sx)-----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY[A-Z ]{0,10}-----.*?(?:-----END\ [^\n]{0,60}|\Z)
 |\A.*-----END\ [A-Z0-9 ]{0,40}PRIVATE\ KEY[^\n]{0,15}"""
 """Whole, or without its beginning: the tail of a long text may begin inside of one."""
@@ -118,6 +123,29 @@ def sanitise(text: str) -> str:
     if not text.isascii() and _NOT_TEXT.search(text) is not None:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").translate(_CONTROL)
     return text.translate(_CONTROL) if text.isascii() else text
+
+
+def cleaned(text: str) -> str:
+    """
+    Returns the JSON *text* whose strings hold no NUL, DEL or other ASCII control character but newline, carriage return
+    and tab.
+
+    The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
+    """
+    # Most text has no backslash, or one before a letter of none; to look for one character is next to nothing.
+    if "\x7f" not in text and ("\\" not in text or _MAY_ESCAPE.search(text) is None):
+        return text
+    return text if _CONTROL_CODE.search(text) is None else _STRING.sub(_without_control, text)
+
+
+def _without_control(string: re.Match[str]) -> str:
+    body, colon = string[1], string[2] or ""
+    said = body.replace("\x7f", r"\u007f") if colon else _ESCAPE.sub(_harmless, body)
+    return f'"{said}"{colon}'
+
+
+def _harmless(escape: re.Match[str]) -> str:
+    return f"\\{escape[1]}" if escape[1] else ""
 
 
 def redact(text: str, limit: int = MESSAGE_CHARS, *, keep_traceback: bool = False) -> str:

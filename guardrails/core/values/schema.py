@@ -171,8 +171,7 @@ _SCALARS: Final[Mapping[Any, tuple[str, str]]] = {
 }
 
 
-@cache
-def map_type(kind: Any) -> Any:
+def _map_type(kind: Any) -> Any:
     """
     Returns the `MapType` of *kind*, a dataclass or a `TypedDict`; None if it is neither.
     """
@@ -188,6 +187,9 @@ def map_type(kind: Any) -> Any:
     required = frozenset(one.name for one in fields if one.default is missing and one.default_factory is missing)
     required |= getattr(kind, "__required_keys__", frozenset())
     return MapType(kind.__name__, types, required, kind.__doc__ or "", make=kind if fields else dict, of=kind)
+
+
+map_type: Final[Callable[[Any], Any]] = cache(_map_type)
 
 
 # A value and its type

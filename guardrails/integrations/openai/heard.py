@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from guardrails.core.text.redaction import REDACTED, sanitise, without_secrets
 from guardrails.core.values.errors import ResponseFailed
-from guardrails.core.values.prices import public
+from guardrails.core.values.usage import public
 
 from .reading import Cut, Unreadable, line_of, reason_of
 

@@ -24,7 +24,7 @@ REQUIRED = {
 }
 """What every installation has."""
 HERE = {
-    "core.values.prices": "a price that is not known is told in the log",
+    "core.values.usage": "a price that is not known is told in the log",
     "offline.transcripts.files": "the file is not read",
 }
 """Modules that say it in their own way, and so in tests of their own."""
@@ -142,7 +142,7 @@ def test_each_import_says_what_installs_a_package_that_is_missing(package: str) 
         (
             "genai_prices",
             (
-                "from guardrails.core.values.prices import listed_price\n"
+                "from guardrails.core.values.usage import listed_price\n"
                 "from guardrails.core.values.usage import Usage\n"
                 "print(listed_price(Usage(1, 1), 'gpt-5-mini', None, 0).unknown)"
             ),

@@ -18,9 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, Price, SessionError
-from guardrails.core.values.prices import Priced, _cost, listed_price, price_of
 from guardrails.core.values.types import NO_TIME
-from guardrails.core.values.usage import Usage
+from guardrails.core.values.usage import Priced, Usage, _listed_cost, listed_price, price_of
 
 
 NOW = 1_790_000_000_000
@@ -119,7 +118,7 @@ def test_the_short_way_costs_what_the_list_itself_says(
     provider, model = models()[index % len(models())]
     usage = Usage(read, written, min(cached, read), reasoning=min(reasoning, written))
     at = datetime.fromtimestamp(NOW / 1000, UTC)
-    priced = _cost(usage, (provider, model, LISTED), NOW)
+    priced = _listed_cost(usage, (provider, model, LISTED), NOW)
     counts = genai_prices.Usage(
         input_tokens=read,
         output_tokens=written,

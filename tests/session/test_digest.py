@@ -5,7 +5,7 @@ A session in a few lines.
 from typing import Any
 
 from guardrails import Budget, Duplicates, Policy, Tool
-from guardrails.core.records.digest import MAX_ARGUMENTS, MAX_RESULT
+from guardrails.session.results import MAX_ARGUMENTS, MAX_RESULT
 
 
 def make(clock: Any, *guards: Any, **settings: Any) -> Any:
