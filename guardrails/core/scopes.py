@@ -6,9 +6,8 @@ in one step. It is admitted in all of them, or in none. A scope holds amounts, a
 call's session alone, which gives it back.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -20,11 +19,11 @@ from guardrails.core.values.types import Denial, Outcome
 
 OPEN: Final = "calls"
 """Under this name a scope has reserved what open calls are held to cost."""
-AMOUNTS: Final = ("n", "calls", "cost", "tokens", "held_cost", "held_tokens")
-"""What a scope itself counts: numbers that add up, whoever adds to them first."""
+_COUNTS: Final = ("n", "calls", "cost", "tokens", "now_ms")
+_HELD: Final = {"held_cost": "max_cost", "held_tokens": "max_tokens"}
 _FIELDS: Final = tuple(each.name for each in fields(SessionState))
-_OTHERS: Final = tuple(name for name in _FIELDS if name not in (*AMOUNTS, "now_ms", "behind_ms", "reserved", "own"))
-_others: Final = attrgetter(*_OTHERS)
+_OTHERS: Final = tuple(name for name in _FIELDS if name not in (*_COUNTS, "behind_ms", "reserved", "own"))
+_counts, _others = attrgetter(*_COUNTS), attrgetter(*_OTHERS)
 GLOBAL: Final = "global"
 """The scope that everyone is in: its id need not be said."""
 
@@ -64,61 +63,79 @@ class Scope(NamedTuple):
 @dataclass(slots=True)
 class SharedState(SessionState):
     """
-    The state of a scope in a store in which several change it at once: what they add to its amounts adds up.
+    The state of a scope in a store in which several change it at once: amounts, and a rest that seldom changes.
 
-    A step looks at the amounts as they were, and the store asks `edges` whether it would have done the same by those
-    that are there now; else it is done again.
+    What each adds to its amounts adds up. A step looks at them as they were, and the store asks `edges` whether it would have done the
+    same by those that are there now; else it is done again. Its amounts are what it counts, and by `GUARD/NAME` every whole number that
+    a guard remembers by a name.
     """
 
-    edges: "Callable[[], list[Edge] | None] | None" = field(default=None, compare=False)
-    """Of its guards, after the step; None: nothing else may have happened meanwhile."""
+    chain: Chain | None = field(default=None, compare=False)
+    """Of its guards, by which a step was decided."""
     asked: bool = field(default=False, compare=False)
     """It was asked of a call, and nothing was taken from it."""
     places: list[list[Any]] = field(default_factory=list, compare=False)
     """What is recorded of the step's place; its number, the third, is known once it is kept."""
 
-    def amount(self, name: str) -> int:
-        """
-        Returns one of its `AMOUNTS`, or by `GUARD/NAME` a number that a guard remembers.
-        """
-        guard, of_guard, own = name.rpartition("/")
-        if of_guard:
-            return int((self.own.get(guard) or {}).get(own, 0))
-        held = name.removeprefix("held_")
-        return int(getattr(self, name) if held == name else self.reserved_by_children(f"max_{held}"))
-
-    def have(self, amounts: Mapping[str, int]) -> None:
-        """
-        Have these *amounts*, by the same names.
-        """
-        own = self.own
-        for name, value in amounts.items():
-            guard, of_guard, its = name.rpartition("/")
-            held = name.removeprefix("held_")
-            if of_guard:
-                own = {**own, guard: {**(own.get(guard) or {}), its: value}}
-            elif held == name:
-                setattr(self, name, value)
-            elif value != self.reserved_by_children(f"max_{held}"):
-                self.reserved = {OPEN: {**self.reserved.get(OPEN, {}), f"max_{held}": value}}
-        self.own = own
-
-    def rest(self, names: Collection[str]) -> tuple[Any, ...]:
-        """
-        Returns what it is beside its amounts, and the *names* of those that guards remember.
-        """
-        own = {guard: left for guard, mine in self.own.items() if (left := _rest(guard, mine, names))}
-        return *_others(self), own
-
     @classmethod
-    def of(cls, state: SessionState) -> "SharedState":
+    def of(cls, rest: SessionState, amounts: Mapping[str, int]) -> "SharedState":
         """
-        Returns the same as a state that several change at once.
+        Returns the state of a *rest*, as `rest` gave it, and *amounts*.
         """
         made = cls()
         for name in _FIELDS:
-            setattr(made, name, getattr(state, name))
+            setattr(made, name, getattr(rest, name))
+        made.have(amounts)
         return made
+
+    def amounts(self) -> dict[str, int]:
+        """
+        Returns its amounts by name.
+        """
+        made = dict(zip(_COUNTS, _counts(self), strict=True))
+        held = self.reserved.get(OPEN, {})
+        for name, limit in _HELD.items():
+            made[name] = held.get(limit, 0)
+        for guard, mine in self.own.items():
+            if type(mine) is dict:
+                made.update([(f"{guard}/{name}", value) for name, value in mine.items() if type(value) is int])
+        return made
+
+    def have(self, amounts: Mapping[str, int]) -> None:
+        """
+        Have these *amounts* in place of its own.
+        """
+        self.own = {guard: mine if type(mine) is not dict else dict(mine) for guard, mine in self.own.items()}
+        self.reserved = {}
+        for name, value in amounts.items():
+            guard, of_guard, own = name.rpartition("/")
+            if of_guard:
+                self.own.setdefault(guard, {})[own] = value
+            elif name in _HELD:
+                if value:
+                    self.reserved.setdefault(OPEN, {})[_HELD[name]] = value
+            else:
+                setattr(self, name, value)
+
+    def rest(self) -> tuple[Any, ...]:
+        """
+        Returns what it is beside its amounts.
+        """
+        return *_others(self), {guard: left for guard, mine in self.own.items() if (left := _rest(mine))}
+
+    def edges(self) -> list[Edge] | None:
+        """
+        Returns the edges of its guards; None if one goes by more than amounts, so that nothing else may have happened meanwhile.
+        """
+        made: list[Edge] = []
+        for guard in () if self.chain is None or self.chain.mode == "off" else self.chain.guards:
+            own = guard.edges(self, self.own.get(guard.key), self.now_ms) if guard.mode != "off" else ()
+            if own is None:
+                return None
+            for edge in own:
+                names = [name if name in _COUNTS or name in _HELD else f"{guard.key}/{name}" for name in edge.names]
+                made.append(edge._replace(names=tuple(names)))
+        return None if self.chain is None else made
 
 
 def bare(rest: tuple[Any, ...]) -> SessionState:
@@ -131,28 +148,8 @@ def bare(rest: tuple[Any, ...]) -> SessionState:
     return made
 
 
-def _rest(guard: str, mine: Any, names: Collection[str]) -> Any:
-    if not isinstance(mine, dict):
-        return mine
-    return {name: value for name, value in mine.items() if f"{guard}/{name}" not in names}
-
-
-def _edges(chain: Chain, state: SessionState, now_ms: int) -> list[Edge] | None:
-    """
-    Returns the edges of all guards of a scope; None if one goes by more than amounts.
-    """
-    made: list[Edge] = []
-    for guard in chain.guards:
-        if guard.mode == "off" or chain.mode == "off":
-            continue
-        own = guard.edges(state, state.own.get(guard.key), now_ms)
-        if own is None:
-            return None
-        made += [
-            edge._replace(names=tuple(name if name in AMOUNTS else f"{guard.key}/{name}" for name in edge.names))
-            for edge in own
-        ]
-    return made
+def _rest(mine: Any) -> Any:
+    return mine if type(mine) is not dict else {name: value for name, value in mine.items() if type(value) is not int}
 
 
 def _place(scope: Scope) -> list[Any]:
@@ -172,7 +169,7 @@ def opened(
     for (name, own, chain), state, now_ms in zip(scopes, states, clocks, strict=True):
         now = touch(state, now_ms)
         if isinstance(state, SharedState):
-            state.edges, state.asked = partial(_edges, chain, state, now), True
+            state.chain, state.asked = chain, True
         made.append(Scope(name, own, chain, state, now))
     return made
 

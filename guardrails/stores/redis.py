@@ -4,12 +4,11 @@ Sessions in a server of Redis or Valkey, shared by processes of many machines.
 The server compares and writes bytes and adds up numbers, and knows nothing of sessions or guards. All keys of a store begin with its
 namespace in braces, so that a cluster keeps them in one slot, and those of other namespaces in others:
 
-    {ns}:store     what made it, and the version of this layout
-    {ns}:w:WRITER  the number of a writer's latest commit, for a day
-    {ns}:keys      of all states
-    {ns}:s:KEY     of a state: its version of 16 bytes; when it was changed last, in milliseconds by the server's clock, 13 digits; the
-                   packed state, of a scope without its amounts
-    {ns}:a:KEY     of a scope: its amounts, a hash
+    {ns}:store  what made it, and the version of this layout
+    {ns}:keys   of all states
+    {ns}:s:KEY  of a state: its version of 16 bytes; when it was changed last, in milliseconds by the server's clock, 13 digits; the
+                packed state, of a scope without its amounts
+    {ns}:a:KEY  of a scope: its amounts, a hash
 """
 
 import os
@@ -24,9 +23,8 @@ from urllib.parse import quote
 
 import orjson
 
-from guardrails.core.guards.base import Edge
 from guardrails.core.packing import pack
-from guardrails.core.scopes import AMOUNTS, SharedState, bare
+from guardrails.core.scopes import SharedState, bare
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable, StoreError, needs
 from guardrails.core.values.names import SCOPES
@@ -41,37 +39,33 @@ T = TypeVar("T")
 MARK_BYTES: Final = 16
 HEAD_BYTES: Final = 29
 FORMAT: Final = b"toolcall-guardrails 2"
-_NUMBERS: Final = (*AMOUNTS, "now_ms")
 _SCOPE: Final = SCOPES.encode()
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9_.:/%-]{1,200}")
 _URLS: Final = "redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH"
 _URL: Final = re.compile(r"rediss?://([^/?#@]*@)?(\[[^]/?#@]*\]|[^]\[/?#@:]*)(:[0-9]+)?(/[0-9]{0,5})?(\?.*)?|unix://.*")
 
 COMMIT: Final = """
-local states = tonumber(ARGV[1])
+local states, version = tonumber(ARGV[1]), ARGV[2]
 local function is(done, look)
   local found = {done}
-  for i = 3, #KEYS do
-    found[i - 1] = i > states + 2 and redis.call('HGETALL', KEYS[i]) or look and redis.call('GET', KEYS[i]) or false
+  for i = 2, #KEYS do
+    found[i] = i > states + 1 and redis.call('HGETALL', KEYS[i]) or look and redis.call('GET', KEYS[i]) or false
   end
   return found
 end
-if ARGV[2] == '' then return is(0, true) end
-local last = redis.call('GET', KEYS[1])
-if last and tonumber(last) >= tonumber(ARGV[2]) then return is(1) end
+if version == '' then return is(0, true) end
+if redis.call('GETRANGE', KEYS[2], 0, 15) == version then return is(1) end
 for i = 1, states do
-  if redis.call('GETRANGE', KEYS[i + 2], 0, 15) ~= ARGV[2 * i + 4] then return is(0, true) end
+  if redis.call('GETRANGE', KEYS[i + 1], 0, 15) ~= ARGV[2 * i + 3] then return is(0, true) end
 end
 local writes = {}
-for i, scope in ipairs(cjson.decode(ARGV[4])) do
+for i, scope in ipairs(cjson.decode(ARGV[3])) do
   local seen, adds, sums = unpack(scope)
-  local key, amounts = KEYS[states + 2 + i], {}
+  local key, amounts = KEYS[states + 1 + i], {}
   local found = redis.call('HGETALL', key)
   for j = 1, #found, 2 do amounts[found[j]] = found[j + 1] end
-  if seen then
-    for name, value in pairs(amounts) do
-      if (seen[name] or '0') ~= value then return is(0, true) end
-    end
+  for name, value in pairs(seen and amounts or {}) do
+    if (seen[name] or '0') ~= value then return is(0, true) end
   end
   for _, add in ipairs(adds) do
     local name, more, least = unpack(add)
@@ -90,12 +84,12 @@ for i, scope in ipairs(cjson.decode(ARGV[4])) do
   end
 end
 local time = redis.call('TIME')
-local head = ARGV[3] .. string.format('%013.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-redis.call('SET', KEYS[1], ARGV[2], 'EX', 86400)
+local head = version .. string.format('%013.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 for i = 1, states do
-  if ARGV[2 * i + 5] ~= '' then
-    redis.call('SET', KEYS[i + 2], head .. ARGV[2 * i + 5])
-    if ARGV[2 * i + 4] == '' then redis.call('ZADD', KEYS[2], 0, string.sub(KEYS[i + 2], tonumber(ARGV[5]))) end
+  local key, old, new = KEYS[i + 1], ARGV[2 * i + 3], ARGV[2 * i + 4]
+  if new ~= '' then
+    redis.call('SET', key, head .. new)
+    if old == '' then redis.call('ZADD', KEYS[1], 0, string.sub(key, tonumber(ARGV[4]))) end
   end
 end
 for _, write in ipairs(writes) do redis.call(unpack(write)) end
@@ -105,10 +99,10 @@ return is(1)
 Do what a step did, all or nothing. The answer is 1 if it is done, or 0 if it is to be done again, since others were there meanwhile, and
 what is kept now, of each state (if it was not done) and of the amounts of each scope.
 
-KEYS: the writer, keys, states, then amounts of scopes. ARGV: how many states; the number of the commit (nothing: only look); its version;
-of each scope, as JSON, the amounts that nobody may have changed or false, what is added (name, amount, the least that it is before, or false),
-and sums that are below a limit, or are not (limit, whether, names); where a key begins in the name of a state; then of each state the version
-that it was, and its bytes (nothing: as they are).
+KEYS: keys, states, then amounts of scopes. ARGV: how many states; the new version (nothing: only look), by which the first state tells
+that it was done; of each scope, as JSON, the amounts that nobody may have changed or false, what is added (name, amount, the least that it
+is before, or false), and sums that are below a limit, or are not (limit, whether, names); where a key begins in the name of a state; then
+of each state the version that it was, and its bytes (nothing: as they are).
 """
 
 _DROP: Final = """
@@ -126,19 +120,19 @@ return dropped
 """KEYS: keys, states each with its amounts. ARGV: where a key begins in a name, the milliseconds it was idle (nothing: any). How many."""
 
 _KINDS: Final = {
-    **dict.fromkeys(
-        ("LOADING", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS", "UNBLOCKED"), "starting"
-    ),
-    **dict.fromkeys(("BusyLoadingError", "ClusterDownError", "TryAgainError", "MovedError", "AskError"), "starting"),
-    **dict.fromkeys(("READONLY", "MASTERDOWN", "ReadOnlyError", "MasterDownError"), "replica"),
-    **dict.fromkeys(
-        ("NOAUTH", "WRONGPASS", "DENIED", "AuthenticationError", "AuthenticationWrongNumberOfArgsError"), "login"
-    ),
-    **dict.fromkeys(("NOPERM", "NoPermissionError"), "forbidden"),
-    **dict.fromkeys(("OOM", "OutOfMemoryError"), "full"),
-    **dict.fromkeys(("ConnectionError", "TimeoutError"), "away"),
-    "MISCONF": "disk",
-    "WRONGTYPE": "foreign",
+    name: kind
+    for kind, names in {
+        "starting": "LOADING BUSY CLUSTERDOWN TRYAGAIN MOVED ASK NOREPLICAS UNBLOCKED BusyLoadingError ClusterDownError TryAgainError "
+        "MovedError AskError",
+        "replica": "READONLY MASTERDOWN ReadOnlyError MasterDownError",
+        "login": "NOAUTH WRONGPASS DENIED AuthenticationError AuthenticationWrongNumberOfArgsError",
+        "forbidden": "NOPERM NoPermissionError",
+        "full": "OOM OutOfMemoryError",
+        "away": "ConnectionError TimeoutError",
+        "disk": "MISCONF",
+        "foreign": "WRONGTYPE",
+    }.items()
+    for name in names.split()
 }
 """By the class of the client's error, or by the word that the server begins with."""
 _FORBIDDEN: Final = re.compile("(?i)acl failure|user executing the script|no permissions")
@@ -211,13 +205,12 @@ class RedisStore(PersistentStore):
         """
         name = self._stem + b"store"
         found = self._client.execute_command("GET", name, NEVER_DECODE=True)
-        if found is None or found == b"toolcall-guardrails 1":
+        if found is None:
             self._client.set(name, FORMAT)
         elif found != FORMAT:
-            shown = found.decode("utf-8", "replace")
             raise StoreError(
-                f"the store `{self.place}` holds under this namespace what this version cannot read (`{shown:.80}`): upgrade, or "
-                "use another `namespace`"
+                f"the store `{self.place}` holds under this namespace what this version cannot read "
+                f"(`{found.decode('utf-8', 'replace'):.80}`): use another `namespace`, or the version that wrote it"
             )
         answer = self._client.info()
         # A cluster answers by node.
@@ -253,28 +246,25 @@ class RedisStore(PersistentStore):
         return self._ask(partial(self._change, _Change(keys, [one for one in held if one is not None]), step))
 
     def _change(self, change: "_Change", step: Callable[[list[SessionState]], T], slot: Slot) -> T:
-        keys, writer = change.keys, slot.link or _Writer()
-        slot.link = writer
-        names = names_of(self._stem, keys, writer.name)
-        if change.sent is None:
+        keys = change.keys
+        names = names_of(self._stem, keys)
+        if not change.commit:
             if len(change.states) < len(keys):
                 change.states, change.fresh = held_of(keys, self._run(COMMIT, names, (len(keys), "")), self.place), True
             change.result = step([held.state for held in change.states])
-            parts = change.parts()
+            change.commit = change.parts(len(self._stem) + 3)
             if slot not in self._slots:
                 raise StoreError(FORKED.format(self.place))
-            if change.fresh and not change.differs:
-                self._live.keep(keys, change.states)
-                return cast(T, change.result)
-            writer.number += 1
-            change.sent = [len(keys), writer.number, writer.mark, parts[0], len(self._stem) + 3, *parts[1:]]
+        if change.commit:
             slot.unsure = True
-        found = self._run(COMMIT, names, change.sent)
-        slot.unsure, change.sent = False, None
-        if not found[0]:
-            change.states, change.fresh = held_of(keys, found, self.place), True
-            raise Stale
-        change.settle(writer.mark, found)
+            found = self._run(COMMIT, names, change.commit)
+            version, written, change.commit, slot.unsure = change.commit[1], change.commit[5::2], [], False
+            if not found[0]:
+                change.states, change.fresh = held_of(keys, found, self.place), True
+                raise Stale
+            amounts = iter(found[1 + len(keys) :])
+            for held, new in zip(change.states, written, strict=True):
+                held.settle(version if new else held.mark, amounts)
         self._live.keep(keys, change.states)
         return cast(T, change.result)
 
@@ -297,9 +287,6 @@ class RedisStore(PersistentStore):
             (key, _stored(key, kept, next(amounts) if key.startswith(SCOPES) else ()))
             for key, kept in zip(keys, found[1:], strict=False)
         ]
-
-    def _let_go(self, slot: Slot) -> None:
-        slot.link = None
 
     def _page(self, prefix: str, last: str) -> Sequence[tuple[str, Stored | None]]:
         keys = self._keys(prefix, last)
@@ -353,132 +340,111 @@ class RedisStore(PersistentStore):
         return f"RedisStore({self.place!r}, namespace={self.namespace!r})"
 
 
-class _Writer:
-    """
-    Who commits, one step at a time, by numbers that rise.
-    """
-
-    __slots__ = ("name", "number")
-
-    def __init__(self) -> None:
-        self.name = os.urandom(MARK_BYTES - 8)
-        self.number = 0
-
-    @property
-    def mark(self) -> bytes:
-        """
-        The version that states have from its latest commit: no other ever gives the same.
-        """
-        return self.name + self.number.to_bytes(8, "big")
-
-
 class _Change:
     """
     One change of the states of *keys*: decided here, kept there, exactly once.
-
-    `sent` while it is not known whether the commit took place: it is sent again under the same number, which the server does once.
     """
 
-    def __init__(self, keys: Sequence[str], states: list[Held]) -> None:
+    def __init__(self, keys: Sequence[str], states: list[Any]) -> None:
         self.keys = keys
         self.states = states
         self.fresh = False
         """Whether the states are as the server had them in this very change."""
-        self.differs = False
-        self.sent: list[Any] | None = None
+        self.commit: list[Any] = []
+        """What the server is asked, while it is not known whether it did so: it does the same once."""
         self.result: Any = None
 
-    def parts(self) -> list[Any]:
+    def parts(self, begins: int) -> list[Any]:
         """
-        Returns what the commit says: of each scope, as JSON; then of each state.
+        Returns what the commit says; nothing if it would change nothing, and what was looked at was fresh.
         """
-        scopes: list[Any] = []
-        kept: list[bytes] = []
-        self.differs = False
-        for held in self.states:
-            held.new = held.pack()
-            if isinstance(held, _Scope):
-                scopes.append(held.moves())
-                self.differs = self.differs or bool(scopes[-1][1])
-            same = held.mark and held.new == held.packed
-            self.differs = self.differs or not same
-            kept += [held.mark, b"" if same else held.new]
-        return [orjson.dumps(scopes), *kept]
-
-    def settle(self, mark: bytes, found: list[Any]) -> None:
-        """
-        Have what the server has after the commit.
-        """
-        amounts = iter(found[1 + len(self.keys) :])
-        for held in self.states:
-            if not held.mark or held.new != held.packed:
-                held.mark, held.packed = mark, held.new
-            if isinstance(held, _Scope):
-                held.settle(next(amounts))
+        kept = [part for held in self.states for part in held.part()]
+        scopes = [held.moves() for held in self.states if isinstance(held, _Scope)]
+        differs = any(kept[1::2]) or any(adds for _, adds, _ in scopes)
+        if differs:
+            # By its version the first one tells that it was done.
+            kept[1] = self.states[0].new
+        elif self.fresh:
+            return []
+        return [len(self.keys), os.urandom(MARK_BYTES), orjson.dumps(scopes), begins, *kept]
 
 
-class _Scope(Held):
+class _Session(Held):
+    """
+    A state, and its version there, the mark.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, key: str, kept: bytes | None, place: str) -> None:
+        packed = None if kept is None else kept[HEAD_BYTES:]
+        super().__init__((kept or b"")[:MARK_BYTES], packed or b"", unpacked(key, packed, place))
+
+    def part(self) -> tuple[bytes, bytes]:
+        """
+        Returns its version as it was, and its bytes if they have changed.
+        """
+        self.new = self.pack()
+        return self.mark, b"" if self.mark and self.new == self.packed else self.new
+
+    def settle(self, version: bytes, amounts: Iterator[Any]) -> None:
+        """
+        Have what the server has after the commit: of this *version*, and these *amounts* if it is a scope.
+        """
+        self.mark, self.packed = version, self.new
+
+
+class _Scope(_Session):
     """
     A scope: `packed` and its `mark` are of its rest, what it is beside its amounts.
     """
 
-    __slots__ = ("amounts", "edges", "names", "rest", "shared")
+    __slots__ = ("amounts", "rest", "shared")
 
     def __init__(self, key: str, kept: bytes | None, amounts: Sequence[bytes], place: str) -> None:
-        packed = None if kept is None else kept[HEAD_BYTES:]
-        self.shared = SharedState.of(unpacked(key, packed, place))
-        super().__init__((kept or b"")[:MARK_BYTES], packed or b"", self.shared)
+        super().__init__(key, kept, place)
+        self.amounts = amounts_of(amounts)
+        self.state = self.shared = SharedState.of(self.state, self.amounts)
         self.rest: Any = None
         """As this process packed it last."""
-        self.edges: list[Edge] | None = None
-        self._hear(amounts)
 
-    def _hear(self, amounts: Sequence[bytes]) -> None:
-        """
-        Have the amounts that the server has.
-        """
-        self.amounts = {name.decode(): int(value) for name, value in zip(amounts[::2], amounts[1::2], strict=True)}
+    def settle(self, version: bytes, amounts: Iterator[Any]) -> None:
+        super().settle(version, amounts)
+        n, self.amounts = self.shared.n, amounts_of(next(amounts))
         self.shared.have(self.amounts)
-
-    def settle(self, amounts: Sequence[bytes]) -> None:
-        """
-        Have the *amounts* of the server after the commit: the step's place in the records is by its true number.
-        """
-        n = self.shared.n
-        self._hear(amounts)
         for place in self.shared.places:
+            # The step's place in the records is by its true number.
             place[2] += self.shared.n - n
         self.shared.places = []
 
     def pack(self) -> bytes:
-        edges = self.edges = None if self.shared.edges is None else self.shared.edges()
-        self.names = {*_NUMBERS, *self.amounts, *(name for edge in edges or () for name in edge.names)}
-        rest = self.shared.rest(self.names)
+        rest = self.shared.rest()
         if rest == self.rest:
             return self.packed  # So it is with most steps.
         self.rest = rest
         return pack(bare(rest))
 
-    def moves(self) -> list[Any]:
+    def moves(self) -> tuple[Any, ...]:
         """
         Returns the amounts that nobody may have changed, or False; what is added; and the sums by which the guards would have said
         the same: whether each is below its limit.
         """
-        state, amounts, edges = self.shared, self.amounts, self.edges or ()
-        least = {edge.names[0]: edge.floor for edge in edges if edge.floor is not None}
-        least["now_ms"] = state.now_ms
-        after = {name: state.amount(name) for name in self.names}
+        state, before, after, edges = self.shared, self.amounts, self.shared.amounts(), self.shared.edges()
+        floors = {edge.names[0]: edge.floor for edge in edges or () if edge.floor is not None}
+        floors["now_ms"] = state.now_ms
         moved, adds = {}, []
-        for name, value in after.items():
-            if value != (old := amounts.get(name, 0)):
-                floor = least.get(name)
+        for name in before.keys() | after:
+            value, old = after.setdefault(name, 0), before.get(name, 0)
+            if value != old:
+                floor = floors.get(name)
                 moved[name] = more = value - (old if floor is None else max(old, floor))
                 adds.append((name, str(more), floor is not None and str(floor)))
-        moved = {name: more for name, more in moved.items() if name not in ("n", "now_ms")}
+        moved.pop("n", None)
+        moved.pop("now_ms", None)
         grows, asked = max(moved.values(), default=0) > 0, state.asked and not moved
-        exact, sums = self.edges is None, []
-        for edge in edges:
-            total, limit = sum([after[name] for name in edge.names]), edge.most
+        exact, sums = edges is None, []
+        for edge in edges or ():
+            total, limit = sum([after.get(name, 0) for name in edge.names]), edge.most
             if asked:
                 # It was looked at, and nothing was taken: a call as large as this one would have gone through, or not.
                 exact = exact or (edge.step == 0 and total < limit)
@@ -487,32 +453,34 @@ class _Scope(Held):
                 # Who takes nothing finds the same beyond the limit, whatever others add.
                 exact = exact or (grows and not moved.keys().isdisjoint(edge.names))
             sums.append((str(limit), total < limit, *edge.names))
-        return [exact and {name: str(value) for name, value in amounts.items()}, adds, sums]
+        return exact and {name: str(value) for name, value in before.items()}, adds, sums
 
 
-def names_of(stem: bytes, keys: Sequence[str], writer: bytes = b"") -> list[bytes]:
+def amounts_of(found: Sequence[bytes]) -> dict[str, int]:
     """
-    Returns the names of what a store that begins with *stem* has of *keys*: the writer, the list, states, amounts.
+    Returns the amounts of a scope that the server has.
+    """
+    return {name.decode(): int(value) for name, value in zip(found[::2], found[1::2], strict=True)}
+
+
+def names_of(stem: bytes, keys: Sequence[str]) -> list[bytes]:
+    """
+    Returns the names of what a store that begins with *stem* has of *keys*: the list, states, amounts.
     """
     names = [*map(name_of, keys)]
     amounts = [stem + b"a:" + name for name in names if name.startswith(_SCOPE)]
-    return [stem + b"w:" + writer, stem + b"keys", *[stem + b"s:" + name for name in names], *amounts]
+    return [stem + b"keys", *[stem + b"s:" + name for name in names], *amounts]
 
 
-def held_of(keys: Sequence[str], found: Sequence[Any], place: str) -> list[Held]:
+def held_of(keys: Sequence[str], found: Sequence[Any], place: str) -> list[_Session]:
     """
     Returns the states of *keys* in the answer of a script.
     """
     amounts = iter(found[1 + len(keys) :])
     return [
-        _Scope(key, kept, next(amounts), place) if key.startswith(SCOPES) else _session(key, kept, place)
+        _Scope(key, kept, next(amounts), place) if key.startswith(SCOPES) else _Session(key, kept, place)
         for key, kept in zip(keys, found[1:], strict=False)
     ]
-
-
-def _session(key: str, kept: bytes | None, place: str) -> Held:
-    packed = None if kept is None else kept[HEAD_BYTES:]
-    return Held((kept or b"")[:MARK_BYTES], packed or b"", unpacked(key, packed, place))
 
 
 def _stored(key: str, kept: bytes | None, amounts: Sequence[bytes]) -> Stored | None:
