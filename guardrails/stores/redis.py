@@ -506,11 +506,11 @@ def _client(given: Any, timeout_s: float) -> tuple[Any, str]:
     """
     Returns a client of the server that *given* names, and its name without secrets.
     """
-    import redis
+    with needs("redis", "a store in Redis"):
+        import redis
 
-    from redis.backoff import NoBackoff
-    from redis.retry import Retry
-
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
     if not isinstance(given, str):
         if not isinstance(given, (redis.Redis, redis.RedisCluster)):
             raise StoreError(f"a store in Redis needs a URL ({_URLS}), a `redis.Redis` or a `redis.RedisCluster`")

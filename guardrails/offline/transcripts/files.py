@@ -7,7 +7,6 @@ The only module of this room that touches files.
 import gzip
 import importlib
 import io
-import re
 import sys
 
 from collections.abc import Iterable, Iterator
@@ -42,7 +41,7 @@ _HEAD: Final = 512
 _GZIP: Final = b"\x1f\x8b"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BOM: Final = b"\xef\xbb\xbf"
-_SUFFIXES: Final = re.compile(r"(?:\.(?:gz|zstd?|jsonl|ndjson|json))*\Z")
+_SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
 NAMED: Final = 20
 """Broken lines that a notice names."""
 _SHOWN: Final = 60
@@ -174,8 +173,10 @@ def _name(file: str) -> str:
     """
     The file's name without its folder and the endings that say how it is kept.
     """
-    name = "stdin" if file == STDIN else Path(file).name
-    return name[:1] + _SUFFIXES.sub("", name[1:])
+    path = Path("stdin" if file == STDIN else file)
+    while path.suffix in _SUFFIXES:
+        path = path.with_suffix("")
+    return path.name
 
 
 def _looks(data: bytes, values: list[Any]) -> str:

@@ -97,7 +97,6 @@ def test_what_is_priced_or_free_or_broke_off_closes_nothing(charge: dict[str, An
         None,
         {},
         {"total_time": 1.5},
-        {"promptTokens": 100_000_000},
         {"prompt_tokens": "100000000"},
         {"prompt_tokens": None, "completion_tokens": None},
         {"prompt_tokens": -5, "completion_tokens": 2},
