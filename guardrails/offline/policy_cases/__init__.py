@@ -8,13 +8,5 @@ from .verdict import Failure
 
 
 __all__ = [
-    "Case",
-    "CaseFile",
-    "Failure",
-    "Result",
-    "find_cases",
-    "load_cases",
-    "read_cases",
-    "run_case",
-    "shipped_with_cases",
-]
+    "Case", "CaseFile", "Failure", "Result", "find_cases", "load_cases", "read_cases", "run_case", "shipped_with_cases",
+]  # fmt: skip

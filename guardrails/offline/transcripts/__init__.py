@@ -10,15 +10,5 @@ from .formats import ReaderError
 
 
 __all__ = [
-    "Came",
-    "Format",
-    "Made",
-    "ReaderError",
-    "RecordedCall",
-    "Report",
-    "Used",
-    "arguments_of",
-    "open_calls",
-    "open_lines",
-    "time_ms",
-]
+    "Came", "Format", "Made", "ReaderError", "RecordedCall", "Report", "Used", "arguments_of", "open_calls", "open_lines", "time_ms",
+]  # fmt: skip

@@ -106,8 +106,8 @@ class _Session:
         elif kind == "turn_context":
             self.model = text(item.get("model")) or self.model
         elif kind == "response_item" and is_one_of(what, _CALLS):
-            arguments = item.get("arguments", item.get("action"))
-            arguments = item["input"] if what == "custom_tool_call" and "input" in item else arguments_of(arguments)
+            said = item.get("input") if what == "custom_tool_call" else None
+            arguments = arguments_of(item.get("arguments", item.get("action"))) if said is None else said
             tool, id_ = text(item.get("name")) or str(what).removesuffix("_call"), text(item.get("call_id"))
             yield self._made(tool, arguments, id_ or text(item.get("id")), at_ms)
         elif kind == "response_item" and is_one_of(what, _OUTPUTS):
@@ -206,9 +206,9 @@ def _result(came: Came, output: Any, failing: bool) -> Came:
     below = told[header.end() :]
     came.ms = _ms(float(header["wall"] or "nan"))
     if script := header["script"]:
-        pieces = list(map(text_of, listed(output)[1:])) or [below]
-        came.failed = script == "failed" or (script != "running" and (failing or any(map(_shows_failure, pieces))))
-        came.shown = "\n".join(map(_shown, pieces))
+        pieces = list(map(_piece, map(text_of, listed(output)[1:]))) or [_piece(below)]
+        came.failed = script == "failed" or (script != "running" and (failing or any(failed for failed, _ in pieces)))
+        came.shown = "\n".join(shown for _, shown in pieces)
         came.kind = None if script == "failed" else "exec_nonzero"
     else:
         came.failed, came.kind = _failed(told, header), "cancelled" if told.startswith(_ABORTED) else None
@@ -227,25 +227,20 @@ def _failed(output: str, header: re.Match[str]) -> bool | None:
     return False if header["runs"] else True if _FAILED.match(output) else None
 
 
-def _shows_failure(piece: str) -> bool:
+def _piece(piece: str) -> tuple[bool, str]:
     """
-    Whether something that a script has shown, or one of the things in it, is the end of a command or of a call that failed.
-    """
-    value = parsed(piece) if piece.lstrip()[:1] in ("{", "[") else None
-    if value is None:
-        header = next(_HEADER.finditer(piece))
-        return (header["exit"] or header["code"] or "0") != "0"
-    ends = (mapping(end.get("value")) or end for end in objects(value if type(value) is list else [value]))
-    return any(_has_failed(end) or reading_of(end).failed for end in ends)
-
-
-def _shown(piece: str) -> str:
-    """
-    The output alone of a command's end that a script has shown: the rest is of that one run.
+    Whether something that a script has shown, or one of the things in it, is the end of a command or of a call that failed; and the output
+    alone of that end: the rest is of that one run.
     """
     header = next(_HEADER.finditer(piece))
-    end = mapping(parsed(piece)) if '"chunk_id"' in piece else {}
-    return text(end.get("output")) or (piece[header.end() :] if header["output"] else piece)
+    value = parsed(piece) if piece.lstrip()[:1] in ("{", "[") else None
+    if value is None:
+        failed = (header["exit"] or header["code"] or "0") != "0"
+        return failed, piece[header.end() :] if header["output"] else piece
+    ends = [mapping(end.get("value")) or end for end in objects(value if type(value) is list else [value])]
+    end = mapping(value)
+    failed = any(_has_failed(end) or reading_of(end).failed for end in ends)
+    return failed, (text(end.get("output")) if "chunk_id" in end else None) or piece
 
 
 def _ms(seconds: Any) -> int | None:

@@ -10,6 +10,7 @@ session has no spans of tools, the messages of its models, or of its agents (`ge
 
 import re
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -46,6 +47,11 @@ class Span:
     end_ns: int
     """0: it has not ended."""
     session_id: str
+    failed: bool = False
+    message: str = ""
+    """Of its status."""
+    error: Any = None
+    """The name of the failure: a status, or a class."""
     call: RecordedCall | None = None
     """None: a response."""
     model: str | None = None
@@ -57,11 +63,9 @@ class Span:
     is_agent: bool = False
     """All responses of an agent's run in one: it tells nothing beside spans of their own."""
 
-    def of_call(
-        self, tool: str, arguments: Any, id_: str | None, result: Any, failed: bool | None, message: str = ""
-    ) -> RecordedCall:
+    def of_call(self, tool: str, arguments: Any, id_: str | None, result: Any, failed: bool | None) -> RecordedCall:
         """
-        Returns the call of *tool* that the span is. Its *result* is None if its text was left out; then the *message* of the status
+        Returns the call of *tool* that the span is. Its *result* is None if its text was left out; then the message of the status
         tells of a failure. Whether it *failed* is None if it is known only that nothing was raised; then the text is asked.
         """
         self.call = call = RecordedCall("", tool, arguments_of(arguments), id=id_)
@@ -70,8 +74,11 @@ class Span:
             call.duration_ms = max(self.end_ns - self.start_ns, 0) // 1_000_000 if self.end_ns else None
         call.has_result = failed is not None or bool(self.end_ns) or result is not None
         if call.has_result:
-            settle(call, message if result is None else result, failed=failed)
+            settle(call, self.message if result is None else result, failed=failed)
             call.result = None if result is None and not call.is_error else call.result
+        if call.is_error and type(error := self.error) is str:
+            status = kind_of_status(int(error)) if error.isdecimal() and len(error) == 3 else None
+            call.error_type = status or ERRORS.get(error) or kind_of_name(error.rsplit(".", 1)[-1]) or call.error_type
         return call
 
 
@@ -86,8 +93,8 @@ class Spans:
         return not _SIGNALS.isdisjoint(mapping(value)) or any(map(_is_sdk_span, _several(value)[:5]))
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        made = (_span(*raw) for _, value in values for raw in (*_written(value), *_exported(value)))
-        yield from span_events(span for span in made if span is not None)
+        spans = ((said, span) for _, value in values for said, span in (*_written(value), *_exported(value)))
+        yield from span_events(span for said, span in spans if _is_told(said, span))
 
 
 def span_events(spans: Iterable[Span]) -> Iterator[Event]:
@@ -168,22 +175,18 @@ def _is_sdk_span(value: Any) -> bool:
     return {"trace_id", "span_id"} <= mapping(span.get("context")).keys() and type(span.get("attributes")) is dict
 
 
-def _written(value: Any) -> Iterator[tuple[Mapping[str, Any], Span, bool, Any]]:
+def _written(value: Any) -> Iterator[tuple[Mapping[str, Any], Span]]:
     """
-    Attributes, times and session, whether it failed, and its message, of each span that the SDK wrote.
+    The spans that the SDK wrote, with their attributes.
     """
     for span in filter(_is_sdk_span, _several(value)):
         status, trace = mapping(span.get("status")), text(span["context"]["trace_id"]) or ""
         start, end = ((time_ms(span.get(key)) or 0) * 1_000_000 for key in ("start_time", "end_time"))
-        yield (
-            span["attributes"],
-            Span(start, end, trace),
-            status.get("status_code") == "ERROR",
-            status.get("description"),
-        )
+        failed = status.get("status_code") == "ERROR"
+        yield span["attributes"], Span(start, end, trace, failed, text_of(status.get("description")))
 
 
-def _exported(value: Any) -> Iterator[tuple[Mapping[str, Any], Span, bool, Any]]:
+def _exported(value: Any) -> Iterator[tuple[Mapping[str, Any], Span]]:
     """
     The same of an export.
     """
@@ -192,16 +195,18 @@ def _exported(value: Any) -> Iterator[tuple[Mapping[str, Any], Span, bool, Any]]
             status, trace = mapping(span.get("status")), text(span.get("traceId")) or ""
             start, end = (_nanoseconds(span.get(name)) for name in ("startTimeUnixNano", "endTimeUnixNano"))
             failed = status.get("code") in (2, "STATUS_CODE_ERROR")
-            yield _attributes(span.get("attributes")), Span(start, end, trace), failed, status.get("message")
+            yield _attributes(span.get("attributes")), Span(start, end, trace, failed, text_of(status.get("message")))
 
 
-def _span(said: Mapping[str, Any], span: Span, failed: bool, message: Any) -> Span | None:
+def _is_told(said: Mapping[str, Any], span: Span) -> bool:
     """
-    Returns *span* with what its attributes say; None for one that is no call of a tool or of a model.
+    Fill *span* with what its attributes say. Returns whether it is one of a call of a tool, or of a model.
     """
     span.session_id = text(said.get("gen_ai.conversation.id")) or text(said.get("session.id")) or span.session_id
-    operation, error = said.get("gen_ai.operation.name"), said.get("error.type")
-    failed, own = failed or error is not None, said.get("gen_ai.output.messages")
+    operation, own, span.error = (
+        said.get(name) for name in ("gen_ai.operation.name", "gen_ai.output.messages", "error.type")
+    )
+    failed, kind = span.failed or span.error is not None, said.get("openinference.span.kind")
     span.is_agent = operation == "invoke_agent" and own is not None
     if span.is_agent or is_one_of(operation, _MODEL_CALLS):
         span.messages, span.asked = (said.get("gen_ai.input.messages"), own), asked_in(_parts(own, "tool_call"))
@@ -210,19 +215,18 @@ def _span(said: Mapping[str, Any], span: Span, failed: bool, message: Any) -> Sp
     elif operation == "execute_tool" or (operation is None and "gen_ai.tool.name" in said):
         tool = text(said.get("gen_ai.tool.name"))
         if tool is None or said.get("guardrails.status") == "claimed":
-            return None
+            return False
         arguments, id_, result = (said.get(f"gen_ai.tool.call.{of}") for of in ("arguments", "id", "result"))
-        call = span.of_call(tool, arguments, text(id_), result, failed, text_of(message))
-        _name_error(call, error)
+        call = span.of_call(tool, arguments, text(id_), result, failed)
         if text(said.get("guardrails.decision")):
             _decide(call, said)
-    elif (kind := said.get("openinference.span.kind")) == "LLM":
+    elif kind == "LLM":
         span.model = text(said.get("llm.model_name"))
         span.tokens = count(said.get("llm.token_count.prompt")), count(said.get("llm.token_count.completion"))
-        found: dict[tuple[int, int], dict[str, Any]] = {}
+        found: defaultdict[tuple[int, int], dict[str, Any]] = defaultdict(dict)
         for place, value in ((_CALL.fullmatch(key), value) for key, value in said.items()):
             if place:
-                found.setdefault((int(place[1]), int(place[2])), {})[place[3]] = value
+                found[int(place[1]), int(place[2])][place[3]] = value
         span.asked = asked_in(found[place] for place in sorted(found))
     elif kind == "TOOL" and (tool := text(said.get("tool.name"))) is not None:
         values = (said.get("input.value"), said.get("output.value"))
@@ -230,11 +234,10 @@ def _span(said: Mapping[str, Any], span: Span, failed: bool, message: Any) -> Sp
         wrapped = text(result) or ""
         wrapped = wrapped if wrapped.startswith('{"type": "tool"') and len(wrapped) <= _MAX_PARSED else ""
         result, id_, raised = tool_message(parsed(wrapped), result)
-        call = span.of_call(tool, arguments, id_, result, failed or raised or None, text_of(message))
-        _name_error(call, error)
+        span.of_call(tool, arguments, id_, result, failed or raised or None)
     else:
-        return None
-    return span
+        return False
+    return True
 
 
 def tool_message(value: Any, otherwise: Any) -> tuple[Any, str | None, bool]:
@@ -246,15 +249,6 @@ def tool_message(value: Any, otherwise: Any) -> tuple[Any, str | None, bool]:
     if held.get("type") != "tool" or "content" not in message:
         return otherwise, None, False
     return message["content"], text(message.get("tool_call_id")), message.get("status") == "error"
-
-
-def _name_error(call: RecordedCall, error: Any) -> None:
-    """
-    Give a failed *call* the kind that the name of its *error* tells: a status, or a class.
-    """
-    if call.is_error and type(error) is str:
-        status = kind_of_status(int(error)) if error.isdecimal() and len(error) == 3 else None
-        call.error_type = status or ERRORS.get(error) or kind_of_name(error.rsplit(".", 1)[-1]) or call.error_type
 
 
 def _parts(messages: Any, kind: str) -> Iterator[Mapping[str, Any]]:
