@@ -276,7 +276,7 @@ def _expire(at: Moment, values: Values, now_ms: int) -> Happened:
 
 def _note(at: Moment, values: Values, now_ms: int) -> None:
     """
-    Something of a call that is not known any more: time passes, and it is numbered.
+    A child begins, or it is of a call that is not known any more: time passes, and it is numbered.
     """
     for scope in at.scopes:
         _number(scope)
@@ -299,9 +299,7 @@ def _policy(at: Moment, values: Values, now_ms: int) -> None:
     """
     From now on another policy holds: a session that was ended by a limit goes on if that is not used up any more.
     """
-    for scope in at.scopes:
-        scope.state.n += 1
-    touch(at.state, now_ms)
+    _note(at, values, now_ms)
     _reopen(at.chain, at.state)
 
 
@@ -340,7 +338,7 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
         "max_elapsed": state.spent_ms(time_of(state, now_ms)),
         "max_children": children(state),
     }
-    limits = {}
+    limits: dict[str, int] = {}
     for name, amount in values["amounts"].items():
         if name == ITERATIONS:
             # Each loop has a limit of its own; what all may do more is counted here.
@@ -359,9 +357,11 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
         state.exhausted = None
     state.present.refused = []
     tell(state, chain.on, "extend", {"limits": limits, "asked": asked}, Facts(now, turn=state.present.number))
-    state.limits.update((name, amount) for name, amount in limits.items() if name != "max_children")
+    # How many children there may be is remembered by the budget.
+    limits.pop("max_children", None)
+    state.limits.update(limits)
     _end(chain, state, Facts(now, turn=state.present.number, least=chain.least))
-    return {name: amount for name, amount in limits.items() if name != "max_children"}
+    return limits
 
 
 def _reserve(at: Moment, values: Values, now_ms: int) -> dict[str, int] | None:
@@ -428,13 +428,6 @@ def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
     return {name: budget.left(state, name, now) for name in LIMITS}
 
 
-def _open(at: Moment, values: Values, now_ms: int) -> None:
-    """
-    A child begins.
-    """
-    touch(at.state, now_ms)
-
-
 def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
     """
     A session is over for good. Its limits are what it used, with what is held for what never ended.
@@ -465,7 +458,7 @@ EVENTS: Final[Mapping[str, Callable[..., Any]]] = {
     "policy": _policy,
     "extend": _extend,
     "reserve": _reserve,
-    "open": _open,
+    "open": _note,
     "close": _close,
 }
 """By name, what happens."""
