@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 IN_FLIGHT: Final = "call.in_flight"
 FINISH: Final = "Write the final answer from what you have."
+FORCED_ASKS: Final = 2
+"""Times the model is asked for its final answer: once, and once more."""
 STOPPED: Final = "deny_all.on"
 UNCERTAIN: Final = "call.uncertain"
 ALIASES: Final = {f"duplicates.{IN_FLIGHT.partition('.')[2]}": IN_FLIGHT}

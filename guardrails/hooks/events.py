@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.denials import Denials, refused_turns
+from guardrails.core.refusals import FORCED_ASKS
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
-from guardrails.session.final_answer import FORCED_ASKS
 
 from .clients import CLIENTS
 from .shares import AGENT, KNOWN, Known, end_share, share_of

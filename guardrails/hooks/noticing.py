@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from guardrails.core.state import SessionState, is_known
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
-from guardrails.session.turns import key_hash
+from guardrails.session.session import key_hash
 
 from .told import ENDS, Client, Told, Used
 from .transcripts import LONGER_TAIL, tail

@@ -27,8 +27,7 @@ from .openai.context import BROKEN_OFF
 
 
 if TYPE_CHECKING:
-    from guardrails.session.session import Session
-    from guardrails.session.turns import Requested
+    from guardrails.session.session import Requested, Session
 
 __all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "share_of", "user_asks"]
 

@@ -36,7 +36,7 @@ from guardrails.core.values.types import NO_TIME, Outcome, Success, ToolCall
 from guardrails.session.results import Earlier, failure
 
 from .ledger import Ledger, grow, later, named
-from .steps import Ask, Execute, Limit, Steps, Store, awaited, limit_of, not_awaited, stops
+from .steps import Execute, Limit, Steps, Store, Wait, awaited, limit_of, not_awaited, stops
 
 
 if TYPE_CHECKING:
@@ -238,18 +238,18 @@ class Calls:
             # Under a name that has a plan, a tool was called before.
             tool, call_id = checked(tool, call_id, execute)
             plan = ledger.plan(tool)
-        call = self._made(tool, arguments, call_id or next(_ids), plan)
+        spec = plan.arguments or self.tools.specs.get(tool)
+        call = tool_call(tool, arguments, call_id or next(_ids), spec, plan.tool.labels)
         locates = plan.unfit_locates if call.problems else plan.locates
         if locates:
             call.places = places_of(locates, call, plan.tool)
-        failed, now = "clock", NO_TIME
+        now = NO_TIME
         try:
             now = ledger.time(plan.deny_on_error)
-            failed = "store"
             step = partial(engine.decide, call, plan, now, execute is not asked, policy.stop)
             decision = ledger.store.update(ledger.all_keys, step)
         except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
-            decision = ledger.undecided(call, plan, now, failed, error)
+            decision = ledger.undecided(call, plan, now, error)
         else:
             if ledger.records is not None:
                 ledger.records.decided(decision, plan)
@@ -454,23 +454,20 @@ class Calls:
             raise TypeError(f"a call is told by its decision or its id, not by `{type(which).__name__}`")
 
         def look(state: SessionState, _: int) -> list[Decision]:
-            named = [one for one in state.pending.values() if one.id == which]
-            return [Decision.again(_bare(one), one, session=ledger.id, run=state.run) for one in named]
+            same = [one for one in state.pending.values() if one.id == which]
+            return [Decision.again(_bare(one), one, session=ledger.id, run=state.run) for one in same]
 
-        decisions = ledger.read(look)
-        if not decisions:
-            raise SessionError(
-                f"no call of the id `{which:.64}` is open in `{ledger.id}`: it was completed, released or given up, or "
-                "never decided; `decide` it first"
-            )
+        decisions = given = ledger.read(look)
         if arguments is not None:
-            decisions = [made for one in decisions if (made := self._with(arguments, one)) is not None]
-        if len(decisions) != 1:
+            given = [made for one in decisions if (made := self._with(arguments, one)) is not None]
+        if len(given) == 1:
+            return given[0]
+        if decisions:
             there = "are there" if arguments is None else "have these arguments"
-            raise SessionError(
-                f"{len(decisions)} open calls of the id `{which:.64}` {there}: say which by the `arguments` that were decided"
-            )
-        return decisions[0]
+            why = f"{len(given)} open calls of the id `{which:.64}` {there}: say which by the `arguments` that were decided"
+        else:
+            why = f"no call of the id `{which:.64}` is open in `{ledger.id}`, any more or yet: `decide` it first"
+        raise SessionError(why)
 
     def _with(self, arguments: Any, decision: Decision) -> Decision | None:
         own = decision.call
@@ -538,7 +535,7 @@ class Calls:
         if one is None or self._asked.setdefault((one.session, one.n), decision) is not decision:
             return False
         try:
-            answer = yield Ask(self.approver, one)
+            answer = yield Wait(self.approver, one)
             if answer is None:
                 return False
             reason = answer if isinstance(answer, str) else ""
@@ -584,8 +581,7 @@ def places_of(asked: Iterable[tuple[str, Any]], call: ToolCall, tool: Tool) -> d
     places: dict[str, tuple[bool, ...]] = {}
     for name, paths_of in asked:
         try:
-            answers = tuple(is_in(path, folders) for path, folders in paths_of(call, tool))
-            if answers:
+            if answers := tuple(is_in(path, folders) for path, folders in paths_of(call, tool)):
                 places[name] = answers
         except Exception as error:  # noqa: BLE001  a person's own guard may raise anything
             log.error("guard `%s` failed to name its paths: %r", name, error)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.refusals import FINISH
+from guardrails.core.refusals import FINISH, FORCED_ASKS
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.types import Denial
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 Ended = Literal["answered", "forced", "digest"]
 Meaning = Literal["run", "answered", "again", "digest"]
 
-FORCED_ASKS: Final = 2
-"""Times the model is asked for its final answer: once, and once more."""
 SILENT_CODE: Final = "loop.no_answer"
 _NOT_MADE: Final = "This call was not made: the final answer was asked for."
 

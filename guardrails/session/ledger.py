@@ -24,14 +24,7 @@ from guardrails.core.guards import amounts as units
 from guardrails.core.guards.budget import NO_LIMITS, Limits, unpriced
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.prepare import Prepared
-from guardrails.core.records.record import (
-    call_record,
-    event_record,
-    expire_record,
-    park_record,
-    settle_record,
-    snapshot,
-)
+from guardrails.core.records import record as records
 from guardrails.core.refusals import unreachable, unreadable
 from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import Pending, SessionState
@@ -418,13 +411,14 @@ class Ledger:
         elif one.claimed and not one.repeated:
             self.release(one)
 
-    def undecided(self, call: ToolCall, plan: Plan, now_ms: int, failed: str, error: Exception) -> Decision:
+    def undecided(self, call: ToolCall, plan: Plan, now_ms: int, error: Exception) -> Decision:
         """
-        Returns the decision on a call if the state or the time cannot be known. The *failed* part raised *error*.
+        Returns the decision on a call if the state or the time cannot be known: the store, or the clock, raised *error*.
 
         A state that cannot be read stays so. Such calls are refused under every `on_error`, since calls without its
         limits would never end.
         """
+        failed = "clock" if now_ms == NO_TIME else "store"
         self.failed(failed, error)
         denial: Denial | None = self.policy.stop
         if denial is None and isinstance(error, StateUnreadable):
@@ -507,11 +501,7 @@ def later(store: object, work: Callable[[], T]) -> "Future[T]":
 
     Each store has one thread, as it takes one step at a time. No step then waits for threads that tools keep.
     """
-    try:
-        worker = _workers.get(store)
-    except TypeError:  # a store that cannot be referred to
-        store = type(store)
-        worker = _workers.get(store)
+    worker = _workers.get(store)
     if worker is None:
         worker = _workers.setdefault(store, ThreadPoolExecutor(1, "guardrails-store"))
     return worker.submit(copy_context().run, work)
@@ -608,20 +598,21 @@ class Recorder:
         """
         Hand over the event of a decision, and those that happened before it: admissions that were given up, a claim.
         """
-        call, put, session_id, marks = decision.call, self._put, self._session_id, decision.marks
         try:
             if decision.expired or decision.claim_n:
-                for record in _before(session_id, decision):
-                    put(record, EVENT_BYTES)
+                for one in _before(self._session_id, decision):
+                    self._put(one, EVENT_BYTES)
             if decision.repeated or not decision.n:
                 return
-            arguments = call.canonical
+            arguments = decision.call.canonical
             if arguments is None:
-                arguments = exact(snapshot(call))
-            record = call_record(session_id, decision, plan, arguments)
-            put(record if marks is None else record | marks, RECORD_BYTES + len(arguments))
+                arguments = exact(records.snapshot(decision.call))
+            record = records.call_record(self._session_id, decision, plan, arguments)
+            if decision.marks is not None:
+                record |= decision.marks
+            self._put(record, RECORD_BYTES + len(arguments))
             if decision.park_n:
-                put(park_record(session_id, decision), EVENT_BYTES)
+                self._put(records.park_record(self._session_id, decision), EVENT_BYTES)
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about
             self._lose(error)
 
@@ -631,10 +622,12 @@ class Recorder:
         """
         if not completion.n:
             return
-        rendered, marks = prepared.rendered, completion.marks
         try:
-            record = settle_record(self._session_id, decision, prepared, completion)
-            self._put(record if marks is None else record | marks, RECORD_BYTES + (rendered.size if rendered else 0))
+            record = records.settle_record(self._session_id, decision, prepared, completion)
+            if completion.marks is not None:
+                record |= completion.marks
+            rendered = prepared.rendered
+            self._put(record, RECORD_BYTES if rendered is None else RECORD_BYTES + rendered.size)
         except Exception as error:  # noqa: BLE001
             self._lose(error)
 
@@ -644,7 +637,7 @@ class Recorder:
         """
         n, at_ms, run = happened[:3]
         try:
-            self._put(event_record(name, self._session_id, run, n, at_ms, values), EVENT_BYTES)
+            self._put(records.event_record(name, self._session_id, run, n, at_ms, values), EVENT_BYTES)
         except Exception as error:  # noqa: BLE001
             self._lose(error)
 
@@ -667,11 +660,13 @@ def _before(session_id: str, decision: Decision) -> Iterator[dict[str, Any]]:
     for n, pending in decision.expired:
         # Where nothing else happened, the last of them is the event that has a place in the family.
         alone = decision.repeated and not claimed_n and pending is decision.expired[-1][1]
-        yield expire_record(session_id, run, n, at_ms, pending) | (marks if alone else {})
+        yield records.expire_record(session_id, run, n, at_ms, pending) | (marks if alone else {})
     if claimed_n:
         # An approval is used by whoever asks first, who may only ask.
         parked = {"id": decision.call.id, "claimed": decision.claimed} if decision.park_n else {}
-        yield event_record("claim", session_id, run, claimed_n, at_ms, {"call_n": decision.n, **parked, **marks})
+        yield records.event_record(
+            "claim", session_id, run, claimed_n, at_ms, {"call_n": decision.n, **parked, **marks}
+        )
 
 
 def new_id() -> str:

@@ -4,6 +4,7 @@ The front door: one budget for the calls of an agent, its model turns and its su
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Self, TypeVar, Unpack
@@ -14,19 +15,20 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.events import ITERATIONS, LIMITS
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import Amounts
+from guardrails.core.guards.budget import holds_request
 from guardrails.core.scopes import Scope, progress
-from guardrails.core.state import ADMISSION_MS, SessionState
+from guardrails.core.state import ADMISSION_MS, KEY_BYTES, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id
 from guardrails.core.values.usage import Priced, price_of, public, read_usage, tells
-from guardrails.session.results import digest
 
 from .calls import Approver, Calls, ParkedCall
 from .ledger import Ledger, grow, reserve, take
-from .steps import Execute, at_once, awaited, steps
-from .turns import Requested, holds, key_of
+from .results import digest
+from .steps import Execute, Step, awaited, steps
 
 
 if TYPE_CHECKING:
@@ -37,6 +39,41 @@ P = ParamSpec("P")
 S = TypeVar("S", bound="Session")
 Returns = Literal["json", "envelope", "value"]
 NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """
+    A model request that was told to a session. A context manager: the amounts that it holds come back if it is left
+    uncharged.
+    """
+
+    ledger: Ledger
+    n: int
+    """Number of its event in the session; 0: the store failed."""
+    code: str | None = None
+    """Why it is not to be made; None: it may be."""
+    message: str | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """
+        It may be made: its estimate fits, and is held.
+        """
+        return self.code is None
+
+    def release(self) -> None:
+        """
+        Say that it came to nothing, and will not be charged. Nothing happens if it was.
+        """
+        if _holds(self.ledger, self.n):
+            self.ledger.event("release", {"request": self.n})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.release()
 
 
 class Session:
@@ -87,7 +124,19 @@ class Session:
 
         Raises TypeError if *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
-        return at_once(steps(self, tool, arguments, execute, id, awaits=False))
+        way = steps(self, tool, arguments, execute, id, awaits=False)
+        send: Callable[[Any], Step] = way.send
+        answer: Any = None
+        try:
+            while True:
+                step = send(answer)
+                try:
+                    answer, send = step.now(), way.send
+                except BaseException as error:  # noqa: BLE001  the way decides
+                    answer, send = error, way.throw
+        except StopIteration as end:
+            envelope: Envelope = end.value
+            return envelope
 
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
@@ -213,8 +262,8 @@ class Session:
         Raises SessionError if *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
         values: dict[str, Any] = {"calls": units.amount("calls", "calls", calls)}
-        mark = key_of(key)
-        if holds(self.ledger, None):
+        mark = _key_of(key)
+        if _holds(self.ledger, None):
             # Nobody will charge what came, so that what was guessed of it need not be held.
             values["uncharged"] = True
         self.ledger.event("turn", {**values, **mark})
@@ -245,7 +294,7 @@ class Session:
         of that step holds come back. The latest 64 keys of a session are remembered.
         """
         ledger = self.ledger
-        used, count, mark = read_usage(usage), units.amount("calls", "calls", calls), key_of(key)
+        used, count, mark = read_usage(usage), units.amount("calls", "calls", calls), _key_of(key)
         if cost_usd is not None:
             priced = Priced(units.amount("cost_usd", "max_cost_usd", cost_usd), "caller")
         else:
@@ -413,3 +462,40 @@ def _offering(chain: Chain, offered: Mapping[str, Tool]) -> Chain:
     """
     more = [tool for name, tool in offered.items() if name not in chain.tools]
     return chain.with_tools(more).knowing(frozenset(offered))
+
+
+def _holds(ledger: Ledger, n: int | None) -> bool:
+    """
+    Returns whether anything is held for the model request *n*, in the session or a scope of it; None: for any by an
+    average.
+    """
+
+    def look(state: SessionState, _: int, scopes: Sequence[Scope]) -> bool:
+        return holds_request(state, n) or any(holds_request(one.state, n, ledger.id) for one in scopes)
+
+    chains = (ledger.chain, *(chain for _, _, chain in ledger.engine.scopes))
+    return any(chain.reserves for chain in chains) and ledger.look(look)
+
+
+def key_hash(key: object) -> bytes | None:
+    """
+    Returns the hash that is kept of the *key* of a response. Returns None if it has none. Raises SessionError if the
+    key is empty or no text.
+    """
+    if key is None:
+        return None
+    if not isinstance(key, str) or not key:
+        raise SessionError(f"`key` is the id of a response, text that is not empty, not `{key!r:.40}`")
+    from hashlib import blake2b  # and with it OpenSSL: 5 ms
+
+    digest = blake2b(key.encode(errors="surrogatepass"), digest_size=KEY_BYTES).digest()
+    # The lowest bit says whether it was charged.
+    return digest[:-1] + bytes((digest[-1] & 0xFE,))
+
+
+def _key_of(key: object) -> dict[str, str]:
+    """
+    Returns the value by which an event names the response of that *key*. Raises as `key_hash` does.
+    """
+    hashed = key_hash(key)
+    return {} if hashed is None else {"key": hashed.hex()}

@@ -278,45 +278,23 @@ class Store(NamedTuple):
         return await self.ledger.off_loop(self.now)
 
 
-class Ask(NamedTuple):
+class Wait(NamedTuple):
     """
-    The question to a person, *one* that is parked.
+    The wait for *of*(value): for a person's answer about a parked call, or to make a call again some seconds later.
     """
 
-    approver: Any
-    one: Any
+    of: Any
+    value: Any
 
     def now(self) -> Any:
-        answer = self.approver(self.one)
-        if inspect.isawaitable(answer):
-            raise not_awaited(answer, "approver")
-        return answer
+        answer = self.of(self.value)
+        return not_awaited(answer, "function that is waited for") if inspect.isawaitable(answer) else answer
 
     async def later(self) -> Any:
         import asyncio
 
-        asks = self.approver
-        answer = asks(self.one) if is_async(asks) else await asyncio.to_thread(asks, self.one)
+        answer = self.of(self.value) if is_async(self.of) else await asyncio.to_thread(self.of, self.value)
         return await answer if inspect.isawaitable(answer) else answer
-
-
-class Sleep(NamedTuple):
-    """
-    The wait before a call is made again, by *sleep* if the session has one.
-    """
-
-    sleep: Callable[[float], object] | None
-    seconds: float
-
-    def now(self) -> None:
-        (self.sleep or time.sleep)(self.seconds)
-
-    async def later(self) -> None:
-        import asyncio
-
-        slept = (self.sleep or asyncio.sleep)(self.seconds)
-        if inspect.isawaitable(slept):
-            await slept
 
 
 class Run(NamedTuple):
@@ -379,7 +357,7 @@ class Run(NamedTuple):
         return read
 
 
-Step = Store | Ask | Run | Sleep
+Step = Store | Wait | Run
 Steps = Generator[Step, Any, T]
 
 
@@ -444,7 +422,7 @@ def steps(
         if wait_s is None:
             return envelope
         call_id, failed, attempt = decision.call.id, envelope, attempt + 1
-        yield Sleep(calls.sleep, wait_s)
+        yield Wait(calls.sleep or (_asleep if awaits else time.sleep), wait_s)
 
 
 def _raised(calls: "Calls", decision: Decision, plan: Plan, error: BaseException) -> Steps[tuple[int, Prepared]]:
@@ -484,22 +462,10 @@ def _wait_s(
     return wait_ms / 1000 * (1 + JITTER * random.random()) + 0.002  # noqa: S311
 
 
-def at_once(way: Steps[T]) -> T:
-    """
-    Returns the value of *way*, whose steps are taken at once.
-    """
-    send: Callable[[Any], Step] = way.send
-    answer: Any = None
-    try:
-        while True:
-            step = send(answer)
-            try:
-                answer, send = step.now(), way.send
-            except BaseException as error:  # noqa: BLE001  the way decides
-                answer, send = error, way.throw
-    except StopIteration as end:
-        made: T = end.value
-        return made
+async def _asleep(seconds: float) -> None:
+    import asyncio
+
+    await asyncio.sleep(seconds)
 
 
 async def awaited(way: Steps[T]) -> T:

@@ -7,8 +7,8 @@ import inspect
 import typing
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import suppress
-from types import GenericAlias, SimpleNamespace
+from contextlib import contextmanager, suppress
+from types import GenericAlias
 from typing import Any, Final
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
@@ -19,6 +19,8 @@ from .session import Session, scoped
 from .steps import is_async
 
 
+Tries = list[Exception | None]
+"""What each attempt at a call raised."""
 _READ: Final = (AsyncGenerator, AsyncIterator, Generator, Iterator)
 """What is read whole; its value is a list."""
 
@@ -46,17 +48,14 @@ def _value(function: Callable[..., Any]) -> Any:
     Returns the annotation of what *function* returns, resolved if it can be: some name what is only there for type
     checkers.
     """
-    while isinstance(function, functools.partial):
-        function = function.func
     if inspect.isclass(function):
         return function
-    result = inspect.signature(function).return_annotation
+    own = annotated(function)
+    result = inspect.signature(own).return_annotation
     if isinstance(result, str):
-        holder = SimpleNamespace(__annotations__={"return": result})
         # Resolving annotations runs their code.
         with suppress(Exception):
-            names = getattr(annotated(function), "__globals__", {})
-            result = typing.get_type_hints(holder, names, include_extras=True)["return"]
+            result = typing.get_type_hints(own, include_extras=True)["return"]
     if (typing.get_origin(result) or result) in _READ:
         return GenericAlias(list, typing.get_args(result)[:1] or (Any,))
     return result
@@ -68,78 +67,62 @@ def wrapped(session: Session, function: Callable[..., Any], returns: str, name: 
     """
     if returns not in ("json", "envelope", "value"):
         raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")
-    spec = FunctionArguments(function)
+    spec, inner = FunctionArguments(function), annotated(function)
     name = name_of(function) if name is None else name
-    own = annotated(function)
     # A function made anew by the same lines, such as a method of another object, is the same.
-    ruled = session.calls.tools.wrap(name, getattr(own, "__code__", own), spec)
+    ruled = session.calls.tools.wrap(name, getattr(inner, "__code__", inner), spec)
     scope = session if ruled else scoped(session, {name: spec})
 
-    if is_async(function):
+    def called(arguments: Any) -> Any:
+        # The policy's check came first; the function's own still has to turn text into what it annotates.
+        own: Any = spec.check(arguments)[0] if ruled else arguments
+        positional, keywords = spec.bind(own)
+        return function(*positional, **keywords)
 
-        @functools.wraps(function)
-        async def guarded_async(*args: Any, **kwargs: Any) -> Any:
-            run = _Run(function, spec, ruled)
-            return run.given(await scope.acall(name, spec.named(args, kwargs), run.awaited), returns)
+    @functools.wraps(function)
+    async def guarded_async(*args: Any, **kwargs: Any) -> Any:
+        tries: Tries = []
 
-        return signed(guarded_async, function, spec, name, returns)
+        async def run(_: str, arguments: Any) -> Any:
+            with _noted(tries):
+                made = called(arguments)
+                return await made if inspect.isawaitable(made) else made
+
+        return _given(await scope.acall(name, spec.named(args, kwargs), run), returns, tries)
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        run = _Run(function, spec, ruled)
-        return run.given(scope.call(name, spec.named(args, kwargs), run.plain), returns)
+        tries: Tries = []
 
-    return signed(guarded, function, spec, name, returns)
+        def run(_: str, arguments: Any) -> Any:
+            with _noted(tries):
+                return called(arguments)
+
+        return _given(scope.call(name, spec.named(args, kwargs), run), returns, tries)
+
+    return signed(guarded_async if is_async(function) else guarded, function, spec, name, returns)
 
 
-class _Run:
+@contextmanager
+def _noted(tries: Tries) -> Iterator[None]:
     """
-    One call of a function, and what became of it that its envelope does not say.
+    Note that a function is called, and what it raises.
     """
+    tries.append(None)
+    try:
+        yield
+    except Exception as error:
+        tries[-1] = error
+        raise
 
-    __slots__ = ("_function", "_ruled", "_spec", "error", "started")
 
-    def __init__(self, function: Callable[..., Any], spec: FunctionArguments, ruled: bool) -> None:
-        self._function = function
-        self._spec = spec
-        self._ruled = ruled
-        """The policy's check came first; the function's own still has to turn text into what it annotates."""
-        self.started = False
-        self.error: Exception | None = None
-
-    def plain(self, _: str, arguments: Any) -> Any:
-        # What an attempt before came to is not what this one does.
-        self.started, self.error = True, None
-        try:
-            return self._call(arguments)
-        except Exception as error:
-            self.error = error
-            raise
-
-    async def awaited(self, _: str, arguments: Any) -> Any:
-        self.started, self.error = True, None
-        try:
-            made = self._call(arguments)
-            return await made if inspect.isawaitable(made) else made
-        except Exception as error:
-            self.error = error
-            raise
-
-    def _call(self, arguments: Any) -> Any:
-        if self._ruled:
-            arguments = self._spec.check(arguments)[0]
-        positional, keywords = self._spec.bind(arguments)
-        return self._function(*positional, **keywords)
-
-    def given(self, envelope: Envelope, returns: str) -> Any:
-        if returns == "json":
-            return envelope.to_json()
-        if returns == "envelope":
-            return envelope
-        if envelope.ok:
-            return envelope.value
-        if self.error is not None:
-            raise self.error
-        if not self.started:
-            raise CallDenied(envelope)
-        raise TimeoutError(envelope.error_message) if envelope.error_type == "timeout" else CallFailed(envelope)
+def _given(envelope: Envelope, returns: str, tries: Tries) -> Any:
+    if returns != "value":
+        return envelope if returns == "envelope" else envelope.to_json()
+    if envelope.ok:
+        return envelope.value
+    if not tries:
+        raise CallDenied(envelope)
+    if tries[-1] is not None:
+        raise tries[-1]
+    raise TimeoutError(envelope.error_message) if envelope.error_type == "timeout" else CallFailed(envelope)

@@ -14,9 +14,8 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.usage import Usage, read_usage, tells
 from guardrails.policy.tools import Registry
 from guardrails.session.final_answer import refusal
-from guardrails.session.session import Session
+from guardrails.session.session import Requested, Session
 from guardrails.session.steps import Execute
-from guardrails.session.turns import Requested
 
 from .answers import Answers
 from .chat_completions import ChatCompletions
