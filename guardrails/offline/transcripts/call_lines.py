@@ -16,7 +16,7 @@ from guardrails.core.values.types import ErrorType
 
 from .calls import RecordedCall, Report
 from .events import Event, Made, Values
-from .fields import ERRORS, amount, count, mapping, text, time_ms
+from .fields import ERRORS, amount, count, text, time_ms
 from .results import settle
 
 
@@ -38,9 +38,9 @@ class CallLines:
     name = "json lines of calls"
 
     def fits(self, value: Any) -> bool:
-        record = mapping(value)
-        named = text(record.get("session_id")) and text(record.get("tool"))
-        return bool(named) and "arguments" in record and "event" not in record
+        if type(value) is not dict or "arguments" not in value or "event" in value:
+            return False
+        return bool(text(value.get("session_id")) and text(value.get("tool")))
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         responses: dict[str, int | None] = {}
@@ -68,10 +68,11 @@ def _settle(call: RecordedCall, record: Any) -> None:
         settle(call, result, failed=call.is_error, kind=kind)
     if call.is_error and (kind or call.error_type is None):
         call.error_type, call.http_status = kind or "other", None
-    call.plain_hash, call.masked_hash = (_hash(record.get(f"result_{name}")) for name in ("sha1", "norm_sha1"))
+    call.plain_hash, call.masked_hash = _hash(record.get("result_sha1")), _hash(record.get("result_norm_sha1"))
 
 
 def _hash(digits: Any) -> int | None:
-    with suppress(ValueError):
-        return int(digits[:HASH_DIGITS], 16) if type(digits) is str else None
+    if type(digits) is str:
+        with suppress(ValueError):
+            return int(digits[:HASH_DIGITS], 16)
     return None
