@@ -30,32 +30,33 @@ Worth = Literal["new", "second", "later", "unknown"]
 
 class Past:
     """
-    The last calls of one session and the latest one, denied ones included: signature and evidence (None: no result is recorded).
+    The last calls of one session, denied ones included: how those of each signature ended, each with its number.
     """
 
-    __slots__ = ("evidence", "sigs")
+    __slots__ = ("ends", "number")
 
     def __init__(self) -> None:
-        self.sigs: list[int | None] = []
-        self.evidence: list[int | None] = []
+        self.ends: dict[int, list[tuple[int, int]]] = {}
+        self.number = 0
 
     def add(self, sig: int | None, evidence: int | None) -> Worth:
         """
-        Returns the worth of the call of *sig* that ended in *evidence*. It is then the latest.
+        Returns the worth of the call of *sig* that ended in *evidence* (None: no result is recorded). It is then the latest.
         """
-        worth: Worth = "new"
-        sigs = self.sigs
-        if len(sigs) > WINDOW:
-            del sigs[0], self.evidence[0]
+        self.number = number = self.number + 1
         if evidence is None:
-            worth = "unknown"
-        elif sig is not None and sig in sigs:
-            same = [e for s, e in zip(sigs, self.evidence, strict=True) if s == sig and e is not None]
-            if same and same[-1] == evidence:
-                worth = "second" if len(same) == 1 else "later"
-        sigs.append(sig)
-        self.evidence.append(evidence)
-        return worth
+            return "unknown"
+        if sig is None:
+            return "new"
+        same = self.ends.get(sig)
+        if same is None:
+            self.ends[sig] = [(number, evidence)]
+            return "new"
+        while same and same[0][0] < number - WINDOW:
+            del same[0]
+        alike, count = bool(same) and same[-1][1] == evidence, len(same)
+        same.append((number, evidence))
+        return "new" if not alike else "second" if count == 1 else "later"
 
 
 def end_of(call: RecordedCall, tool: Tool) -> tuple[Outcome, int | None]:
