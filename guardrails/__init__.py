@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from guardrails.core.guards.denials import Denials as Denials
     from guardrails.core.guards.duplicates import Duplicates as Duplicates
     from guardrails.core.guards.growth import Growth as Growth
+    from guardrails.core.guards.loop_score import LoopScore as LoopScore
     from guardrails.core.guards.loops import Loops as Loops
     from guardrails.core.guards.rate import Rate as Rate
     from guardrails.core.guards.retry_budget import RetryBudget as RetryBudget
@@ -101,6 +102,7 @@ _NAMES = {
     "core.guards.rate": "Rate",
     "core.guards.streak": "Streak",
     "core.guards.duplicates": "Duplicates",
+    "core.guards.loop_score": "LoopScore",
     "core.guards.loops": "Loops",
     "core.guards.retry_budget": "RetryBudget",
     "core.guards.retryable": "Retryable",

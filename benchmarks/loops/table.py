@@ -6,17 +6,22 @@ docs/loops.md says what the figures mean.
 """
 
 import sys
+import tempfile
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import HONEST, LOOPS, PAUSE, TWINS, Story
-from guardrails import Duplicates, Loops, Policy
+from guardrails import Duplicates, Loops, LoopScore, Policy
+from guardrails.offline.learning.facts import Facts
+from guardrails.offline.learning.loops import read_loops
+from guardrails.offline.learning.train import learn, write
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
-from guardrails.offline.transcripts.inputs import inputs
+from guardrails.offline.transcripts.inputs import Input, inputs
 
 
 OFF: Final = Duplicates(window=30, mode="off")
@@ -52,6 +57,30 @@ def policies() -> dict[str, Policy]:
             kept, tools=base.chain.tools.values(), rules=base.chain.rules, by_name=base.chain.by_name
         )
     return made
+
+
+LEARNED: Final = "our `loop_score`, nudge .5, deny .9"
+
+
+def learned(files: Sequence[Input], folder: Path) -> tuple[Policy, Judgement]:
+    """
+    The learned score: of all *files* for the stories, and what a model of all other files does on each. Models go into *folder*.
+    """
+    facts = {file.path: read_loops([file.path]).facts for file in files}
+    judged = Judgement(LEARNED)
+    for path in ("", *facts):
+        rest = Facts()
+        for other, own in facts.items():
+            for fact, count in own.items() if other != path else ():
+                rest.add(fact, *count)
+        model = folder / f"{len(list(folder.iterdir()))}.json"
+        write(model, learn(rest, loops=True, force=True).text)
+        policy = Policy([LoopScore(model=str(model), deny=0.9)], by_name=True)
+        if not path:
+            of_all = policy
+        else:
+            judged.tallies += judge_files([policy], inputs([path]))[0].tallies
+    return of_all, judged
 
 
 def said(policy: Policy, name: str, story: Story) -> tuple[bool, bool]:
@@ -120,6 +149,9 @@ def main(folder: Path = DATA) -> int:
     files = inputs(sorted(map(str, folder.glob("*.jsonl*"))))
     judged: list[Judgement | None] = [*judge_files(list(rules.values()), files)] if files else [None] * len(rules)
     rows = [row(name, policy, found) for (name, policy), found in zip(rules.items(), judged, strict=True)]
+    if files:
+        with tempfile.TemporaryDirectory() as models:
+            rows.append(row(LEARNED, *learned(files, Path(models))))
     heads = list(HEADS[: len(rows[0])])
     print("\n".join(f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *rows]))
     ours = rules["policy `default`, no limits"]

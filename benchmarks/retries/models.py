@@ -14,6 +14,7 @@ import numpy as np
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.shrinkage import Count
 from guardrails.core.retries.trail import Situation
+from guardrails.offline.learning.beliefs import ALONE, RETRIES, believed
 from guardrails.offline.learning.fit import fit, known_tools
 
 from .dataset import Failure
@@ -123,13 +124,11 @@ def regression(rows: Sequence[Failure], *, leave_out: str | None = None) -> Mode
     has never seen.
     """
     counts: dict[Situation, Count] = {}
-    retries: dict[str, float] = defaultdict(float)
     for row in rows:
         if row.tool != leave_out:
             n, s = counts.get(row.situation, (0.0, 0.0))
             counts[row.situation] = Count(n + 1, s + row.worked)
-            retries[row.tool] += 1
-    intercept, weights, tools = fit(counts.items(), known_tools(retries))
+    intercept, weights, tools = fit(counts, known_tools(counts), believed(RETRIES if rows else ALONE))
     return served(RetryModel(intercept, weights, tools, {}, {}, "", {}))
 
 

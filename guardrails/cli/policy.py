@@ -440,28 +440,30 @@ def _not_held(policy: "Policy", host: str | None) -> Iterator[tuple[Place, str]]
 
 def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
     """
-    Model files of `retryable` that are no good. One that is not there yet is none; those of `loops` are read with the policy.
+    Model files that are no good. One that is not there yet is none.
     """
+    from guardrails.core.guards.loop_score import LoopScore
     from guardrails.core.guards.retryable import Retryable
     from guardrails.core.values.errors import ModelError
     from guardrails.policy.models import read_model
 
-    named: list[tuple[Place, str | None]] = [
-        ((Retryable.name, "model"), guard.model) for guard in policy.chain.guards if isinstance(guard, Retryable)
-    ]
-    for at, rule in enumerate(policy.chain.rules):
-        named.append((("tools", at, Retryable.name, "model"), rule.guards.get(Retryable.name, {}).get("model")))
-    for place, path in named:
-        if path is None:
-            continue
-        try:
-            read_model(path)
-        except FileNotFoundError:
-            pass
-        except ModelError as error:
-            yield place, f"the model `{path}` cannot be used: {error}"
-        except OSError as error:
-            yield place, f"the model `{path}` cannot be read: {error.strerror or error}"
+    for cls in (Retryable, LoopScore):
+        named: list[tuple[Place, str | None]] = [
+            ((cls.name, "model"), guard.retry_model) for guard in policy.chain.guards if isinstance(guard, cls)
+        ]
+        for at, rule in enumerate(policy.chain.rules):
+            named.append((("tools", at, cls.name, "model"), rule.guards.get(cls.name, {}).get("model")))
+        for place, path in named:
+            if path is None:
+                continue
+            try:
+                read_model(path, cls.model_kind)
+            except FileNotFoundError:
+                pass
+            except ModelError as error:
+                yield place, f"the model `{path}` cannot be used: {error}"
+            except OSError as error:
+                yield place, f"the model `{path}` cannot be read: {error.strerror or error}"
 
 
 def _position(node: "Node | None", place: Place) -> "Position | None":

@@ -15,7 +15,7 @@ from guardrails.offline.figures import plural
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.learning.train import Trained
+    from guardrails.offline.learning.train import Learned
 
 
 @examples("guardrails train records/ -o model.json", "guardrails train records/ -o model.json --dry-run --json")
@@ -26,6 +26,9 @@ def train(
     engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="The engine that reads the records.")] = "duckdb",
     master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
+    loops: Annotated[
+        bool, typer.Option("--loops", help="Learn which calls bring nothing new, for `loop_score`.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write the model even if it is not better.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -41,6 +44,8 @@ def train(
 
     if master is not None and engine != "spark":
         fail("`--master` goes with `--engine spark`")
+    if loops and engine == "spark":
+        fail("`--loops` reads on this machine: leave `--engine spark` out")
     if not half_life > 0:
         fail(f"`--half-life` is more than 0 days, not `{half_life:g}`")
     if output.is_dir():
@@ -55,6 +60,7 @@ def train(
             master=(master or "local[*]") if engine == "spark" else None,
             dry_run=dry_run,
             force=force,
+            loops=loops,
             progress=lambda done, what: tell and tell(f"{done:,} {what} read"),
         )
     if as_json:
@@ -63,14 +69,14 @@ def train(
         typer.echo("\n\n".join(_text(made, dry_run=dry_run)))
 
 
-def _text(made: "Trained", *, dry_run: bool) -> Iterator[str]:
+def _text(made: "Learned", *, dry_run: bool) -> Iterator[str]:
     """
     What was learned, how it compares, the fate of the model file, and points to look at.
     """
-    learned = made.learned
+    learned = made
     retries = learned.model.body["training"]["retries"]
     yield paragraph(
-        f"{plural(round(learned.facts.failures), 'failure')} on {plural(learned.facts.days, 'day')}, {retries:,.0f} of them "
+        f"{plural(round(learned.facts.failures), 'failure')} on {plural(len(learned.facts.days), 'day')}, {retries:,.0f} of them "
         f"retried; {plural(made.files, 'file')}."
     )
     judged = {"retries": learned.retries, "calls with other arguments": learned.corrections}
@@ -89,8 +95,8 @@ def _text(made: "Trained", *, dry_run: bool) -> Iterator[str]:
         yield "\n".join(paragraph(f"Note: {note}", hanging="  ") for note in made.notes)
 
 
-def _outcome(made: "Trained", *, dry_run: bool) -> str:
-    learned, path = made.learned, printable(str(made.output))
+def _outcome(made: "Learned", *, dry_run: bool) -> str:
+    learned, path = made, printable(str(made.output))
     if made.written:
         return f"`{path}` is now the model {learned.model.name} ({len(learned.text) / 1024:,.0f} KiB)."
     if dry_run:

@@ -267,8 +267,7 @@ def _looked(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: Fa
         known = True
         if last is not None and last.status == "error":
             facts.failed = last
-    if unfit:
-        facts.models = moment.chain.models.loaded
+    facts.models = moment.chain.models.loaded
     for its, plan, own, scope, facts.now_ms, facts.holder in voices:
         facts.known, mine = own.known, its.own.get
         checks = plan.unfit_checks if unfit else plan.checks if known else plan.fresh_checks

@@ -4,12 +4,12 @@ The model files of a policy, loaded again when they change.
 
 import os
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from guardrails.core.retries.model import MAX_BYTES, RetryModel, parse
+from guardrails.core.retries.model import MAX_BYTES, RETRIES, RetryModel, parse
 from guardrails.core.retries.serving import Models
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.logs import log, warn_once
@@ -23,12 +23,12 @@ COLD: Final = Path(__file__).parents[1] / "core" / "retries" / "cold.json"
 """What is served until there is a model: fitted on the beliefs of `learning.beliefs` alone."""
 
 
-def read_model(path: str | os.PathLike[str]) -> RetryModel:
+def read_model(path: str | os.PathLike[str], kind: str = RETRIES) -> RetryModel:
     """
-    Returns the model in a file. Raises OSError, and ModelError with the mistake in it.
+    Returns the model of a *kind* in a file. Raises OSError, and ModelError with the mistake in it.
     """
     with Path(path).open("rb") as file:
-        return parse(file.read(MAX_BYTES + 1))
+        return parse(file.read(MAX_BYTES + 1), kind)
 
 
 @cache
@@ -41,19 +41,20 @@ def cold_model() -> RetryModel:
 
 class ModelFiles(Models):
     """
-    The models in *paths*, kept up to date. Safe in any number of threads: one looks, the others go on with the model
+    The models of files, each of a kind, kept up to date. Safe in any number of threads: one looks, the others go on with the model
     that is there.
 
-    A file that is not there stands for the shipped model. A file that is not valid is logged, once for each version of
+    A file that is not there stands for the shipped model, or for none of loops. A file that is not valid is logged, once for each version of
     it, and the model that was loaded before stays. A file is read whole and its hash checked, so that one that is just
     being written is never served in part.
     """
 
-    __slots__ = ("_checked_ms", "_stamps")
+    __slots__ = ("_checked_ms", "_kinds", "_stamps")
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, kinds: Mapping[str, str]) -> None:
         super().__init__()
-        self._stamps: dict[str, Stamp | None] = dict.fromkeys(paths)
+        self._kinds = kinds
+        self._stamps: dict[str, Stamp | None] = dict.fromkeys(kinds)
         self._checked_ms = 0
         self._look()
 
@@ -73,11 +74,14 @@ class ModelFiles(Models):
             if model is not None and seen == stamped:
                 continue
             try:
-                model = read_model(path)
+                model = read_model(path, self._kinds[path])
             except FileNotFoundError:
                 if model is None:
-                    warn_once(f"model {path}", "no model `%s` yet: the shipped one is asked until it is trained", path)
+                    warn_once(f"model {path}", "no model `%s` yet: what is shipped is asked until it is trained", path)
             except (ModelError, OSError) as error:
                 log.error("the model `%s` cannot be used, what was loaded before stays: %s", path, error)
-            self.loaded = {**self.loaded, path: model or cold_model()}
+            if model is None and self._kinds[path] == RETRIES:
+                model = cold_model()
+            if model is not None:
+                self.loaded = {**self.loaded, path: model}
             self._stamps[path] = stamped

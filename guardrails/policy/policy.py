@@ -148,12 +148,17 @@ class Policy:
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
-        paths = [path for guard in (*chain.guards, *ruled) if (path := guard.retry_model) is not None]
+        asked = {
+            (path, guard.model_kind) for guard in (*chain.guards, *ruled) if (path := guard.retry_model) is not None
+        }
         self.model_files: ModelFiles | None = None
-        if paths:
+        if asked:
             from . import models
 
-            chain.models = self.model_files = models.ModelFiles(paths)
+            if len(files := dict(asked)) < len(asked):
+                raise PolicyError(["one file cannot be the model of retries and of loops"])
+
+            chain.models = self.model_files = models.ModelFiles(files)
 
     @classmethod
     def load(

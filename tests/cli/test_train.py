@@ -121,7 +121,7 @@ def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_pat
         (b"{}", "no retry model"),
         (
             b'{"format": "guardrails.retry-model", "version": 0}',
-            "version `0`, this library reads 3: train it again",
+            "version `0`, this library reads 4: train it again",
         ),
         (b" " * (MAX_BYTES + 1), "bytes (at most 8,388,608)"),
     ):

@@ -131,5 +131,5 @@ def test_newer_conversations_are_refused_with_their_version_and_what_to_do_and_s
 )
 def test_a_model_of_another_version_is_refused_with_its_version_and_what_to_do(version: int, to_do: str) -> None:
     body = json.loads((HERE / "0.2.0/retry_model.json").read_bytes()) | {"version": version}
-    with pytest.raises(ModelError, match=f"version `{version}`, this library reads 3: {to_do}"):
+    with pytest.raises(ModelError, match=f"version `{version}`, this library reads 4: {to_do}"):
         parse(json.dumps(body).encode())

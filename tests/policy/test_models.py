@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.core.retries.model import MAX_BYTES
+from guardrails.core.retries.model import MAX_BYTES, RETRIES
 from guardrails.offline.learning.train import write
 from guardrails.policy.models import CHECK_MS, ModelFiles, cold_model, read_model
 from tests.core.retries.conftest import text
@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_until_there_is_a_file_the_shipped_model_is_asked(path: Path) -> None:
-    files = ModelFiles([str(path)])
+    files = ModelFiles({str(path): RETRIES})
     assert files.loaded[str(path)] is cold_model()
     path.write_bytes(text())
     files.refresh(CHECK_MS)
@@ -34,7 +34,7 @@ def test_until_there_is_a_file_the_shipped_model_is_asked(path: Path) -> None:
 
 def test_a_changed_file_is_looked_for_at_most_every_few_seconds(path: Path) -> None:
     path.write_bytes(text())
-    files = ModelFiles([str(path)])
+    files = ModelFiles({str(path): RETRIES})
     files.refresh(1_000_000)
     before = names(files)
     write(path, text(training={"days": [1, 2]}))
@@ -48,7 +48,7 @@ def test_a_file_that_is_written_over_with_the_times_and_size_of_the_one_before_i
     first, second = text(training={"days": [1, 2]}), text(training={"days": [3, 4]})
     assert len(first) == len(second)
     path.write_bytes(first)
-    files, found = ModelFiles([str(path)]), path.stat()
+    files, found = ModelFiles({str(path): RETRIES}), path.stat()
     path.write_bytes(second)
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
     files.refresh(CHECK_MS)
@@ -62,7 +62,7 @@ def test_a_file_that_is_no_good_leaves_what_was_loaded_and_is_told_of_once(
     bad: bytes, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path.write_bytes(text())
-    files = ModelFiles([str(path)])
+    files = ModelFiles({str(path): RETRIES})
     before = names(files)
     path.write_bytes(bad)
     with caplog.at_level(logging.ERROR, "guardrails"):
@@ -78,7 +78,7 @@ def test_a_file_that_is_no_good_leaves_what_was_loaded_and_is_told_of_once(
 
 def test_a_file_that_was_deleted_leaves_what_was_loaded(path: Path) -> None:
     path.write_bytes(text())
-    files = ModelFiles([str(path)])
+    files = ModelFiles({str(path): RETRIES})
     before = names(files)
     path.unlink()
     files.refresh(CHECK_MS)

@@ -11,6 +11,7 @@ from .budget import Budget
 from .denials import Denials
 from .duplicates import Duplicates
 from .growth import Growth
+from .loop_score import LoopScore
 from .loops import Loops
 from .rate import Rate
 from .retry_budget import RetryBudget
@@ -29,7 +30,7 @@ Kinds = tuple[type[Guard], ...]
 GUARDS: Final[Kinds] = (
     *(ToolFilter, Validation, Workspace, Shell, Approve),
     *(Budget, Growth, Rate, Streak, Denials),
-    *(Duplicates, Loops, Retryable, RetryBudget, Summary, Truncate),
+    *(Duplicates, Loops, LoopScore, Retryable, RetryBudget, Summary, Truncate),
 )
 """Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""
 IMPLIED: Final[Kinds] = (Held, Approve)

@@ -178,6 +178,8 @@ class Guard(_Slot):
     """Settings that name a file, relative to the policy file."""
     sees_unfit: ClassVar[bool] = True
     """Whether it looks at a call whose arguments do not fit the tool, though `validation` refuses that call."""
+    model_kind: ClassVar[str] = "guardrails.retry-model"
+    """The format of its model file, if it has one."""
 
     mode: Mode = "enforce"
     """`observe` records its verdicts and changes nothing; `off` is as if it were not there."""
@@ -312,7 +314,7 @@ class Guard(_Slot):
     @property
     def retry_model(self) -> str | None:
         """
-        The model file that it asks of a failure.
+        The model file that it asks.
         """
         return None
 

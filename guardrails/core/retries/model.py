@@ -1,23 +1,25 @@
 """
-A retry model: log odds by name, in a plain JSON file that is checked as a whole before anything of it is used.
+A learned model: log odds by name, in a plain JSON file that is checked as a whole before anything of it is used.
 """
 
 import math
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 
 from guardrails.core.values.errors import ModelError
 
 from .shrinkage import CORRECTION_STRENGTH, NONE, Beta, Count
-from .trail import Situation
+from .trail import Crosses
 
 
-FORMAT: Final = "guardrails.retry-model"
-VERSION: Final = 3
+RETRIES: Final = "guardrails.retry-model"
+LOOPS: Final = "guardrails.loop-model"
+"""What a model is of, the `format` of its file: retries that work, or calls that bring nothing new."""
+VERSION: Final = 4
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_WEIGHT: Final = 20.0
 """Log odds; a weight beyond it comes of a broken fit, and no evidence would ever outweigh it."""
@@ -42,48 +44,16 @@ _KEYS: Final = {
     "sha256",
 }
 
-Key = tuple[str, float]
-"""A name of a weight, and the standard deviation that the weight is believed to have, in log odds."""
 
-
-def keys(at: Situation) -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+class Crossed(Protocol):
     """
-    Returns the crosses of the levels of *at*: those that all tools share, and those of its tool.
-
-    Fine terms are believed to weigh little, so that they cost few records nothing, and many can say what they know.
+    The situation of a call, in levels that can be crossed.
     """
-    error, attempt, run, delay, header, left = at.error, at.attempt, at.run, at.delay, at.header, at.left
-    told, between, reach = f"{error} header {header}", f"between {at.between:d}", f"reach {at.reach}"
-    shared = (
-        (error, 1.0),
-        (f"{error} attempt {attempt}", 1.0),
-        (f"{error} run {run}", 1.0),
-        (f"{error} attempt {attempt} run {run}", 0.5),
-        (f"{error} delay {delay}", 1.0),
-        (f"{error} run {run} delay {delay}", 0.5),
-        (f"{error} {reach}", 1.0),
-        (f"{told} {reach}", 0.5),
-        (told, 1.0),
-        (f"header {header}", 1.0),
-        (f"left {left}", 1.0),
-        (f"left {left} delay {delay}", 1.0),
-        (between, 1.0),
-        (f"{error} {between}", 1.0),
-        (f"tool run {at.tool_run}", 0.5),
-        (f"age {at.age}", 0.5),
-        (f"previous {at.previous}", 0.5),
-    )
-    own = (
-        ("all", 1.0),
-        (error, 1.0),
-        (f"{error} {reach}", 0.5),
-        (f"{told} {reach}", 0.35),
-        (told, 0.5),
-        (f"{error} run {run}", 0.5),
-        (f"{error} run {run} attempt {attempt} late {delay > 3:d}", 0.35),
-        (f"{error} {between}", 0.5),
-    )
-    return shared, own
+
+    @property
+    def tool(self) -> str: ...
+
+    def keys(self) -> Crosses: ...
 
 
 @dataclass(frozen=True)
@@ -103,7 +73,7 @@ class RetryModel:
     sha256: str
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
-    logits: dict[Situation, float] = field(default_factory=dict, repr=False, compare=False)
+    logits: dict[Crossed, float] = field(default_factory=dict, repr=False, compare=False)
     advised: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     """See `decision.advise`."""
 
@@ -114,23 +84,23 @@ class RetryModel:
         """
         return self.sha256[:12]
 
-    def logit(self, at: Situation) -> float:
+    def logit(self, at: Crossed) -> float:
         """
-        Returns the log odds that a retry works, declarations left out.
+        Returns the log odds of what the model is of, declarations left out.
         """
         made = self.logits.get(at)
         if made is None:
             if len(self.logits) >= KNOWN:
                 self.logits.clear()
-            shared, own = keys(at)
+            shared, own = at.keys()
             weights, tool = self.weights, self.tools.get(at.tool, {})
             made = self.intercept + sum(weights.get(key, 0.0) for key, _ in shared)
             made = self.logits[at] = made + sum(tool.get(key, 0.0) for key, _ in own)
         return made
 
-    def probability(self, at: Situation) -> float:
+    def probability(self, at: Crossed) -> float:
         """
-        Returns how likely a retry works, declarations left out.
+        Returns how likely that is.
         """
         return logistic(self.logit(at))
 
@@ -182,29 +152,29 @@ def canonical(body: Mapping[str, Any]) -> bytes:
     return orjson.dumps({key: value for key, value in body.items() if key != "sha256"}, option=orjson.OPT_SORT_KEYS)
 
 
-def text_of(body: Mapping[str, Any]) -> bytes:
+def text_of(body: Mapping[str, Any], kind: str = RETRIES) -> bytes:
     """
-    Returns the bytes of the model file of *body*, with its format and hash. Raises ModelError if they are too many to be
+    Returns the bytes of the model file of *body*, of a *kind* and with its hash. Raises ModelError if they are too many to be
     read again.
     """
-    made = {**body, "format": FORMAT, "version": VERSION}
+    made = {**body, "format": kind, "version": VERSION}
     made["sha256"] = _sum_of(made)
     text = orjson.dumps(made, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
     _check_size(text)
     return text
 
 
-def parse(text: bytes) -> RetryModel:
+def parse(text: bytes, kind: str = RETRIES) -> RetryModel:
     """
-    Returns the model in the bytes of a file. Raises ModelError saying what is wrong with it, and what to do.
+    Returns the model of a *kind* in the bytes of a file. Raises ModelError saying what is wrong with it, and what to do.
     """
     _check_size(text)
     try:
         body = orjson.loads(text)
     except ValueError as error:
         raise ModelError(f"not JSON ({error}): the file is cut off or no model") from None
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise ModelError(f"no retry model: `format` is not `{FORMAT}`")
+    if not isinstance(body, dict) or body.get("format") != kind:
+        raise ModelError(f"no {kind.partition('.')[2].replace('-', ' ')}: `format` is not `{kind}`")
     version = body.get("version")
     if type(version) is not int or version != VERSION:
         newer = type(version) is int and version > VERSION

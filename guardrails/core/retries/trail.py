@@ -32,6 +32,13 @@ _HEADERS: Final = (1_000, 5_000, 30_000, 120_000)
 _AGES: Final = (60_000, 600_000)
 
 
+Crosses = tuple[tuple[tuple[str, float], ...], tuple[tuple[str, float], ...]]
+"""
+Names of weights, those that all tools share and those of the tool's own; with each the standard deviation that it is believed to
+have, in log odds.
+"""
+
+
 class Settled(NamedTuple):
     """
     A call that ran and is over.
@@ -47,7 +54,7 @@ class Settled(NamedTuple):
 
 class Situation(NamedTuple):
     """
-    A failure and the retry after it, in levels; `model.keys` crosses them.
+    A failure and the retry after it, in levels.
     """
 
     tool: str
@@ -72,6 +79,26 @@ class Situation(NamedTuple):
     """From the first failure of the run to the retry."""
     between: bool
     """A call that may change something worked meanwhile."""
+
+    def keys(self) -> Crosses:
+        """
+        Returns the thirteen crosses of its levels. Fine ones are believed to weigh little, so that they cost few records
+        nothing, and many can say what they know.
+        """
+        error, run = self.error, f"{self.error} run {self.run}"
+        header = f"{error} header {self.header}"
+        shared = (
+            (run, 1.5),
+            (f"{run} attempt {self.attempt}", 0.5),
+            (f"{error} delay {self.delay}", 1.0),
+            (f"left {self.left} delay {self.delay}", 1.0),
+            (f"header {self.header}", 1.5),
+            (header, 1.5),
+            (f"{header} reach {self.reach}", 0.7),
+            (f"{error} between {self.between:d}", 1.5),
+            (f"tool run {self.tool_run} age {self.age} previous {self.previous}", 0.3),
+        )
+        return shared, (("all", 1.0), (error, 1.0), (run, 0.5), (f"{header} reach {self.reach}", 0.7))
 
 
 class Failure(NamedTuple):

@@ -4,13 +4,10 @@ Promotion: what is new replaces what is served only if it is better, beyond nois
 
 import math
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.retries.shrinkage import Count
-
-from .facts import FOLDS, UNDATED, Fact
+from .facts import UNDATED, Fact, Facts
 
 
 ERRORS: Final = 2.0
@@ -27,7 +24,6 @@ APART: Final = 3
 LEAST: Final = 1e-3
 """Nothing is held to be surer than that: one surprise must not decide."""
 
-Counts = Mapping[Fact, Count]
 Guess = Callable[[Any], float | None]
 """How likely the event of a fact works; None: not known."""
 
@@ -37,54 +33,12 @@ class Split(NamedTuple):
     The counts to fit on, those that judge, and those of *fitted* that the newest days cannot have changed.
     """
 
-    fitted: Counts
-    held: Counts
-    older: Counts
-
-    @property
-    def days(self) -> tuple[int, int] | None:
-        """
-        The first and the last day that judges; None: none does.
-        """
-        days = [fact.day for fact in self.held]
-        return (min(days), max(days)) if days else None
+    fitted: Facts
+    held: Facts
+    older: Facts
 
 
-def split_of(counts: Counts) -> Split:
-    """
-    Returns the newest days with enough events to judge by against all before; of an only day, a third of its sessions.
-
-    They hold a fifth of the events, at least 50 and no more than 200 if they can, and never more than what is left.
-    """
-    by_day: dict[int, float] = {}
-    for fact, count in counts.items():
-        if fact.day != UNDATED:
-            by_day[fact.day] = by_day.get(fact.day, 0.0) + count.n
-    if not by_day:
-        return Split(counts, {}, {})
-    total = sum(by_day.values())
-    wanted = max(MIN_HELD, min(HELD_SHARE * total, HELD_MOST))
-    days = sorted(by_day, reverse=True)
-    first, held = days[0], by_day[days[0]]
-    for day in days[1:]:
-        if held >= wanted or held + by_day[day] > total / 2:
-            break
-        first, held = day, held + by_day[day]
-    if first == days[-1]:
-        return Split(
-            {fact: count for fact, count in counts.items() if fact.day != first or fact.fold % 3},
-            {fact: count for fact, count in counts.items() if fact.day == first and not fact.fold % 3},
-            {},
-        )
-    fitted = {fact: count for fact, count in counts.items() if fact.day < first}
-    # Bad days that agree with each other judge and are fitted on only if they lie on both sides of the first that judges.
-    older = {fact: count for fact, count in fitted.items() if UNDATED < fact.day <= first - APART}
-    older = older or {fact: count for fact, count in fitted.items() if UNDATED < fact.day <= days[0] - APART}
-    return Split(fitted, {fact: count for fact, count in counts.items() if fact.day >= first}, older)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(NamedTuple):
     """
     The outcome of comparing what is new with what is served. Losses are nats per event.
     """
@@ -104,11 +58,35 @@ class Verdict:
     better: bool
     reason: str
 
-    def to_dict(self) -> dict[str, Any]:
-        """
-        Returns the same for another program.
-        """
-        return asdict(self)
+
+def split_of(counts: Facts) -> Split:
+    """
+    Returns the newest days with enough events to judge by against all before; of an only day, a third of its sessions.
+
+    They hold a fifth of the events, at least 50 and no more than 200 if they can, and never more than what is left.
+    """
+    by_day: dict[int, float] = {}
+    for fact, count in counts.items():
+        if fact.day != UNDATED:
+            by_day[fact.day] = by_day.get(fact.day, 0.0) + count.n
+    if not by_day:
+        return Split(counts, Facts(), Facts())
+    total, (newest, *before) = sum(by_day.values()), sorted(by_day, reverse=True)
+    first, held = newest, by_day[newest]
+    for day in before:
+        if held >= max(MIN_HELD, min(HELD_SHARE * total, HELD_MOST)) or held + by_day[day] > total / 2:
+            break
+        first, held = day, held + by_day[day]
+
+    def part(chosen: Callable[[Fact], bool]) -> Facts:
+        return Facts((fact, count) for fact, count in counts.items() if chosen(fact))
+
+    if first == min(by_day):
+        judging = part(lambda fact: fact.day == first and not fact.fold % 3)
+        return Split(part(lambda fact: fact not in judging), judging, Facts())
+    # Bad days that agree with each other judge and are fitted on only if they lie on both sides of the first that judges.
+    older = [part(lambda fact, at=at: UNDATED < fact.day <= at - APART and fact.day < first) for at in (first, newest)]  # type: ignore[misc]
+    return Split(part(lambda fact: fact.day < first), part(lambda fact: fact.day >= first), older[0] or older[1])
 
 
 def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
@@ -120,71 +98,48 @@ def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
     the present one and a single rate do better: then the newest days, that judge it and that it was made of, agree in what
     no other day says.
     """
-    held = split.held
-    n, s = (math.fsum(count[at] for count in held.values()) for at in (0, 1))
+    guesses = (new, present, lambda what: None)
+    n, s, groups = _losses(split.held, guesses, _rate(split.fitted))
     if n <= 0:
         return None
-    rate = _rate(split.fitted)
-    mine, theirs, base = (_losses(held, guess, rate) for guess in (new, present, _none))
-    gains: dict[int, list[float]] = {}
-    for fact, count in held.items():
-        group = gains.setdefault(fact.fold % FOLDS, [0.0, 0.0])
-        group[0] += count.n
-        group[1] += theirs[fact] - mine[fact]
-    gain = math.fsum(saved for _, saved in gains.values()) / n
-    groups = len(gains)
-    spread = math.fsum((saved - gain * weight) ** 2 for weight, saved in gains.values())
-    error = math.sqrt(spread * groups / (groups - 1)) / n if groups > 1 else math.inf
-    reason = f"better by {gain:.4f} +- {error:.4f} nats each"
-    better = False
-    if n < MIN_HELD or groups < MIN_GROUPS:
-        reason = f"too little to judge by: {n:.0f} held out in {groups} groups of sessions (at least {MIN_HELD} in {MIN_GROUPS})"
+    mine, theirs, base = (math.fsum(each) / n for each in list(zip(*groups, strict=True))[1:])
+    gain, count = theirs - mine, len(groups)
+    spread = math.fsum((served - made - gain * weight) ** 2 for weight, made, served, _ in groups)
+    error = math.sqrt(spread * count / (count - 1)) / n if count > 1 else None
+    better, reason = False, f"better by {gain:.4f} +- {error or 0:.4f} nats each"
+    if n < MIN_HELD or count < MIN_GROUPS or error is None:
+        reason = f"too little to judge by: {n:.0f} held out in {count} groups of sessions (at least {MIN_HELD} in {MIN_GROUPS})"
     elif not gain > max(0.0, ERRORS * error):
         reason = f"not better beyond noise: {gain:+.4f} +- {error:.4f} nats each"
-    elif (against := _against(split.older, new, present)) is not None:
-        reason = against
     else:
-        better = True
-    total = [math.fsum(losses.values()) / n for losses in (mine, theirs, base)]
-    return Verdict(
-        events=n,
-        worked=s / n,
-        new=total[0],
-        present=total[1],
-        base=total[2],
-        gain=gain,
-        error=error if groups > 1 else None,
-        better=better,
-        reason=reason,
-    )
+        known, _, groups = _losses(split.older, guesses, _rate(split.older))
+        before = [math.fsum(each) for each in zip(*groups, strict=True)]
+        better = not before or before[1] <= max(before[2:])
+        if not better:
+            reason = (
+                f"worse than the base rate on {known:.0f} of the days before: {before[1] / known:.4f} nats each, {before[3] / known:.4f} "
+                "by the base rate; look at the newest days, `--force` if the world has changed"
+            )
+    return Verdict(n, s / n, mine, theirs, base, gain, error, better, reason)
 
 
-def _against(older: Counts, new: Guess, present: Guess) -> str | None:
-    if not older:
-        return None
-    rate, n = _rate(older), math.fsum(count.n for count in older.values())
-    mine, theirs, base = (math.fsum(_losses(older, guess, rate).values()) / n for guess in (new, present, _none))
-    if mine <= max(theirs, base):
-        return None
-    return (
-        f"worse than the base rate on {n:.0f} of the days before: {mine:.4f} nats each, {base:.4f} by the base rate; look at the "
-        "newest days, `--force` if the world has changed"
-    )
-
-
-def _none(what: Any) -> None:
-    return None
-
-
-def _rate(counts: Counts) -> float:
+def _rate(counts: Facts) -> float:
     n, s = (math.fsum(count[at] for count in counts.values()) for at in (0, 1))
     return s / n if n > 0 else 0.5
 
 
-def _losses(counts: Counts, guess: Guess, otherwise: float) -> dict[Fact, float]:
-    made = {}
-    for fact, (n, s) in counts.items():
-        said = guess(fact.what)
-        p = min(max(otherwise if said is None else said, LEAST), 1 - LEAST)
-        made[fact] = -(s * math.log(p) + (n - s) * math.log(1 - p))
-    return made
+def _losses(counts: Facts, guesses: Sequence[Guess], rate: float) -> tuple[float, float, list[list[float]]]:
+    """
+    Returns the events, those that worked, and for each group of sessions its events and the loss of each guess; *rate* stands
+    for what is not known.
+    """
+    groups: dict[int, list[float]] = {}
+    for (_, fold, what), (n, s) in counts.items():
+        group = groups.setdefault(fold, [0.0] * (len(guesses) + 1))
+        group[0] += n
+        for at, guess in enumerate(guesses, 1):
+            said = guess(what)
+            p = min(max(rate if said is None else said, LEAST), 1 - LEAST)
+            group[at] -= s * math.log(p) + (n - s) * math.log(1 - p)
+    n, s = (math.fsum(count[at] for count in counts.values()) for at in (0, 1))
+    return n, s, list(groups.values())

@@ -3,13 +3,14 @@ The experience with each tool's failures: how often a retry works, after which w
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from guardrails.core.retries.decision import Stakes
+from guardrails.core.retries.model import ANY
 from guardrails.core.retries.shrinkage import CORRECTION_STRENGTH, ENOUGH, NONE, Beta, Count, times, wilson
-from guardrails.core.retries.trail import DELAYS_MS, UNKNOWN, WAITS_MS, Situation
+from guardrails.core.retries.trail import DELAYS_MS, WAITS_MS, Situation
 from guardrails.core.values.errors import CORRECTABLE
 
 
@@ -18,8 +19,7 @@ HOPELESS: Final = 0.05
 _COUNTS: Final = ("at_wait", "repaired", "corrected")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(NamedTuple):
     """
     The retries after failures of one kind of one tool. Rates are shares of 1, waits milliseconds.
     """
@@ -52,10 +52,9 @@ class Profile:
         """
         Returns the JSON value of it; `profile_of` reads it back.
         """
-        made = asdict(self)
-        numbers = {key: round(value, 6) for key, value in made.items() if isinstance(value, float)}
-        counts = {key: [round(part, 6) for part in made[key]] for key in _COUNTS}
-        return {**made, **numbers, **counts}
+        numbers = {key: round(value, 6) for key, value in self._asdict().items() if isinstance(value, float)}
+        counts = {key: [round(part, 6) for part in getattr(self, key)] for key in _COUNTS}
+        return {**self._asdict(), **numbers, **counts}
 
     def sentence(self) -> str:
         """
@@ -109,65 +108,51 @@ def profile_of(document: Mapping[str, Any]) -> Profile:
     """
     Returns the profile that `Profile.document` gave.
     """
-    counts = {key: Count(*document[key]) for key in _COUNTS if key in document}
-    return Profile(**{**document, **counts})
+    return Profile(**{**document, **{key: Count(*document[key]) for key in _COUNTS}})
 
 
 def profiles(counts: Mapping[Any, Count]) -> list[Profile]:
     """
     Returns the profile of each tool and error type in *counts* of situations and corrections, in the order of their names.
     """
-    sums: dict[tuple[str, str], dict[Any, Count]] = {}
-    rates: dict[str, dict[Any, Count]] = {}
+    sums: defaultdict[tuple[str, str], defaultdict[Any, Count]] = defaultdict(lambda: defaultdict(lambda: NONE))
     for what, count in counts.items():
-        if isinstance(what, Situation):
-            wait = None if what.delay == UNKNOWN else _WAIT_OF.get(what.delay)
-            names: list[Any] = ["repaired"] if what.between else ["plain", *([] if wait is None else [wait])]
+        if not isinstance(what, Situation):
+            names: tuple[Any, ...] = ("corrected",)
         else:
-            names = ["corrected"]
-        for name in names:
-            for of in (sums.setdefault((what.tool, what.error), {}), rates.setdefault(what.error, {})):
-                of[name] = of.get(name, NONE).plus(count)
-    made = []
-    for (tool, error), told in sorted(sums.items()):
-        plain, corrected = told.get("plain", NONE), told.get("corrected", NONE)
-        low, high = wilson(plain)
-        profile = Profile(
-            tool=tool,
-            error=error,
-            retries=plain.n,
-            successes=plain.s,
-            rate=_drawn(rates[error].get("plain", NONE)).rate(plain) if plain.n else 0.0,
-            low=low,
-            high=high,
-            repaired=told.get("repaired", NONE),
-            corrected=corrected,
-            correction=_drawn(rates[error]["corrected"]).rate(corrected) if corrected.n else None,
-        )
-        made.append(_with_wait(profile, told))
-    return made
+            names = ("repaired",) if what.between else ("plain", _WAIT_OF.get(what.delay))
+        for tool in (ANY, what.tool):
+            of = sums[tool, what.error]
+            for name in names:
+                of[name] = of[name].plus(count)
+    return [_profile(tool, error, of, sums[ANY, error]) for (tool, error), of in sorted(sums.items()) if tool != ANY]
 
 
 _WAIT_OF: Final = {bisect_left(DELAYS_MS, wait): wait for wait in reversed(WAITS_MS)}
 """The wait that stands for a level of `Situation.delay`."""
 
 
-def _drawn(every: Count) -> Beta:
+def _profile(tool: str, error: str, own: Mapping[Any, Count], every: Mapping[Any, Count]) -> Profile:
     """
-    The rate of all tools, to which a tool's own is drawn.
+    Returns the profile of the counts of a tool's *own*; its rates are drawn to those of *every* tool with this error.
     """
-    return Beta(every.s / every.n, CORRECTION_STRENGTH)
-
-
-def _with_wait(profile: Profile, told: Mapping[Any, Count]) -> Profile:
+    plain, corrected = own["plain"], own["corrected"]
+    rate, correction = (_drawn(own[name], every[name]) for name in ("plain", "corrected"))
+    low, high = wilson(plain)
+    made = Profile(tool, error, plain.n, plain.s, rate or 0.0, low, high, repaired=own["repaired"], corrected=corrected)
+    made = made._replace(correction=correction)
     # If nothing helps, no wait is the best. A wait is drawn to the rate of its own tool and error.
-    known = {wait: count for wait in WAITS_MS if (count := told.get(wait, NONE)).n >= ENOUGH}
-    if profile.retries < ENOUGH or profile.high < HOPELESS or not round(profile.successes) or not known:
-        return profile
-    own, share = Beta(profile.rate, CORRECTION_STRENGTH), 1 - Stakes().within
-    rates = {wait: own.rate(count) for wait, count in known.items()}
+    usual = Beta(made.rate, CORRECTION_STRENGTH)
+    rates = {wait: usual.rate(own[wait]) for wait in WAITS_MS if own[wait].n >= ENOUGH}
+    if plain.n < ENOUGH or high < HOPELESS or not round(plain.s) or not rates:
+        return made
+    share = 1 - Stakes().within
     wait = next(wait for wait, rate in rates.items() if rate >= share * max(rates.values()))
     # Nor does a wait say anything after which fewer retries work than after any.
-    if rates[wait] < max(HOPELESS, share * profile.rate):
-        return profile
-    return replace(profile, wait_ms=wait, wait_rate=rates[wait], at_wait=known[wait])
+    if rates[wait] < max(HOPELESS, share * made.rate):
+        return made
+    return made._replace(wait_ms=wait, wait_rate=rates[wait], at_wait=own[wait])
+
+
+def _drawn(count: Count, every: Count) -> float | None:
+    return Beta(every.s / every.n, CORRECTION_STRENGTH).rate(count) if count.n else None

@@ -6,9 +6,11 @@ lines and Parquet; the readers of transcripts read the rest.
 import os
 import tempfile
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,29 +23,16 @@ from guardrails.offline.transcripts import Report, open_lines
 from guardrails.offline.transcripts.files import is_record
 from guardrails.offline.transcripts.inputs import Input, calls_of, inputs
 
-from .facts import Facts, facts_of
-from .labels import CallRow
+from .facts import CallRow, Facts, facts_of
 
 
-COLUMNS: Final = {
-    "session_id": "VARCHAR",
-    "run": "VARCHAR",
-    "n": "BIGINT",
-    "schema_version": "INTEGER",
-    "event": "VARCHAR",
-    "code": "VARCHAR",
-    "late": "BOOLEAN",
-    "tool": "VARCHAR",
-    "sig": "BIGINT",
-    "status": "VARCHAR",
-    "error_type": "VARCHAR",
-    "ts_ms": "BIGINT",
-    "duration_ms": "BIGINT",
-    "elapsed_ms": "BIGINT",
-    "retry_after_ms": "BIGINT",
-    "mutates": "BOOLEAN",
-    "filename": "VARCHAR",
+_KINDS: Final = {
+    "VARCHAR": "session_id run event code tool status error_type filename",
+    "BIGINT": "n sig ts_ms duration_ms elapsed_ms retry_after_ms",
+    "INTEGER": "schema_version",
+    "BOOLEAN": "late mutates",
 }
+COLUMNS: Final = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 """
 Columns of records that are read. `ts_ms` is when a call ended, `n` the order in which calls settled.
 
@@ -66,6 +55,7 @@ MEMORY_MB: Final = 700
 THREADS: Final = 4
 LONGEST_LINE: Final = 1 << 24
 """Bytes of a record's line."""
+_JSON_LINES: Final[Any] = {"format": "newline_delimited", "ignore_errors": True, "maximum_object_size": LONGEST_LINE}
 BATCH: Final = 50_000
 HASH: Final = "CAST(hash(session_id, coalesce(run, '')) >> 1 AS BIGINT)"
 WRONG: Final = {1: "lines that are no records", 2: "lines of a schema version that is not known"}
@@ -98,7 +88,7 @@ def read(paths: Iterable[str | os.PathLike[str]], progress: Progress = lambda do
 
     Raises TrainingError if a path is not there or cannot be read, OSError for a file.
     """
-    paths, made = list(paths), Read()
+    made = Read()
     try:
         found = inputs(paths)
     except FileNotFoundError as error:
@@ -107,25 +97,21 @@ def read(paths: Iterable[str | os.PathLike[str]], progress: Progress = lambda do
     for file in found:
         kinds[_kind(file)].append(file)
     records, parquet = ([str(path) for file in kinds[kind] for path in file.paths] for kind in ("records", "parquet"))
-    bad: dict[tuple[str, str], int] = {}
+    bad, report = Counter[tuple[str, str]](), Report()
+    parts = []
     if records or parquet:
-        _count(made, facts_of(rows_of(_sorted(records, parquet, progress), bad)))
-        made.files += len(kinds["records"]) + len(kinds["parquet"])
-        made.notices += [f"`{file}`: {count:,} {what} are skipped" for (file, what), count in sorted(bad.items())]
+        parts.append(rows_of(_sorted(records, parquet, progress), bad))
     if kinds["transcript"]:
-        report = Report()
-        _count(made, facts_of(_transcripts(kinds["transcript"], report)))
-        made.files += len(kinds["transcript"]) - len(report.without)
-        made.notices += report.notices
+        parts.append(_transcripts(kinds["transcript"], report))
+    for fact, worked in facts_of(chain.from_iterable(parts)):
+        made.facts.add(fact, 1, worked)
+    made.files = len(found) - len(report.without)
+    made.notices = [f"`{file}`: {count:,} {what} are skipped" for (file, what), count in sorted(bad.items())]
+    made.notices += report.notices
     return made
 
 
-def _count(made: Read, facts: Iterable[tuple[Any, int]]) -> None:
-    for fact, worked in facts:
-        made.facts.add(fact, 1, worked)
-
-
-def rows_of(raw: Iterable[Raw], bad: dict[tuple[str, str], int]) -> Iterator[tuple[int, CallRow]]:
+def rows_of(raw: Iterable[Raw], bad: Counter[tuple[str, str]]) -> Iterator[tuple[int, CallRow]]:
     """
     Returns the calls of *raw* lines, which come sorted; lines that cannot be used are counted in *bad*.
 
@@ -134,15 +120,12 @@ def rows_of(raw: Iterable[Raw], bad: dict[tuple[str, str], int]) -> Iterator[tup
     before: Any = None
     for session, n, wrong, numbered, tool, sig, error, ended, took, elapsed, after, changes, file in raw:
         if wrong:
-            bad[file, WRONG[wrong]] = bad.get((file, WRONG[wrong]), 0) + 1
+            bad[file, WRONG[wrong]] += 1
         elif tool is not None and (session, n) != before:
             before = (session, n) if numbered else None
-            started = None if ended is None else ended - (took or 0)
-            if started is None or not 0 <= started <= ended <= LATEST_MS:
-                started = ended_ms = None
-            else:
-                ended_ms = ended
-            yield session, CallRow(tool, sig, error, started, ended_ms, elapsed, after, changes)
+            known = ended is not None and 0 <= ended - (took or 0) <= ended <= LATEST_MS
+            started, end = (ended - (took or 0), ended) if known else (None, None)
+            yield session, CallRow(tool, sig, error, started, end, elapsed, after, changes)
 
 
 def _kind(file: Input) -> str:
@@ -168,24 +151,14 @@ def _sorted(records: list[str], parquet: list[str], progress: Progress) -> Itera
         import duckdb
 
     with tempfile.TemporaryDirectory(prefix="guardrails-") as spill:
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": f"{MEMORY_MB}MB",
-            "threads": str(min(THREADS, os.cpu_count() or 1)),
-            "preserve_insertion_order": "false",
-            "temp_directory": spill,
-        }
+        config: Any = {"memory_limit": f"{MEMORY_MB}MB", "threads": str(min(THREADS, os.cpu_count() or 1))}
+        config |= {"preserve_insertion_order": "false", "temp_directory": spill}
         with duckdb.connect(config=config) as con:
             try:
                 tables = []
                 if records:
-                    lines = con.read_json(
-                        records,
-                        columns={name: kind for name, kind in COLUMNS.items() if name != "filename"},
-                        format="newline_delimited",
-                        ignore_errors=True,
-                        filename=True,
-                        maximum_object_size=LONGEST_LINE,
-                    )
+                    columns = {name: kind for name, kind in COLUMNS.items() if name != "filename"}
+                    lines = con.read_json(records, columns=columns, filename=True, **_JSON_LINES)
                     lines.create_view("lines")
                     tables.append(selected(list(COLUMNS), "lines", HASH))
                 if parquet:
@@ -223,7 +196,7 @@ def _transcripts(files: list[Input], report: Report) -> Iterator[tuple[int, Call
     """
     The calls of transcripts that have an outcome. Sessions of different files are different sessions, even with equal ids.
     """
-    sessions: dict[int, list[CallRow]] = {}
+    sessions = defaultdict[int, list[CallRow]](list)
     began: dict[int, int] = {}
     for call in calls_of(files, report):
         if not call.has_result:
@@ -237,6 +210,6 @@ def _transcripts(files: list[Input], report: Report) -> Iterator[tuple[int, Call
         tool = call.tool.encode("utf-8", "replace").decode()
         after = call.retry_after_ms if error else None
         row = CallRow(tool, call.signature, error, started, ended, elapsed, after, call.read_only is not True)
-        sessions.setdefault(session, []).append(row)
+        sessions[session].append(row)
     for session, rows in sessions.items():
         yield from ((session, row) for row in rows)

@@ -3,6 +3,10 @@ Facts by Apache Spark, for records that have outgrown one machine: the same Pyth
 Spark reads.
 """
 
+import os
+import sys
+
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +42,9 @@ def read_on_spark(master: str, paths: Iterable[str], settings: dict[str, str] | 
         from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master)
+    if master.startswith("local"):
+        # Workers are of the same Python, whether its folder is on the path or not.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for name, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(name, value)
     try:
@@ -76,5 +83,5 @@ def _tables(spark: "SparkSession", paths: list[str]) -> str:
 
 
 def _counted(rows: Iterable[Any]) -> Iterator[tuple[Fact, Count]]:
-    for fact, worked in facts_of(rows_of(rows, {})):
+    for fact, worked in facts_of(rows_of(rows, Counter())):
         yield fact, Count(1, worked)

@@ -1,61 +1,153 @@
 """
-From records to a model file: counts the calls, learns, and replaces the present model if the new one is better.
+From records to a model file: what is fitted, what is held out, which part of it is better than what is served and so
+replaces it.
 
-`python -m guardrails.offline.learning.train` writes the model that is shipped, after a change of the beliefs or features.
+`python -m guardrails.offline.learning.train` writes the model that is shipped, after a change of the beliefs or crosses.
 """
 
 import os
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from guardrails.core.values.errors import ModelError, NothingFoundError, TrainingError
+from guardrails.core.guards.loop_score import Prospect
+from guardrails.core.retries.model import ANY, LOOPS, RETRIES, RetryModel, parse, text_of
+from guardrails.core.retries.shrinkage import NONE, Count
+from guardrails.core.retries.trail import Situation
+from guardrails.core.values.errors import CORRECTABLE, ModelError, NothingFoundError, TrainingError
 from guardrails.offline.transcripts.inputs import SHOWN, what_is_read
 from guardrails.policy.models import COLD, cold_model, read_model
 
-from .learn import HALF_LIFE_DAYS, Learned, learn, shipped_text
+from .beliefs import ALONE, believed, believed_corrections
+from .beliefs import RETRIES as BELIEVED
+from .facts import Correction, Facts
+from .fit import DECIMALS, fit, known_tools
+from .gate import Split, Verdict, split_of, verdict_of
+from .profiles import profiles
 from .rows import Progress, read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+HALF_LIFE_DAYS: Final = 10.0
+"""After so many days a failure weighs half; 7 to 14 days lose .001 log loss in a stable world and follow a changed one."""
+_FITTED: Final = ("intercept", "weights", "tools", "evidence")
+"""The part of a model file that is fitted; `corrections` is the other."""
+_BLANK: Final = {"intercept": 0.0, **{key: {} for key in (*_FITTED[1:], "corrections", "training")}, "profiles": []}
+
+
+@dataclass(slots=True)
+class Learned:
     """
-    The outcome of a training.
+    A new model and how it compares. A part of it that is not better is the one that is served.
     """
 
-    output: Path
-    learned: Learned
-    written: bool
-    """The model file is the new one."""
-    files: int
-    """Files that gave calls."""
+    model: RetryModel
+    text: bytes
+    retries: Verdict | None
+    """None: there was nothing to judge by."""
+    corrections: Verdict | None
+    """The same of what calls with other arguments came to."""
+    unchanged: bool
+    """It says what the present model says."""
+    present: str | None
+    """Name of the model that it was compared with; None: the shipped one, or one rate."""
+    facts: Facts
     notes: list[str] = field(default_factory=list)
+    output: Path = Path()
+    written: bool = False
+    """The model file is the new one."""
+    files: int = 0
+    """Files that gave calls."""
+
+    @property
+    def better(self) -> bool:
+        """
+        It should be served.
+        """
+        return not self.unchanged and any(one is not None and one.better for one in (self.retries, self.corrections))
 
     def to_dict(self) -> dict[str, Any]:
         """
         Returns the same for another program.
         """
-        learned = self.learned
+        training = self.model.body["training"]
         return {
+            **{name: getattr(self, name) for name in ("written", "better", "unchanged", "present", "files", "notes")},
+            **{name: training[name] for name in ("failures", "retries", "verdict", "corrections")},
             "output": str(self.output),
-            "written": self.written,
-            "better": learned.better,
-            "unchanged": learned.unchanged,
-            "model": learned.model.name,
-            "present": learned.present,
-            "files": self.files,
-            "failures": learned.facts.failures,
-            "retries": learned.model.body["training"]["retries"],
-            "days": learned.facts.days,
-            "bytes": len(learned.text),
-            "verdict": learned.retries and learned.retries.to_dict(),
-            "corrections": learned.corrections and learned.corrections.to_dict(),
-            "notes": self.notes,
+            "model": self.model.name,
+            "days": len(self.facts.days),
+            "bytes": len(self.text),
         }
+
+
+def learn(
+    facts: Facts,
+    present: RetryModel | None = None,
+    *,
+    half_life_days: float = HALF_LIFE_DAYS,
+    force: bool = False,
+    loops: bool = False,
+) -> Learned:
+    """
+    Fit a model of retries, or of *loops*, on all days but the newest, and compare it there with the *present* one. Without that, a
+    model of retries is compared with the shipped one, and a model of loops with saying one rate.
+
+    The compared model is the one that will be served: it is not fitted again on the days that judged it, so that a bad day
+    never gets in unseen. With *force* all of the new model is wanted, better or not.
+
+    Raises TrainingError if nothing can be learned.
+    """
+    if not facts:
+        raise TrainingError("there are no failed calls in these records, so there is nothing to learn from yet")
+    notes: list[str] = []
+    events, counted = facts.of(Prospect if loops else Situation), facts.of(Correction)
+    mendable = Facts((fact, count) for fact, count in counted.items() if fact.what[1] in CORRECTABLE)  # type: ignore[index]
+    split, mending = _split(events, "calls" if loops else "retries", notes), _split(mendable, "corrections", notes)
+    if not events and not mendable:
+        raise TrainingError("no failed call was ever repeated in these records, so there is nothing to learn from yet")
+    seen, mended = split.fitted.decayed(half_life_days), mending.fitted.decayed(half_life_days)
+    tools = known_tools({**seen, **mended})
+    served = present or (None if loops else cold_model())
+    kept = _BLANK if served is None else served.body
+    body = dict(kept)
+    if split.fitted:
+        body |= dict(zip(_FITTED, fit(seen, tools, [] if loops else believed(BELIEVED)), strict=False))
+    if split.fitted and not loops:
+        pairs = _by_pair(seen, tools, {})
+        body["evidence"] = {tool: {error: n for error, (n, _) in of.items()} for tool, of in pairs.items() if tool}
+    if mending.fitted:
+        body["corrections"] = _by_pair(mended, tools, believed_corrections())
+    kind = LOOPS if loops else RETRIES
+    new = parse(text_of(body, kind), kind)
+    # A part without a served one is compared with one rate.
+    retries = verdict_of(split, new.probability, served.probability if served else lambda at: None)
+    corrections = verdict_of(
+        mending, lambda at: new.correction(*at), lambda at: served.correction(*at) if served else None
+    )
+    for verdict, part in ((retries, _FITTED), (corrections, ("corrections",))):
+        if not force and not (verdict and verdict.better):
+            body |= {key: kept[key] for key in part}
+    said = {} if loops else {**seen, **counted.decayed(half_life_days)}
+    body["profiles"] = [one.document() for one in profiles(said) if one.tool in tools]
+    body["training"] = {
+        "days": split.fitted.span,
+        "held_out_days": split.held.span,
+        "failures": facts.failures,
+        "retries": sum(count.n for count in events.values()),
+        "half_life_days": half_life_days,
+        "verdict": retries and retries._asdict(),
+        "corrections": corrections and corrections._asdict(),
+        "versions": versions(),
+    }
+    text = text_of(body, kind)
+    same = present is not None and all(body[key] == kept[key] for key in (*_FITTED, "corrections"))
+    name, model = present.name if present else None, parse(text, kind)
+    return Learned(model, text, retries, corrections, unchanged=same, present=name, facts=facts, notes=notes)
 
 
 def train(
@@ -66,11 +158,12 @@ def train(
     master: str | None = None,
     dry_run: bool = False,
     force: bool = False,
+    loops: bool = False,
     progress: Progress = lambda done, what: None,
-) -> Trained:
+) -> Learned:
     """
     Learn from *records* and write the model to *output* if it is better than the one there. With *force* it is always
-    written, with *dry_run* never.
+    written, with *dry_run* never. It is of retries, or of *loops*.
 
     With *master*, Spark reads and counts. The file is replaced at once: a reader finds the old model or the new one.
 
@@ -78,7 +171,11 @@ def train(
     OSError if a file cannot be read or written.
     """
     records = list(records)
-    if master is None:
+    if loops:
+        from .loops import read_loops
+
+        found = read_loops(records)
+    elif master is None:
         found = read(records, progress)
     else:
         from .spark import read_on_spark
@@ -86,25 +183,23 @@ def train(
         found = read_on_spark(master, map(str, records))
     present, notes = None, list(found.notices)
     try:
-        present = read_model(output)
+        present = read_model(output, LOOPS if loops else RETRIES)
     except FileNotFoundError:
         pass
     except ModelError as error:
         notes.append(f"the present model `{output}` cannot be used: {error}")
     try:
-        learned = learn(found.facts, cold_model(), present, half_life_days=half_life_days, force=force)
+        made = learn(found.facts, present, half_life_days=half_life_days, force=force, loops=loops)
     except TrainingError as error:
         # Why there is nothing may be that nothing could be read.
-        said = [
-            str(error),
-            *found.notices[:SHOWN],
-            *([] if found.files else [what_is_read(() if found.notices else records)]),
-        ]
-        raise (TrainingError if found.facts.counts else NothingFoundError)("; ".join(said)) from None
-    written = (learned.better or force) and not dry_run
-    if written:
-        write(output, learned.text)
-    return Trained(output=output, learned=learned, written=written, files=found.files, notes=[*notes, *learned.notes])
+        said = [str(error), *found.notices[:SHOWN]]
+        said += [] if found.files else [what_is_read(() if found.notices else records)]
+        raise (TrainingError if found.facts else NothingFoundError)("; ".join(said)) from None
+    made.output, made.files, made.notes = output, found.files, [*notes, *made.notes]
+    made.written = (made.better or force) and not dry_run
+    if made.written:
+        write(output, made.text)
+    return made
 
 
 def write(path: Path, text: bytes) -> None:
@@ -122,6 +217,50 @@ def write(path: Path, text: bytes) -> None:
     finally:
         with suppress(OSError):
             new.unlink(missing_ok=True)
+
+
+def shipped_text() -> bytes:
+    """
+    Returns the file of the model that is served before there are records: the same fit, of the beliefs alone.
+    """
+    body = {**_BLANK, **dict(zip(_FITTED, fit({}, frozenset(), believed(ALONE)), strict=False))}
+    body["corrections"] = _by_pair({}, frozenset(), believed_corrections())
+    return text_of({**body, "training": {"records": "none", "versions": versions()}})
+
+
+def versions() -> dict[str, str]:
+    """
+    Returns the versions of the packages that fit a model.
+    """
+    from importlib.metadata import version
+
+    from guardrails.core.values.version import __version__
+
+    return {"guardrails": __version__, **{name: version(name) for name in ("numpy", "scipy", "scikit-learn")}}
+
+
+def _split(counts: Facts, what: str, notes: list[str]) -> Split:
+    split = split_of(counts)
+    if counts and not split.held:
+        notes.append(f"the records of {what} have no times: there is nothing to judge them by")
+    elif split.held and split.held.days == split.fitted.days:
+        day = date(1970, 1, 1) + timedelta(split.held.days[0])
+        notes.append(f"{day} is the only day with {what}: a third of its sessions is held out")
+    return split
+
+
+def _by_pair(
+    counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Mapping[str, Count]
+) -> dict[str, dict[str, list[float]]]:
+    """
+    Returns *counts* by tool, of *tools* and of all together (`ANY`, with the *beliefs*), and error type.
+    """
+    made: dict[str, dict[str, Count]] = {ANY: dict(beliefs)}
+    for what, count in counts.items():
+        for tool in (ANY, what.tool) if what.tool in tools else (ANY,):
+            of = made.setdefault(tool, {})
+            of[what.error] = of.get(what.error, NONE).plus(count)
+    return {tool: {error: [round(x, DECIMALS) for x in of[error]] for error in sorted(of)} for tool, of in made.items()}
 
 
 if __name__ == "__main__":

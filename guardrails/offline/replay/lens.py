@@ -15,6 +15,7 @@ from guardrails.core.guards.budget import Budget
 from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.growth import Growth
+from guardrails.core.guards.loop_score import LoopScore
 from guardrails.core.guards.loops import Loops
 from guardrails.core.guards.rate import Rate
 from guardrails.core.guards.retryable import Retryable
@@ -65,7 +66,7 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     made = chain.with_guards(seen, rules)
     # Nobody reads it.
     made.left_out |= {"progress"}
-    content = (Duplicates, Loops, Retryable)
+    content = (Duplicates, Loops, LoopScore, Retryable)
     looks = any(isinstance(guard, content) and guard.mode != "off" for guard in seen) or any(
         cls.name in rule.guards for rule in rules for cls in content
     )

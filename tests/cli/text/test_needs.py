@@ -84,7 +84,7 @@ POLICIES = {
     ("data", "said"),
     [
         (MODEL[:200], "cannot be used: not JSON"),
-        (MODEL.replace(b'"version":3', b'"version":9', 1), "upgrade this library, or train it again"),
+        (MODEL.replace(b'"version":4', b'"version":9', 1), "upgrade this library, or train it again"),
         (MODEL.replace(b'"intercept":', b'"intercept": 1', 1).replace(b": 1-", b": -1", 1), "the hash does not fit"),
         (b"", "cannot be used"),
         (b"\x00\x01", "cannot be used"),

@@ -276,7 +276,7 @@ def test_each_tool_may_have_a_model_of_its_own(tmp_path: Path, clock: Any) -> No
 
 
 def test_a_models_weights_are_those_of_its_session(tmp_path: Path, clock: Any) -> None:
-    one = session(clock, model=always(tmp_path, 2.0, weights={"rate_limit attempt 1": -6.0}))
+    one = session(clock, model=always(tmp_path, 2.0, weights={"rate_limit run 1": -6.0}))
     assert one.call("get", {"q": 1}, fails(Busy())).max_retries_remaining == 1
     clock.advance(100)
     assert one.call("get", {"q": 1}, fails(Busy())).retryable is False

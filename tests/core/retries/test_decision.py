@@ -105,8 +105,9 @@ def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryMode
     ],
 )
 def test_what_to_do_instead_is_what_pays(tool: str, error: str, action: str) -> None:
-    hopeless = dict.fromkeys(("auth", "validation", "precondition", "exec_nonzero", "tool_missing"), -5.0)
-    model = parse(text(weights={**hopeless, "precondition between 1": 7.0}))
+    kinds = ("auth", "validation", "precondition", "exec_nonzero", "tool_missing")
+    hopeless = {f"{kind} between {between}": -5.0 for kind in kinds for between in (0, 1)}
+    model = parse(text(weights={**hopeless, "precondition between 1": 2.0}))
     made = said(model, after(tool=tool, error=error))
     assert (made.retryable, made.retries, made.next_action) == (False, 0, action)
 

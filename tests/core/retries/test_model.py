@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.retries.model import KNOWN, MAX_BYTES, RetryModel, logistic, parse
+from guardrails.core.retries.model import KNOWN, LOOPS, MAX_BYTES, RetryModel, logistic, parse, text_of
 from guardrails.core.retries.shrinkage import CORRECTION_STRENGTH
 from guardrails.core.retries.trail import Settled, Situation, extended, failure_of
 from guardrails.core.values.errors import ModelError
-from tests.core.retries.conftest import constant, text
+from tests.core.retries.conftest import body, constant, text
 from tests.tables import table
 
 
@@ -48,9 +48,10 @@ def test_a_model_is_read_as_it_was_written() -> None:
         (b"\x80\x04\x95pickle", "not JSON"),
         (b"[1]", "no retry model"),
         (b'{"format": "other"}', "no retry model"),
+        (text_of(body(), LOOPS), "no retry model"),
         (b" " * (MAX_BYTES + 1), "bytes (at most"),
-        (written(version=2), "reads 3: train it again: `guardrails train RECORDS -o FILE`"),
-        (written(version=4), "upgrade this library, or train it again"),
+        (written(version=2), "reads 4: train it again: `guardrails train RECORDS -o FILE`"),
+        (written(version=5), "upgrade this library, or train it again"),
         (written(intercept=0.5), "the hash does not fit"),
         (written(more=1), "see `more`"),
     ],

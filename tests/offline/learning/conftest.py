@@ -70,7 +70,7 @@ def corrections(
 def together(*parts: Facts) -> Facts:
     made = Facts()
     for part in parts:
-        for fact, (n, s) in part.counts.items():
+        for fact, (n, s) in part.items():
             made.add(fact, n, s)
     return made
 
@@ -84,7 +84,7 @@ def flipped() -> Callable[..., Facts]:
     def flip(facts: Facts, *days: int) -> Facts:
         turned = {
             fact: Count(n, n - s) if fact.day in days and fact.what is not None else Count(n, s)
-            for fact, (n, s) in facts.counts.items()
+            for fact, (n, s) in facts.items()
         }
         return Facts(turned)
 

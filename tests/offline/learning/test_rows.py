@@ -17,8 +17,7 @@ import pytest
 from guardrails.core.retries.trail import UNKNOWN, Situation
 from guardrails.core.values.errors import TrainingError
 from guardrails.core.values.types import INVALID
-from guardrails.offline.learning.facts import UNDATED, Correction, Facts, facts_of
-from guardrails.offline.learning.labels import CallRow
+from guardrails.offline.learning.facts import UNDATED, CallRow, Correction, Facts, facts_of
 from guardrails.offline.learning.rows import read
 from tests.tables import table
 
@@ -99,7 +98,7 @@ def told(facts: Facts) -> dict[Any, tuple[float, float]]:
     The counts without the groups of sessions, which each engine makes in its own way.
     """
     made: dict[Any, tuple[float, float]] = {}
-    for fact, (n, s) in facts.counts.items():
+    for fact, (n, s) in facts.items():
         known = made.get((fact.day, fact.what), (0, 0))
         made[fact.day, fact.what] = known[0] + n, known[1] + s
     return made
@@ -203,7 +202,7 @@ def test_records_without_times_have_no_day(tmp_path: Path, times: int | None) ->
 def test_an_empty_log_is_no_fault_and_a_missing_one_is(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").touch()
     made = read([tmp_path / "empty.jsonl"])
-    assert (made.facts.counts, made.files) == ({}, 0)
+    assert (made.facts, made.files) == ({}, 0)
     with pytest.raises(TrainingError, match="no file or folder"):
         read([tmp_path / "missing"])
 

@@ -17,7 +17,7 @@ import pytest
 from guardrails import Policy, Retryable
 from guardrails.core.retries.trail import Failure, failure_of
 from guardrails.core.values.errors import TrainingError
-from guardrails.offline.learning.labels import labelled
+from guardrails.offline.learning.facts import labelled
 from guardrails.offline.learning.rows import _sorted, rows_of
 from guardrails.offline.learning.train import train
 from guardrails.policy.models import read_model
@@ -97,7 +97,7 @@ def test_a11_profiles_are_those_of_the_tools(model: Path) -> None:
 def test_a_dry_run_compares_and_writes_nothing(log: Path, tmp_path: Path) -> None:
     path = tmp_path / "retry.json"
     made = train([log], path, dry_run=True)
-    assert made.learned.better
+    assert made.better
     assert not made.written
     assert not path.exists()
 
@@ -141,9 +141,10 @@ def test_a9_what_the_library_logs_is_what_serving_saw(tmp_path: Path, clock: Any
                 if failed:
                     seen.append(failure_of(state.own["retryable"], state.now_ms - state.started_ms))
                 clock.advance(rng.choice((0.0, 1, 10, 300)))
-    raw = rows_of(_sorted([str(log)], [], lambda done, what: None), {})
+    raw = rows_of(_sorted([str(log)], [], lambda done, what: None), Counter())
     sessions = [list(calls) for _, calls in groupby(raw, key=itemgetter(0))]
-    trained = [label.failure for calls in sessions for label in labelled(row for _, row in calls)]
+    told = [what for calls in sessions for _, what, _ in labelled(row for _, row in calls)]
+    trained = [what for what in told if isinstance(what, Failure)]
     assert len(trained) == len(seen) > 200
     assert Counter(trained) == Counter(seen)
 

@@ -1,0 +1,127 @@
+"""
+A learned score of calls that bring nothing new (MISSION A12).
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import LoopScore, Policy, PolicyError, Retryable, Tool
+from guardrails.core.retries.model import LOOPS, RETRIES, text_of
+from guardrails.core.values.errors import ModelError
+from guardrails.offline.learning.loops import read_loops
+from guardrails.offline.learning.train import train
+from guardrails.policy.models import read_model
+from tests.conftest import FakeClock
+from tests.core.retries.conftest import text
+from tests.tables import table
+
+
+QUESTIONS = ("cheap hotel in Rome centre", "cheap hotel Rome in centre", "cheap hotel Rome centre please")
+BODY: dict[str, Any] = {"tools": {}, "evidence": {}, "corrections": {}, "profiles": [], "training": {}}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """
+    Nothing new is likely after two equal answers to nearly equal questions, and after two failures.
+    """
+    weights = {"near 2": 3.0, "stale 1": 3.0, "failed 2": 6.0}
+    path = tmp_path / "loops.json"
+    path.write_bytes(text_of({**BODY, "intercept": -3.0, "weights": weights}, LOOPS))
+    return path
+
+
+def codes(policy: Policy, clock: Any, tool: str, result: Any = "Sold out: no hotel in Rome has a room") -> list[Any]:
+    """
+    What is refused, and what is told, of three questions that ask nearly the same.
+    """
+    made = []
+    with policy.session("s", clock=clock) as session:
+        for question in QUESTIONS:
+            session.begin_turn()
+            clock.advance(10)
+            decision = session.decide(tool, {"q": question})
+            made.append(decision.code or [code for code, _ in decision.nudges])
+            if decision.allowed:
+                session.complete(decision, result)
+    return made
+
+
+@table(
+    "tool, settings, last",
+    [
+        (Tool(name="search", read_only=True), {}, ["loop_score.likely"]),
+        (Tool(name="search", read_only=True), {"deny": 0.9}, "loop_score.likely"),
+        (Tool(name="search", read_only=True), {"nudge": 0.99}, []),
+        (Tool(name="search", read_only=True), {"nudge": None, "deny": 0.99}, []),
+        (Tool(name="search", read_only=True, repeats="allow"), {"deny": 0.9}, []),
+        (Tool(name="search", read_only=False), {"deny": 0.9}, ["loop_score.likely"]),
+    ],
+)
+def test_a12_a_call_is_told_or_refused_from_a_chance_on_and_work_is_never_refused(
+    model: Path, tool: Tool, settings: dict[str, Any], last: Any
+) -> None:
+    policy = Policy([LoopScore(model=str(model), **settings)], tools=[tool])
+    assert codes(policy, FakeClock(), "search") == [[], [], last]
+
+
+def test_without_a_model_nothing_is_said_and_a_model_of_retries_is_none(tmp_path: Path, model: Path) -> None:
+    other = tmp_path / "retry.json"
+    for content in (None, text()):
+        if content is not None:
+            other.write_bytes(content)
+        policy = Policy([LoopScore(model=str(other), nudge=0.0)])
+        assert codes(policy, FakeClock(), "search") == [[], [], []]
+    both = [LoopScore(model=str(model)), Retryable(model=str(model))]
+    with pytest.raises(PolicyError, match="of retries and of loops"):
+        Policy(both)
+
+
+def records(path: Path, days: int = 8) -> Path:
+    """
+    Sessions of an agent that asks one failing tool again and again, and works well with another.
+    """
+    lines = []
+    for session in range(days * 20):
+        for at in range(12):
+            stuck = at % 3 > 0
+            call = {"session_id": f"s{session}", "ts": 1.8e9 + 4_320 * session + 10 * at}
+            made = {"tool": "fetch", "arguments": {"url": at}, "is_error": True, "result": "Error: the host is down"}
+            well = {
+                "tool": "read",
+                "arguments": {"path": f"f{at}"},
+                "is_error": False,
+                "result": f"text number {at} is {at}",
+            }
+            lines.append(json.dumps(call | (made if stuck else well)))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a12_what_calls_came_to_is_learned_by_the_same_fit_and_gate_and_is_served(tmp_path: Path) -> None:
+    path = tmp_path / "loops.json"
+    made = train([records(tmp_path / "calls.jsonl")], path, loops=True)
+    assert made.written
+    assert made.retries is not None
+    assert made.retries.new < made.retries.present == made.retries.base
+    assert train([tmp_path / "calls.jsonl"], path, loops=True).unchanged
+    model = read_model(path, LOOPS)
+    likely = {at.what.failed: model.probability(at.what) for at in read_loops([tmp_path / "calls.jsonl"]).facts}
+    assert likely[3] > 0.9
+    with pytest.raises(ModelError, match="no retry model"):
+        read_model(path, RETRIES)
+    policy, clock = Policy([LoopScore(model=str(path))]), FakeClock()
+    said = []
+    with policy.session("s", clock=clock) as session:
+        for at in range(4):
+            clock.advance(10)
+            session.begin_turn()
+            decision = session.decide("fetch", {"url": at})
+            said.append(bool(decision.nudges))
+            session.complete(decision, ConnectionError("the host is down"))
+    assert said[0] is False
+    assert said[3] is True
