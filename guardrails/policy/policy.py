@@ -148,9 +148,8 @@ class Policy:
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
-        asked = {
-            (path, guard.model_kind) for guard in (*chain.guards, *ruled) if (path := guard.retry_model) is not None
-        }
+        asking = ((guard.retry_model, guard.model_kind) for guard in (*chain.guards, *ruled))
+        asked = list(dict.fromkeys((path, kind) for path, kind in asking if path is not None))
         self.model_files: ModelFiles | None = None
         if asked:
             from . import models
