@@ -24,7 +24,6 @@ from .fields import (
     arguments_of,
     has_text,
     is_one_of,
-    listed,
     mapping,
     objects,
     text,
@@ -75,7 +74,8 @@ class Chat:
         messages = held.get("messages")
         if type(messages) is list and all(map(_is_part, messages[:20])):
             return True
-        return _is_line(held) or any(_is_item(each) for each in (held, *_items_of(held)))
+        items = (item for name in _LISTS[1:] for item in objects(held.get(name)))
+        return _is_line(held) or any(map(_is_item, (held, *items)))
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
         sessions, runs = defaultdict[str, _Session](_Session), Counter[str]()
@@ -113,10 +113,6 @@ def _conversation(
 
 def _id_in(held: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
     return next((str(held[name]) for name in names if type(held.get(name)) in (str, int)), None)
-
-
-def _items_of(held: Mapping[str, Any]) -> Iterator[Any]:
-    return (item for name in _LISTS[1:] for item in listed(held.get(name)))
 
 
 def _is_item(value: Any) -> bool:
@@ -234,15 +230,14 @@ def _calls_in(part: Part) -> Iterator[Call]:
         arguments = part.get("input") if kind == "custom_tool_call" else arguments_of(said)
         yield text(part.get("call_id")) or text(part.get("id")), tool, arguments
     elif part.get("role") == "assistant":
-        functions = [
-            (wire.get("id"), mapping(wire.get("function")) or mapping(wire.get("custom")))
-            for wire in objects(part.get("tool_calls"))
-        ]
-        functions.append((None, mapping(part.get("function_call"))))
-        # LangChain writes both.
-        blocks = () if any(said for _, said in functions) else objects(part.get("content"))
-        functions += [(block.get("id"), block) for block in blocks if block.get("type") == "tool_use"]
-        for id_, said in functions:
+        wires = (*objects(part.get("tool_calls")), {"function": part.get("function_call")})
+        made = [(wire.get("id"), mapping(wire.get("function")) or mapping(wire.get("custom"))) for wire in wires]
+        if not any(said for _, said in made):
+            # LangChain writes both.
+            made = [
+                (block.get("id"), block) for block in objects(part.get("content")) if block.get("type") == "tool_use"
+            ]
+        for id_, said in made:
             if name := text(said.get("name")):
                 yield text(id_), name, arguments_of(said.get("arguments", said.get("input")))
 

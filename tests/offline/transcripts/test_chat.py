@@ -52,6 +52,30 @@ def test_a_task_of_cline_whose_calls_are_tags_gives_those_that_were_answered(rea
     assert calls[0].result == "print(1)"
 
 
+def test_tags_of_one_message_are_one_turn_and_have_a_result_each(read: Any) -> None:
+    tags = (
+        "<read_file>\n<path>a</path>\n</read_file>\n<read_file>\n<path>b</path>\n</read_file>\n<think>no call</think>"
+    )
+    told = "[read_file for 'a'] Result:\none\n[read_file for 'b'] Result:\ntwo\n<environment_details>\n</environment_details>"
+    said = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": tags},
+        {"role": "user", "content": told},
+    ]
+    calls, _ = read(json.dumps(said))
+    assert [(c.turn, c.tool, c.arguments, c.result) for c in calls] == [
+        (1, "read_file", {"path": "a"}, "one"),
+        (1, "read_file", {"path": "b"}, "two"),
+    ]
+
+
+def test_results_that_name_their_tool_alone_are_of_its_calls_in_order(read: Any) -> None:
+    made = [{"function": {"name": "look", "arguments": json.dumps({"n": n})}} for n in (1, 2)]
+    told = [{"role": "tool", "name": "look", "content": text} for text in ("one", "two")]
+    calls, _ = read(json.dumps([{"role": "assistant", "tool_calls": made}, *told]))
+    assert [(c.arguments["n"], c.result) for c in calls] == [(1, "one"), (2, "two")]
+
+
 def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
     calls, report = read("openai_chat.json")
     assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error) for c in calls] == [

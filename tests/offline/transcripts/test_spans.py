@@ -67,6 +67,22 @@ def test_calls_that_stand_only_in_the_messages_of_models_are_read(read: Any) -> 
     assert report.notices == ["`otlp_messages.json`: 1 of 3 calls has no result"]
 
 
+def test_messages_may_be_values_in_place_of_json_text(read: Any, files: Any) -> None:
+    def wrapped(value: Any) -> dict[str, Any]:
+        if isinstance(value, list):
+            return {"arrayValue": {"values": list(map(wrapped, value))}}
+        if isinstance(value, dict):
+            return {"kvlistValue": {"values": [{"key": key, "value": wrapped(each)} for key, each in value.items()]}}
+        return {"stringValue": value}
+
+    export = json.loads((files / "otlp_messages.json").read_text())
+    for span in export["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        for attribute in span["attributes"]:
+            if attribute["key"].endswith(".messages"):
+                attribute["value"] = wrapped(json.loads(attribute["value"]["stringValue"]))
+    assert read(json.dumps(export), "otlp_messages.json")[0] == read("otlp_messages.json")[0]
+
+
 def test_a_session_with_spans_of_tools_is_told_by_them_alone(read: Any, files: Any) -> None:
     text = (files / "otlp_messages.json").read_text()
     calls, _ = read(f"{text}\n{export(tool(1, 'weather', 'conv-9'))}")
