@@ -226,7 +226,7 @@ def _decide(moment: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: boo
     state = moment.state
     if state.pending:
         twin = _twin(state, call) if stop is None else None
-        if twin is not None and _only_told(twin, call, time_of(state, now_ms), claims=claims):
+        if twin is not None and _is_no_event(twin, call, time_of(state, now_ms), claims=claims):
             # It waits for a person, or for its host, and nothing has happened.
             return Decision.again(call, twin, moment.engine.id, state.run)
     now = touch(state, now_ms)
@@ -239,7 +239,7 @@ def _decide(moment: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: boo
     if facts.turn == 0 and stop is None and not goes_on(state, call.sig):
         begin_implied_turn(moment.chain, state, facts)
     voices = moment.voices(plan, call.tool)
-    found = _looked(moment, voices, call, facts) if stop is None else Found([stop])
+    found = _verdicts(moment, voices, call, facts) if stop is None else Found([stop])
     runs = claims
     if found is not None and found.questions:
         runs = False
@@ -248,13 +248,13 @@ def _decide(moment: Moment, call: ToolCall, plan: Plan, now_ms: int, claims: boo
             found.denials.append(unbound(call.tool))
     if found is None or not found.denials:
         facts.seq, facts.expires_ms = state.seq + 1, now + plan.lasts_ms + (GRACE_MS if runs else 0)
-        found = _counted(voices, call, facts, found)
+        found = _count(voices, call, facts, found)
     if found is not None and found.denials:
-        return _refused(moment, call, plan, found, claims=claims)
-    return _opened(moment, voices, call, plan, facts, found, claims=runs)
+        return _refuse(moment, call, plan, found, claims=claims)
+    return _open(moment, voices, call, plan, facts, found, claims=runs)
 
 
-def _looked(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: Facts) -> Found | None:
+def _verdicts(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: Facts) -> Found | None:
     """
     Returns what the guards of a session and of its scopes say of a call; None: nothing.
     """
@@ -288,7 +288,7 @@ def _looked(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: Fa
     return found
 
 
-def _counted(voices: tuple[Voice, ...], call: ToolCall, facts: Facts, found: Found | None) -> Found | None:
+def _count(voices: tuple[Voice, ...], call: ToolCall, facts: Facts, found: Found | None) -> Found | None:
     """
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
@@ -313,7 +313,7 @@ def _counted(voices: tuple[Voice, ...], call: ToolCall, facts: Facts, found: Fou
     return found
 
 
-def _opened(
+def _open(
     moment: Moment,
     voices: tuple[Voice, ...],
     call: ToolCall,
@@ -372,7 +372,7 @@ def _used_up(state: SessionState, voices: tuple[Voice, ...], facts: Facts, *, wh
     return None
 
 
-def _refused(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: bool) -> Decision:
+def _refuse(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims: bool) -> Decision:
     chain, state, turn = moment.chain, moment.state, moment.state.present
     found.in_order()
     first = found.denials[0]
@@ -415,7 +415,7 @@ def _twin(state: SessionState, call: ToolCall) -> Pending | None:
     return None
 
 
-def _only_told(twin: Pending, call: ToolCall, now: int, *, claims: bool) -> bool:
+def _is_no_event(twin: Pending, call: ToolCall, now: int, *, claims: bool) -> bool:
     """
     Returns whether nothing happens by asking about *twin* again.
     """
@@ -445,7 +445,7 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
     state, own = moment.state, moment.engine.id
     waited = twin.stage in ("approved", "suspended")
     if (claims and twin.stage == "running") or (twin.question is not None and not twin.question.binds(call)):
-        return _refused(moment, call, plan, Found([moment.chain.worded(in_flight(call.tool))]), claims=claims)
+        return _refuse(moment, call, plan, Found([moment.chain.worded(in_flight(call.tool))]), claims=claims)
     left_ms = time_left(moment.chain, state, moment.scopes)
     if twin.stage == "parked" or not (claims or waited):
         moment.scopes = ()
@@ -540,10 +540,10 @@ def _complete(
         facts.models, facts.advised = chain.models.loaded, advised
     voices = moment.voices(plan, call.tool)
     pending = _running(state, decision)
-    unknown = _settled(moment, voices, pending, prepared, decision, facts)
+    unknown = _settle(moment, voices, pending, prepared, decision, facts)
     envelope = Envelope.of(outcome, prepared.rendered) if own is None else own.shown(prepared.rendered)
     code = envelope.code
-    envelope = _shaped(moment, voices, envelope, call, outcome, facts)
+    envelope = _shape(moment, voices, envelope, call, outcome, facts)
     for _, hint in facts.hints:
         envelope.nudge(hint)
     # A guard withholds a retry by a code.
@@ -582,7 +582,7 @@ def _running(state: SessionState, decision: Decision) -> Pending | None:
     return None if pending.stage in ("parked", "approved") else pending
 
 
-def _settled(
+def _settle(
     moment: Moment,
     voices: tuple[Voice, ...],
     pending: Pending | None,
@@ -626,7 +626,7 @@ def _settled(
     return unknown
 
 
-def _shaped(
+def _shape(
     moment: Moment,
     voices: tuple[Voice, ...],
     envelope: Envelope,

@@ -67,8 +67,8 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None, *, l
         reading = Reading(outcome.value, arguments=None if call is None else call.arguments)
         reading.__dict__.update(vars(outcome))
     if isinstance(reading.value, Envelope):
-        own = _heard(reading.value)
-        reading = _spoken(reading, own)
+        own = _checked(reading.value)
+        reading = _reading_of(reading, own)
     shown, failed = reading.render(max_bytes), reading.error_type is not None
     steady = news_hash(reading) if failed or look else 0
     empty = says(reading, look=look) if shown is not None and shown.size <= CLOSE and not failed else 0
@@ -89,7 +89,7 @@ def says(reading: Reading, *, look: bool) -> int:
     return 4 if len(content if kind is str else str(content)) <= LINE else 0
 
 
-def _heard(said: Envelope) -> Envelope:
+def _checked(said: Envelope) -> Envelope:
     """
     Returns a tool's own envelope without what does not have the form of its field: state and records rely on it.
     """
@@ -105,7 +105,7 @@ def _heard(said: Envelope) -> Envelope:
     return own
 
 
-def _spoken(reading: Reading, own: Envelope) -> Reading:
+def _reading_of(reading: Reading, own: Envelope) -> Reading:
     failure = own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other")
     made = Reading(own.value, reading.source, reading.arguments)
     made.error_type, made.error_message = failure, own.error_message or own.message or ""
