@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, Unpack
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.result.exceptions import diagnosis_of
+from guardrails.core.result.exceptions import failure_of
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
@@ -160,7 +160,7 @@ class _Made:
                     # Its time is up, or nobody waits for it any more: that says more.
                     raise
                 self._error = error
-                kind = diagnosis_of(error, arguments)[0]
+                kind = failure_of(error, arguments).error_type or "other"
                 if kind == "not_found" and self._declared is None:
                     kind = "tool_missing"
                 failed = Failed(str(error), error_type=kind)

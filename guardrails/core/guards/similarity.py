@@ -115,10 +115,10 @@ def news_hash(reading: Reading) -> int:
     Returns 32 bits of the news in a result: rows in any order; of an object neither what repeats an argument, nor times, durations, ids of
     the request and counts of progress. Of a failure its kind and first words, without digits and arguments.
     """
-    shown, told = reading.rendered or reading.render(), None
     if reading.error_type is not None:
-        told = _failure(reading).encode(errors="replace")
-    elif shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
+        return xxh3_64_intdigest(_failure(reading).encode(errors="replace")) & 0xFFFFFFFF or 1
+    shown, told = reading.rendered or reading.render(), None
+    if shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
         try:
             news = news_of(reading.content, reading.given, form=reading.form)
             told = dumps(news, None, OPT_SORT_KEYS) if news and news != reading.content else None

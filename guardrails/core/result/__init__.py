@@ -189,11 +189,8 @@ def _fails(read: Reading, failure: Outcome, text: str | None) -> None:
 
 
 def _raised(exc: BaseException, source: Source, arguments: Any, known: dict[str, Any]) -> Reading:
-    from .exceptions import chain, diagnosis_of, message_of, status_of
-    from .waits import wait_of
+    from .exceptions import failure_of
 
-    kind, teller = diagnosis_of(exc, arguments)
-    status = next((found for link in chain(exc) if (found := status_of(link)) is not None), None)
-    read, message = Reading(None, source, arguments, None), message_of(exc, kind, teller)
-    _fails(read, Outcome(None, kind, message, status, wait_of(exc, known.get("now_ms"))), message)
+    read, failure = Reading(None, source, arguments, None), failure_of(exc, arguments, known.get("now_ms"))
+    _fails(read, failure, failure.error_message)
     return read

@@ -13,9 +13,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from .content import at
-from .exceptions import chain, headers_of, is_bare, status_of, text_of
-
 
 MAX_WAIT_MS: Final = 86_400_000
 """A day, in milliseconds."""
@@ -34,23 +31,6 @@ _ASKS: Final = r"""(?:\b(?:re)?try(?: it)?(?: again)?|\bavailable(?: again)?|\br
 _WORDS: Final = ("try", "wait", "reset", "available", "ratelimit", "renew")
 """One of them is in every text that says a wait."""
 _RESETS: Final = rf"\b(?:resets?|renews?|wait|available|(?:re)?try)(?: (?:again|at|on|after|until))+:? ({_DATE})"
-
-
-def wait_of(exc: BaseException, now_ms: int | None = None) -> int | None:
-    """
-    Returns the wait that *exc* or one of its causes carries. Dates and times since 1970 count from *now_ms*, and not without it.
-    """
-    with suppress(Exception):
-        for link in chain(exc):
-            said: dict[str, Any] = {}
-            if not is_bare(link):
-                said = {name.replace("_", "-"): at(link, name) for name in ("retry_after_ms", "retry_after")}
-                said |= headers_of(link)
-            wait = wait_in_fields(said, status_of(link), now_ms) if said else None
-            wait = wait_in_text(text_of(link), now_ms) if wait is None else wait
-            if wait is not None:
-                return wait
-    return None
 
 
 def wait_in_fields(fields: Mapping[str, Any], status: int | None, now_ms: int | None = None) -> int | None:
@@ -92,7 +72,7 @@ def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
     Returns the wait that a failure asks for in words, or as a field that its text shows.
     """
     head = text[:4096].lower()
-    if not any(word in head for word in _WORDS):
+    if not any(map(head.__contains__, _WORDS)):
         return None
     if (found := re.search(_FIELD, head)) is not None:
         return wait_ms(found[2] + ("ms" if found[1] == "ms" else ""), now_ms)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.result.exceptions import diagnosis_of
+from guardrails.core.result.exceptions import failure_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import give_back, lines, remark, share_of
@@ -191,7 +191,7 @@ class _Call:
             return None
         if text == default_tool_error_function(context, error):
             return error
-        return Failed(text, error_type=diagnosis_of(error)[0])
+        return Failed(text, error_type=failure_of(error).error_type)
 
     def _read(self, envelope: Envelope, rich: Any) -> Any:
         if envelope.ok and self.tool.output_json_schema is not None:

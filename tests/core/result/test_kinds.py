@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.result import reading_of
-from guardrails.core.result.exceptions import diagnosis_of, status_of
+from guardrails.core.result.exceptions import failure_of
 from guardrails.core.result.kinds import kind_of_code, kind_of_name, kind_of_status, kind_of_text, status_in
 from guardrails.core.values.errors import INSTEAD
 from guardrails.core.values.types import ERROR_TYPES
@@ -173,7 +173,7 @@ GONE = ConnectionResetError("gone")
     ("other", (caused(RuntimeError("failed"), cause=RuntimeError("inner"), context=GONE),)),
 ])  # fmt: skip
 def test_an_exception_has_a_kind(kind: str, raised: tuple[BaseException, ...]) -> None:
-    assert [diagnosis_of(exc)[0] for exc in raised] == [kind] * len(raised)
+    assert [failure_of(exc).error_type for exc in raised] == [kind] * len(raised)
 
 
 @table(("exc", "arguments", "kind"), [
@@ -185,7 +185,7 @@ def test_an_exception_has_a_kind(kind: str, raised: tuple[BaseException, ...]) -
     (TypeError("f() got an unexpected keyword argument 'a'"), {"b": 1}, "code_error"),
 ])  # fmt: skip
 def test_a_fault_in_something_else_is_none_of_the_arguments(exc: Exception, arguments: Any, kind: str) -> None:
-    assert diagnosis_of(exc, arguments)[0] == kind
+    assert failure_of(exc, arguments).error_type == kind
 
 
 @table(("result", "passes"), [
@@ -215,7 +215,7 @@ def test_a_cycle_and_a_long_chain_of_causes_end() -> None:
     for _ in range(1000):
         far = caused(RuntimeError("again"), cause=far)
 
-    assert diagnosis_of(one)[0] == diagnosis_of(far)[0] == "other"
+    assert failure_of(one).error_type == failure_of(far).error_type == "other"
 
 
 class Hostile(Exception):
@@ -264,7 +264,7 @@ ATTRIBUTES = st.sampled_from("code status status_code response headers error res
 @given(st.dictionaries(ATTRIBUTES, NESTED, max_size=4), st.text(max_size=50))
 def test_the_kind_is_always_one_of_the_closed_list(attributes: dict[str, Any], text: str) -> None:
     exc = client("SomethingError", text, **attributes)
-    status = status_of(exc)
+    status = failure_of(exc).http_status
 
     assert reading_of(exc).error_type in ERROR_TYPES
     assert kind_of_text(text) in {*ERROR_TYPES, None}

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.result import reading_of
-from guardrails.core.result.waits import MAX_WAIT_MS, wait_in_text, wait_ms, wait_of
+from guardrails.core.result.exceptions import failure_of
+from guardrails.core.result.waits import MAX_WAIT_MS, wait_in_text, wait_ms
 from tests.tables import table
 
 
@@ -60,11 +61,11 @@ def test_the_reset_of_a_limit_says_nothing_of_another_failure() -> None:
     request = httpx2.Request("GET", "https://example.com")
     answer = httpx2.Response(404, headers={"x-ratelimit-reset": "60"}, request=request)
 
-    assert wait_of(httpx2.HTTPStatusError("no", request=request, response=answer), NOW) is None
+    assert failure_of(httpx2.HTTPStatusError("no", request=request, response=answer), now_ms=NOW).retry_after_ms is None
 
 
 def test_a_date_without_a_clock_says_nothing() -> None:
-    assert wait_of(refused(Retry_After="Tue, 14 Nov 2023 22:13:30 GMT")) is None
+    assert failure_of(refused(Retry_After="Tue, 14 Nov 2023 22:13:30 GMT")).retry_after_ms is None
 
 
 @table(("headers", "wait"), [
@@ -83,7 +84,7 @@ def test_a_date_without_a_clock_says_nothing() -> None:
     ({"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "soon"}, None), ({}, None),
 ])  # fmt: skip
 def test_headers_say_it_in_any_case(headers: dict[str, str], wait: int | None) -> None:
-    assert wait_of(refused(**headers), NOW) == wait
+    assert failure_of(refused(**headers), now_ms=NOW).retry_after_ms == wait
 
 
 @table(("attributes", "wait"), [
@@ -96,7 +97,7 @@ def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: 
     exc = Exception("no")
     vars(exc).update(attributes)
 
-    assert wait_of(exc, NOW) == wait
+    assert failure_of(exc, now_ms=NOW).retry_after_ms == wait
 
 
 @table(("text", "wait"), [
@@ -114,7 +115,7 @@ def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: 
 ])  # fmt: skip
 def test_a_text_asks_for_a_wait_in_words(text: str, wait: int | None) -> None:
     assert wait_in_text(text, NOW) == wait
-    assert wait_of(RuntimeError(text), NOW) == wait
+    assert failure_of(RuntimeError(text), now_ms=NOW).retry_after_ms == wait
 
 
 @given(st.text(max_size=80) | st.text(alphabet="retry after wait in0123456789.:smh- ", max_size=80))
@@ -133,7 +134,7 @@ def test_a_wrapper_is_looked_through() -> None:
     wrapper = RuntimeError("tool failed")
     wrapper.__cause__ = refused(retry_after="6")
 
-    assert wait_of(wrapper) == 6000
+    assert failure_of(wrapper).retry_after_ms == 6000
 
 
 @table(("result", "wait_ms"), [
