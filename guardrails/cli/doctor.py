@@ -203,7 +203,7 @@ def versions() -> dict[str, Any]:
     The versions by name; and of what is written.
     """
     from guardrails.core.packing import VERSION
-    from guardrails.core.records.record import SCHEMA_VERSION
+    from guardrails.core.record import SCHEMA_VERSION
     from guardrails.core.retries.model import VERSION as RETRIES
     from guardrails.core.values.version import __version__
     from guardrails.stores.sqlite import VERSION as FILE

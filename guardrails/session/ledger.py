@@ -16,6 +16,7 @@ from math import ceil
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
+from guardrails.core import record as records
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.engine import Engine, exhausted_by
@@ -24,7 +25,6 @@ from guardrails.core.guards import amounts as units
 from guardrails.core.guards.budget import NO_LIMITS, Limits, unpriced
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.prepare import Prepared
-from guardrails.core.records import record as records
 from guardrails.core.refusals import unreachable, unreadable
 from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import Pending, SessionState

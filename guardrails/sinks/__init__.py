@@ -23,7 +23,7 @@ timer, which starts with the first record and runs once.
   repeats 8 letters or digits in a row of what went is erased whole. `erased` lists what went.
 """
 
-from guardrails.core.records.erasing import Erasing, Record
+from guardrails.core.erasing import Erasing, Record
 
 from .base import Entry, MemorySink, OnRecord, Sink
 from .json_lines import JsonLines, to_line

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
-from guardrails.core.records.erasing import Erasing, Record
+from guardrails.core.erasing import Erasing, Record
 from guardrails.core.values.logs import warn_once
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 import orjson
 
-from guardrails.core.records.erasing import Erasing, Record, Stays
+from guardrails.core.erasing import Erasing, Record, Stays
 from guardrails.core.text.plain_json import to_json
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.units import duration_ms

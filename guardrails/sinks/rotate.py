@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import orjson
 
-from guardrails.core.records.erasing import Record
+from guardrails.core.erasing import Record
 from guardrails.core.values.logs import warn_once
 
 

@@ -23,9 +23,9 @@ from docs.site.commands import named
 from docs.site.sources import fields, methods, signature
 from guardrails.cli import app
 from guardrails.cli.codes import CODES, EXPLAINED
+from guardrails.core import record
 from guardrails.core.guards import GUARDS
 from guardrails.core.packing import VERSION as STATE
-from guardrails.core.records import record
 from guardrails.core.retries import model as retry_model
 from guardrails.hooks.door import USAGE as HOOK
 from guardrails.mcp.proxy.options import USAGE as PROXY
@@ -167,7 +167,7 @@ def records() -> Iterator[str]:
             found[event[1]] |= keys(function)
         elif function.name == "_declared":
             found["call"] |= keys(function)
-        elif function.name == "_head":
+        elif function.name == "event_record":
             head = keys(function)
     for path in sorted((ROOT / "tests/golden").rglob("*.jsonl")):
         for line in path.read_text().splitlines():

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.records.erasing import Record
+from guardrails.core.erasing import Record
 from guardrails.sinks.base import Entry, Sink
 
 

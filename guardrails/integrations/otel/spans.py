@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared
-from guardrails.core.records.record import snapshot
+from guardrails.core.record import snapshot
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import MICRO

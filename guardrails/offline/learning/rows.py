@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from xxhash import xxh3_64_intdigest
 
-from guardrails.core.records.record import SCHEMA_VERSION
+from guardrails.core.record import SCHEMA_VERSION
 from guardrails.core.values.errors import NothingFoundError, TrainingError, needs
 from guardrails.core.values.types import INVALID
 from guardrails.offline.transcripts import Report, open_lines

@@ -17,7 +17,7 @@ from guardrails.core.events import event
 from guardrails.core.guards.amounts import settings_of
 from guardrails.core.guards.similarity import NO_SKETCH
 from guardrails.core.prepare import Prepared
-from guardrails.core.records.record import newer_told, newer_version
+from guardrails.core.record import newer_told, newer_version
 from guardrails.core.refusals import stopped
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state import ADMISSION_MS, SessionState, overdue

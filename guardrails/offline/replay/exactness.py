@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from guardrails.core.records.record import newer_told, newer_version
+from guardrails.core.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.replay.exact import Record, Replayed, Rules, kin, life_key, replay_together
 from guardrails.offline.transcripts import Report, open_lines

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from guardrails.core.records.record import newer_told, newer_version
+from guardrails.core.record import newer_told, newer_version
 from guardrails.core.values.types import MICRO
 
 from .calls import RecordedCall, Report

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.records.erasing import ERASED, Erasing
+from guardrails.core.erasing import ERASED, Erasing
 from guardrails.core.text.signature import sign
 from guardrails.sinks import to_line
 from tests.tables import table

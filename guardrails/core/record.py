@@ -210,14 +210,8 @@ def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pendin
     """
     Returns the line of an admission that was given up.
     """
-    return {
-        **_head("expire", session_id, run, n, at_ms),
-        "call_n": pending.n,
-        "seq": pending.seq,
-        "id": pending.id,
-        "tool": pending.tool,
-        "sig": pending.sig,
-    }
+    said = {"call_n": pending.n, "seq": pending.seq, "id": pending.id, "tool": pending.tool, "sig": pending.sig}
+    return event_record("expire", session_id, run, n, at_ms, said)
 
 
 def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
@@ -225,17 +219,9 @@ def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
     Returns the line of a call that now waits for a person; its `call` line stands before it.
     """
     call, denial = decision.call, decision.denials[0]
-    return {
-        **_head("park", session_id, decision.run, decision.park_n, decision.at_ms),
-        "call_n": decision.n,
-        "seq": decision.seq,
-        "id": call.id,
-        "tool": call.tool,
-        "sig": call.sig,
-        "code": denial.code,
-        "reason": denial.values.get("reason", ""),
-        "lasts_ms": denial.parks,
-    }
+    said = {"call_n": decision.n, "seq": decision.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
+    asked = {"code": denial.code, "reason": denial.values.get("reason", ""), "lasts_ms": denial.parks}
+    return event_record("park", session_id, decision.run, decision.park_n, decision.at_ms, {**said, **asked})
 
 
 def event_record(
@@ -247,10 +233,6 @@ def event_record(
 
     `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """
-    return {**_head(event, session_id, run, n, at_ms), **values}
-
-
-def _head(event: str, session_id: str, run: str, n: int, at_ms: int) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "event": event,
@@ -258,4 +240,5 @@ def _head(event: str, session_id: str, run: str, n: int, at_ms: int) -> dict[str
         "run": run,
         "n": n,
         "ts_ms": at_ms,
+        **values,
     }

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 
 from guardrails import Policy
-from guardrails.core.records.record import MAX_SNAPSHOT_BYTES, snapshot
+from guardrails.core.record import MAX_SNAPSHOT_BYTES, snapshot
 from guardrails.core.values.types import ToolCall
 from guardrails.sinks import JsonLines, MemorySink, read
 from tests.tables import table

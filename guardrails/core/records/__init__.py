@@ -1,3 +1,0 @@
-"""
-Records of each event, and how records are decided again.
-"""
