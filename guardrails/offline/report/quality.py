@@ -18,7 +18,7 @@ from guardrails.policy.policy import Policy
 from .reasons import FORMULA, ranked, reasons
 from .rows import Row, rows_of
 from .suggestions import Suggestion, suggestion
-from .tally import MAX_COST_USD, Odds, Tally, harmless_of
+from .tally import MAX_COST_USD, Tally
 
 
 @dataclass(slots=True)
@@ -51,8 +51,7 @@ def count(policy: Policy, calls: Iterable[RecordedCall]) -> Quality:
         for row in rows:
             by_tool.setdefault(row.call.tool, {}).setdefault(number, []).append(row)
     every = [row for rows in sessions for row in rows]
-    harmless = harmless_of(every)
-    tallies = {tool: Tally(tool, of.values(), harmless=harmless.get(tool, Odds())) for tool, of in by_tool.items()}
+    tallies = {tool: Tally(tool, of.values()) for tool, of in by_tool.items()}
     spent = (row.call.cost_usd or 0 for row in every)
     return Quality(
         policy.name,

@@ -66,8 +66,6 @@ class Row:
     changed_by_others: bool = False
     acted: bool = False
     """The same, as far as its end tells."""
-    between: str = ""
-    """The only tool between that may have changed something."""
     again: bool = False
     """*latest* failed so that the same call was worth making again."""
     idle: bool = False
@@ -180,8 +178,6 @@ class _Trail:
             row.changed = any(one.changes for one in since)
             row.changed_by_others = any(one.changes and one.call.tool != call.tool for one in since)
             row.acted = any(one.changes and one.error not in WITHOUT_EFFECT for one in since)
-            others = {one.call.tool for one in since if one.changes or one.undeclared}
-            row.between = others.pop() if len(others) == 1 and call.tool not in others else ""
             row.again = latest.error in TRANSIENT or latest.error == "cancelled"
             row.again |= latest.error in REPAIRABLE and bool(since)
             self._polls(row, latest)

@@ -17,7 +17,7 @@ from guardrails.core.guards.retryable import Retryable
 from guardrails.core.retries.shrinkage import wilson
 from guardrails.offline.replay.evidence import WINDOW
 
-from .names import named_to_read, waits_for_a_person
+from .names import waits_for_a_person
 from .tally import MAX_ATTEMPT, Odds, Tally, quantile
 
 
@@ -45,8 +45,6 @@ POLLS: Final = 0.5
 """A tool polls where more of its runs of equal results end in another one than this, surely."""
 SESSIONS: Final = 3
 """In which a tool has to repeat, or to poll, before anything is concluded: calls of one session are too much alike."""
-HARMLESS: Final = 0.8
-"""A tool that is said or named to read is taken to where it left more results of others unchanged than this, surely."""
 NAME_LENGTH: Final = 200
 _STEPS_S: Final = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600)
 
@@ -173,18 +171,6 @@ def _polling(tally: Tally, plan: Plan) -> Made:
     )
 
 
-def _read_only(tally: Tally, plan: Plan) -> Made:
-    said = tally.said_read_only == tally.calls - tally.denied.total() > 0
-    named = named_to_read(tally.tool)
-    if plan.tool.read_only is not None or least(tally.harmless) <= HARMLESS or not (said or named):
-        return None
-    why = "recorded as read-only" if said else "named as one that reads"
-    return True, (
-        f"{why}, and {of(tally.harmless)} results of other tools were the same after it alone ran in between"
-        f" ({bound('>', least(tally.harmless))}, needed {percent(HARMLESS)}); confirm it: no figure proves that a tool changes nothing"
-    )
-
-
 def _stable(tally: Tally, plan: Plan) -> Made:
     """
     A tool that changes nothing gives the same result until something is changed.
@@ -193,7 +179,7 @@ def _stable(tally: Tally, plan: Plan) -> Made:
     """
     guard = _guard(plan, Duplicates)
     unknown = guard is None or guard.rule == "always" or plan.tool.repeats or tally.repeat_sessions < SESSIONS
-    if unknown or not (plan.tool.read_only or _read_only(tally, plan)) or not right(tally.stable):
+    if unknown or not plan.tool.read_only or not right(tally.stable):
         return None
     return "evidence", _told(tally.stable, "with nothing changed in between")
 
@@ -267,7 +253,6 @@ def _timeout(tally: Tally, plan: Plan) -> Made:
 
 _SETTINGS: Final[tuple[tuple[str, Callable[[Tally, Plan], Made]], ...]] = (
     ("repeats", _polling),
-    ("read_only", _read_only),
     ("repeats", _stable),
     ("duplicates", _duplicates),
     ("retryable", _retries),

@@ -57,14 +57,13 @@ class Odds:
 
 class Tally:
     """
-    The figures of one tool by the names in `FIGURES`, each worked out when it is first asked for. A call is the model's wish: a denied
-    call did not run.
+    The figures of one tool by the names in `FIGURES`, each worked out when it is first asked for, unless it is among the
+    *figures* that are known. A call is the model's wish: a denied call did not run.
     """
 
     def __init__(self, tool: str, sessions: Iterable[Sequence[Row]] = (), **figures: Any) -> None:
         self.tool, self.lives = tool, list(sessions)
         self.rows = [row for rows in self.lives for row in rows]
-        # What others know of the tool.
         vars(self).update(figures)
 
     def __getattr__(self, name: str) -> Any:
@@ -164,10 +163,7 @@ FIGURES: Final[dict[str, Callable[[Tally], Any]]] = {
     # Runs of equal successes of one call with nothing changed in between; those that ended in another success.
     "polls": lambda t: Odds.of(row.polled for row in t.ran if row.polled is not None),
     "poll_sessions": lambda t: sum(any(row.polled for row in rows) for rows in t.lives),
-    # Equal calls of another tool, where only this tool may have changed something in between; those with one result.
-    "harmless": lambda t: Odds(),
     "said_polling": lambda t: sum(row.polling for row in t.ran),
-    "said_read_only": lambda t: sum(row.call.read_only is True for row in t.ran),
     # Copies that a rule against repeats may refuse: a retry is none, and nobody knows what a call without a result brought.
     "comparable": lambda t: [
         row
@@ -195,23 +191,6 @@ loop_rate loops loop_calls repeated_errors untyped_errors wrong_arguments_that_r
 incomplete_without_next_step durations p50_ms p99_ms cost_usd
 """
 """The figures that stand in `--json`."""
-
-
-def harmless_of(rows: Iterable[Row]) -> dict[str, Odds]:
-    """
-    Returns of each tool the equal calls of others between which it alone may have changed something: those with one result.
-    """
-    found: dict[str, list[bool]] = {}
-    for row in rows:
-        if (
-            row.between
-            and row.worth != "unknown"
-            and row.latest
-            and row.latest.worked
-            and row.latest.evidence is not None
-        ):
-            found.setdefault(row.between, []).append(row.same)
-    return {tool: Odds.of(came) for tool, came in found.items()}
 
 
 def _failed_again(row: Row) -> bool:

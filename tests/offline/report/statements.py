@@ -185,7 +185,6 @@ SUGGESTED: Final = [
     ("duplicates: {rule: always, window: 1}", many(40, "t=1", "t=1"), many(40, "t=1", "t=2")),
     ("duplicates: {rule: always, window: 1}", many(40, "t=1", "t=1"), many(10, "t=1", "t=1")),
     ("40 of 40 repeats within 1 call brought nothing new", many(40, "t=1", "t=1"), many(40, "t=1", "u=1", "t=1")),
-    ("read_only: true", many(30, "t=11", "query_it=5", "t=11"), many(30, "t=11", "query_it=5", "t=12")),
     ("retryable: {max_retries: 0}", many(60, "t!timeout", "t!timeout"), many(60, "t!timeout", "t=1")),
     (
         "0 of 60 retries of transient failures worked",

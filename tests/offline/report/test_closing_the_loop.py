@@ -51,14 +51,6 @@ def repeats() -> Traffic:
     return [[*asked, Step("book", {"n": n}, {"booked": n})] for n in range(100)]
 
 
-def readers() -> Traffic:
-    """
-    Two tools that look, by turns, and find the same each time: neither changes what the other shows.
-    """
-    looks = [Step("catalogue", {"of": "x"}, {"items": [1]}), Step("query_stock", {"of": "x"}, {"left": 3})]
-    return [looks * 3 for _ in range(30)]
-
-
 DOWN = ConnectionError("connection refused")
 
 
@@ -104,12 +96,6 @@ class Case(NamedTuple):
 ALWAYS_1 = {"duplicates": {"rule": "always", "window": 1}}
 CASES = {
     "polling": Case(polling, "default", {"parcel_place": {"repeats": "allow"}, "catalogue": ALWAYS_1}, "both"),
-    "read-only": Case(
-        readers,
-        "default",
-        {"query_stock": {"read_only": True}},
-        "stopped",
-    ),
     "window": Case(repeats, "default", {"catalogue": ALWAYS_1}, "stopped"),
     "rule": Case(cycles, "strict", {"run_tests": {"duplicates": {"rule": "evidence", "window": 20}}}, "wrong"),
     "more retries": Case(
