@@ -111,9 +111,10 @@ class Limits:
         )
         return raised.get(name, own)
 
-    def rest(self, state: SessionState, now_ms: int) -> list[tuple[Limit, int, int]]:
+    def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
         """
-        Returns (limit, amount, what is left of it beside what is held) of each that is set.
+        Returns (limit, what is left of it beside what is held) of each that is set. With *near* it is left out if that is more than a
+        fifth, and of calls and turns ten or more.
         """
         made = []
         for limit, own in self.caps:
@@ -132,24 +133,23 @@ class Limits:
             if state.reserved and limit is not TIME:
                 # Time passes for all of a family at once.
                 left -= state.reserved_by_children(limit.name)
-            made.append((limit, most, left))
+            if not near or left < limit.few or left * 5 <= most:
+                made.append((limit, left))
         return made
 
     def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
         """
         Returns what is left of the limit *name*, None without one.
         """
-        return next((left for limit, _, left in self.rest(state, now_ms) if limit.name == name), None)
+        return next((left for limit, left in self.rest(state, now_ms) if limit.name == name), None)
 
     def progress(self, state: SessionState, now_ms: int, *, near: bool = False) -> dict[str, object]:
         """
-        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds. With *near* a rest is left out
-        that is more than a fifth, and of calls and turns ten or more.
+        Returns the used amounts, and the rest of the limits that are set, or of those that are *near*; money in USD, time in seconds.
         """
         shown: dict[str, object] = {"calls_used": state.calls}
-        for limit, most, left in self.rest(state, now_ms):
-            if not near or left < limit.few or left * 5 <= most:
-                shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
+        for limit, left in self.rest(state, now_ms, near=near):
+            shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
 
     def crowded(self, state: SessionState, depth: int) -> str | None:

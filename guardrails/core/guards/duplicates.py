@@ -14,7 +14,7 @@ from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Verdict, guard
-from .evidence import Evidence, again_of, changed_seq, is_evidence, shown_to_change, speak
+from .evidence import Evidence, again_of, changed_seq, is_evidence, speak
 
 
 @guard
@@ -90,8 +90,10 @@ def _does_something(state: SessionState, last: Entry, before: Entry) -> bool:
     """
     Returns whether looks around the latest of two equal calls show that it changes something.
     """
-    between = (entry for entry in state.window if before.seq < entry.seq < last.seq)
-    return last.changes and shown_to_change((entry for entry in state.window if entry.seq > last.seq), between)
+    looks = [one for one in state.window if one.seq > before.seq and one is not last and one.status == "ok"]
+    shown = {one.sig: one.result_hash for one in looks if one.seq < last.seq}
+    changed = any(shown.get(one.sig, one.result_hash) != one.result_hash for one in looks if one.seq > last.seq)
+    return last.changes and changed
 
 
 def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:

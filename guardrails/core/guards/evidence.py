@@ -2,7 +2,7 @@
 The evidence that a repeat brings nothing: which calls count, which results are equal, and for how long they speak.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from guardrails.core.state import CAME, MANY, Entry, SessionState, low
@@ -103,11 +103,11 @@ def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list
     for one in reversed(state.window):
         if one.seq <= since:
             break
-        if one.turn == turn or tool not in (None, one.tool) or one.status not in OVER or one.error_type == CANCELLED:
-            continue
-        found.append(one)
-        if len(found) == most:
-            break
+        own = (tool is None or one.tool == tool) and one.turn != turn
+        if own and one.status in OVER and one.error_type != CANCELLED:
+            found.append(one)
+            if len(found) == most:
+                break
     return found
 
 
@@ -222,15 +222,6 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     return True
 
 
-def shown_to_change(since: Iterable[Any], between: Iterable[Any]) -> bool:
-    """
-    Returns whether a look *since* a call showed something else than the same look *between* it and an equal call before. Calls have a `sig`,
-    a `status` and a `result_hash`.
-    """
-    shown = {call.sig: call.result_hash for call in between if call.status == "ok"}
-    return any(call.status == "ok" and shown.get(call.sig, call.result_hash) != call.result_hash for call in since)
-
-
 MOVING: Final = 64
 """Calls that are remembered to change by themselves."""
 NONE: Final[Sequence[Any]] = (0, [], 0)
@@ -282,7 +273,8 @@ class Evidence(Guard):
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         entry, window = facts.entry, state.window
         outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
-        repeated = entry is not None and len(state.latest) < len(window) and moved(state, entry)
+        repeated = len(state.latest) < len(window) and facts.tool.repeats != "allow"
+        repeated = repeated and entry is not None and moved(state, entry)
         alone = FAMILY not in state.own and state.family is None and not state.reserved
         if alone and not outside and not repeated:
             return mine

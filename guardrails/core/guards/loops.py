@@ -285,21 +285,22 @@ def run_of(state: SessionState, last: Entry, tool: str | None, most: int = MANY)
     """
     Returns the latest calls, of a *tool* if it is named, that ended as the *last* of them did, newest first: *most*, one of each turn.
     """
-    run, turn, since, window = [last], last.turn, changed_seq(state), state.window
-    failed, empty = last.status == "error", last.came == EMPTY
-    for one in window[last.seq - window[0].seq - 1 :: -1] if last is not window[0] else ():
-        if one.seq <= since or len(run) >= most:
-            break
-        if (tool is None or one.tool == tool) and one.status in OVER and one.error_type != CANCELLED:
-            if failed:
-                alike = one.steady == last.steady and one.status == "error"
-            else:
-                alike = (one.came == EMPTY) is empty and (empty or is_evidence(one, last))
-            if not alike:
+    run, turn, first, failed, empty = [last], last.turn, state.window[0].seq, last.status == "error", last.came == EMPTY
+    for one in reversed(state.window[max(0, changed_seq(state) - first + 1) : last.seq - first]):
+        if tool is not None and one.tool != tool:
+            continue
+        if failed:
+            alike = one.steady == last.steady and one.status == "error"
+        else:
+            alike = (one.came == EMPTY) is empty and (empty or is_evidence(one, last))
+        if not alike:
+            if one.status in OVER and one.error_type != CANCELLED:
                 break
-            if one.turn != turn or not turn:
-                run.append(one)
-                turn = one.turn
+        elif one.turn != turn or not turn:
+            if len(run) == most:
+                break
+            run.append(one)
+            turn = one.turn
     return run
 
 

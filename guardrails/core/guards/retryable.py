@@ -258,10 +258,14 @@ def _in_a_row(state: SessionState, tool: str, kind: ErrorType, most: int) -> int
     """
     run = 0
     for one in reversed(state.window):
-        if one.tool == tool and one.status != "running":
-            if one.error_type != kind or run == most:
-                break
+        if one.tool != tool:
+            continue
+        if one.error_type == kind:
             run += 1
+            if run == most:
+                break
+        elif one.status != "running":
+            break
     return run
 
 
