@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.schema import fit, quoted, suggestion
+from guardrails.core.values.schema import fit, quoted
 from guardrails.policy.file import MAX_BYTES, Mistake, Node, find, inner, items, mistakes_at, parse, plain, shipped
 from guardrails.policy.reload import is_name
 
-from .steps import MAX_STEPS, Call, Repeat, Request, Settle, Step, cases_type
+from .steps import MAX_STEPS, Repeat, Request, Step, cases_type
 
 
 SUFFIX: Final = ".cases.yaml"
@@ -126,15 +126,15 @@ def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) 
         except PolicyError as error:
             at = inner(place, "parameters") or place
             mistakes.append(Mistake(at.position, f"parameters: {error}"))
-    mistakes += _placed(data["steps"], items(node, "steps"), set())
+    mistakes += _placed(data["steps"], items(node, "steps"))
     if _total(data["steps"]) > MAX_STEPS:
         mistakes.append(Mistake(node.position, f"steps: more than {MAX_STEPS} steps, repetitions counted"))
     return Case(name=data["name"], file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data["steps"]))
 
 
-def _placed(steps: list[Step], nodes: list[Node], pending: set[str]) -> Iterator[Mistake]:
+def _placed(steps: list[Step], nodes: list[Node]) -> Iterator[Mistake]:
     """
-    Give each step its line. Yields what one asks of another, or of how it is written, in vain.
+    Give each step its line. Yields the times that YAML reads as numbers.
     """
     for step, node in zip(steps, nodes, strict=True):
         step.line = node.position.line
@@ -142,13 +142,8 @@ def _placed(steps: list[Step], nodes: list[Node], pending: set[str]) -> Iterator
         if at is not None and at.written.startswith("+") and not isinstance(at.value, str):
             # YAML reads `+5` as the number 5, which would be a time after the start.
             yield Mistake(at.position, f"at: `{at.written}` is read as a number: write `{at.written}s`")
-        if isinstance(step, Call) and step.pending and step.id:
-            pending.add(step.id)
-        if isinstance(step, Settle) and step.settle not in pending:
-            near = suggestion(step.settle, sorted(pending))
-            yield Mistake(node.position, f"settle: no call above has `id: {step.settle}` and `pending: true`{near}")
         if isinstance(step, Repeat):
-            yield from _placed(step.steps, items(node, "steps"), pending)
+            yield from _placed(step.steps, items(node, "steps"))
 
 
 def _total(steps: list[Step]) -> int:

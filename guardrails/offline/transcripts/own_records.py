@@ -5,7 +5,7 @@ These are the calls as any transcript would tell them, for judging another polic
 records again exactly. Each life of a session's name (`run`) is a session of its own, in both.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
@@ -34,24 +34,20 @@ class OwnRecords:
         return "schema_version" in line and tuple(kinds) == (str, int, str)
 
     def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        lives: dict[tuple[str, str], list[Line]] = {}
-        again = Counter[tuple[str, str]]()
+        lives: defaultdict[tuple[str, str], dict[int, Line]] = defaultdict(dict)
         newer: list[int] = []
         for _, line in values:
             if (version := newer_version(line)) is not None:
                 newer.append(version)
-                continue
-            session_id, run = named = line["session_id"], text(line.get("run")) or ""
-            if line["n"] == 1 and any(each["n"] == 1 for each in lives.get(_life_of(*named, again[named]), ())[:32]):
-                # Numbers that count from 1 again are another life, whatever it is called.
-                again[named] += 1
-            lives.setdefault(_life_of(session_id, run, again[named]), []).append(line)
+            else:
+                # An event that stands there twice happened once.
+                lives[line["session_id"], text(line.get("run")) or ""].setdefault(line["n"], line)
         gaps = 0
-        for (session_id, run), lines in lives.items():
+        for (session_id, run), events in lives.items():
             # Threads may write events in another order than that of their numbers, which are dense.
-            lines.sort(key=lambda line: line["n"])
-            gaps += sum(after["n"] > before["n"] + 1 for before, after in pairwise(lines))
-            yield from _events(session_id, run, lines)
+            numbers = sorted(events)
+            gaps += sum(after > before + 1 for before, after in pairwise(numbers))
+            yield from _events(session_id, run, [events[number] for number in numbers])
         if newer:
             report.without[file] = f"records of {newer_told(max(newer))}"
             report.note(
@@ -59,10 +55,6 @@ class OwnRecords:
             )
         if gaps:
             report.note(file, f"records are missing in {gaps} places: the numbers of events have gaps")
-
-
-def _life_of(session_id: str, run: str, again: int) -> tuple[str, str]:
-    return session_id, f"{run}#{again + 1}" if again else run
 
 
 def _events(session_id: str, run: str, lines: list[Line]) -> Iterator[Event]:

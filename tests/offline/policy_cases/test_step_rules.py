@@ -48,7 +48,6 @@ def mistakes(steps: str) -> list[str]:
             "call: a, envelope: {statos: error}",
             "f:5:5: cases.0.steps.0: unknown key `statos` of `envelope`, did you mean `status`?",
         ),
-        ("settle: b", "f:5:5: settle: no call above has `id: b` and `pending: true`"),
         ("call: a, at: +5", "f:5:19: at: `+5` is read as a number: write `+5s`"),
     ],
 )
@@ -72,11 +71,6 @@ def test_keys_that_belong_together_are_no_mistake(step: str) -> None:
 def test_an_unknown_field_of_an_envelope_that_is_near_none_is_told_all_there_are() -> None:
     [mistake] = mistakes("  - {call: a, envelope: {zzz: 1}}\n")
     assert "unknown key `zzz` of `envelope`, known here: `status`, `code`, `query_summary`, " in mistake
-
-
-def test_the_call_that_was_probably_meant_is_named() -> None:
-    [mistake] = mistakes("  - {call: a, id: first, pending: true}\n  - {settle: frist}\n")
-    assert mistake.endswith("and `pending: true`, did you mean `first`?")
 
 
 @table("inner", ["{repeat: %d, steps: [{call: a}]}", "{request: %d}"])
