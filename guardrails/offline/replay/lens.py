@@ -6,16 +6,14 @@ which a transcript lacks are taken out, and named by `lacking`.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
-from guardrails.core.chain import Chain, Plan, Rule
+from guardrails.core.chain import Chain, Plan
 from guardrails.core.engine import Engine
-from guardrails.core.guards.base import Guard
 from guardrails.core.guards.budget import Budget
 from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.duplicates import Duplicates
 from guardrails.core.guards.growth import Growth
-from guardrails.core.guards.loop_score import LoopScore
 from guardrails.core.guards.loops import Loops
 from guardrails.core.guards.rate import Rate
 from guardrails.core.guards.retryable import Retryable
@@ -26,6 +24,10 @@ from guardrails.core.guards.truncate import Truncate
 TEXT_ONLY: Final = (Summary, Truncate)
 """Guards that only shape what the model reads; `Retryable` stays, for what it says of retries is remembered."""
 TIMED: Final = (Rate, Growth)
+UNTIMED: Final = ((Budget, "max_elapsed"), (Loops, "settled_for"), (Duplicates, "settled_for"))
+"""Settings that need times. Agents repeat themselves within seconds; that is said beside the figures."""
+UNTOLD: Final = ((Growth, "max_requests_per_second"),)
+"""No transcript says when a model request starts."""
 MAX_PLANS: Final = 1_024
 
 
@@ -61,47 +63,33 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     """
     Returns the part of *chain* that can be judged in a session whose calls are *timed* and *turned*, or not.
     """
-    seen = [guard for guard in (_seen(guard, timed, turned) for guard in chain.guards) if guard is not None]
-    rules = [_seen_rule(rule, timed) for rule in chain.rules]
+    hidden = {*TEXT_ONLY, *(() if timed else TIMED), *(() if turned else (Denials,))}
+    unset = {*UNTOLD, *(() if timed else UNTIMED), *(() if turned else ((Budget, "max_turns"),))}
+    names, settings = {cls.name for cls in hidden}, {(cls.name, setting) for cls, setting in unset}
+    seen = [
+        replace(guard, **dict[str, Any]({setting: None for name, setting in settings if name == guard.name}))
+        for guard in chain.guards
+        if guard.name not in names
+    ]
+    rules = [
+        replace(
+            rule,
+            guards={
+                name: {setting: value for setting, value in own.items() if (name, setting) not in settings}
+                for name, own in rule.guards.items()
+                if name not in names
+            },
+        )
+        for rule in chain.rules
+    ]
     made = chain.with_guards(seen, rules)
     # Nobody reads it.
     made.left_out |= {"progress"}
-    content = (Duplicates, Loops, LoopScore, Retryable)
+    content = (Duplicates, Loops, Retryable)
     looks = any(isinstance(guard, content) and guard.mode != "off" for guard in seen) or any(
         cls.name in rule.guards for rule in rules for cls in content
     )
     return Lens(Engine(made), timed, turned, looks)
-
-
-def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:
-    if isinstance(guard, TEXT_ONLY) or (isinstance(guard, TIMED) and not timed):
-        return None
-    if isinstance(guard, Denials) and not turned:
-        return None
-    if isinstance(guard, Budget):
-        return replace(
-            guard,
-            max_elapsed=guard.max_elapsed if timed else None,
-            max_turns=guard.max_turns if turned else None,
-        )
-    if not timed and (isinstance(guard, Loops) or (isinstance(guard, Duplicates) and guard.rule == "evidence")):
-        # Agents repeat themselves within seconds; that is said beside the figures.
-        return replace(guard, settled_for=None)
-    if isinstance(guard, Growth):
-        # No transcript says when a model request starts.
-        return replace(guard, max_requests_per_second=None)
-    return guard
-
-
-def _seen_rule(rule: Rule, timed: bool) -> Rule:
-    hidden = {guard.name for guard in (TEXT_ONLY if timed else (*TEXT_ONLY, *TIMED))}
-    guards = {name: dict(settings) for name, settings in rule.guards.items() if name not in hidden}
-    if not timed:
-        guards.get(Budget.name, {}).pop("max_elapsed", None)
-        guards.get(Loops.name, {}).pop("settled_for", None)
-        if guards.get(Duplicates.name):
-            guards[Duplicates.name]["settled_for"] = None
-    return replace(rule, guards=guards)
 
 
 def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:

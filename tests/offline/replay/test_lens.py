@@ -59,7 +59,7 @@ def test_what_rules_say_of_it_is_taken_out_too() -> None:
     assert [str(guard) for guard in plan.guards] == [
         "Budget(max_calls=5)",
         "ToolBudget(amount=2)",
-        "Duplicates()",
+        "Duplicates(settled_for=None)",
         "Retryable()",
     ]
     assert plan.tool.repeats == "allow"
