@@ -14,7 +14,7 @@ from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Verdict, guard
-from .evidence import Evidence, again_of, changed_seq, is_evidence, speak
+from .evidence import Evidence, again_of, is_evidence, speak
 
 
 @guard
@@ -67,12 +67,12 @@ class Duplicates(Guard):
         if facts.tool.read_only is False and last.status == "ok":
             # Work that was done may be meant once more: a key, a throw of dice, a payment. `repeats: ask` asks.
             return None
-        if before is None or before.seq <= max(state.seq - self.window, changed_seq(state)):
+        if before is None or before.seq <= max(state.seq - self.window, again.since):
             # There is none, or the user has spoken since: that says nothing of now.
             return None
         if not is_evidence(last, before) or last.error_type in PASSING:
             return None
-        if not speak(state, last, before, self.settled_for) or _does_something(state, last, before):
+        if not speak(state, last, before, self.settled_for) or (last.changes and _does_something(state, last, before)):
             return None
         return _repeat(call.tool, "evidence")
 
@@ -92,8 +92,7 @@ def _does_something(state: SessionState, last: Entry, before: Entry) -> bool:
     """
     looks = [one for one in state.window if one.seq > before.seq and one is not last and one.status == "ok"]
     shown = {one.sig: one.result_hash for one in looks if one.seq < last.seq}
-    changed = any(shown.get(one.sig, one.result_hash) != one.result_hash for one in looks if one.seq > last.seq)
-    return last.changes and changed
+    return any(shown.get(one.sig, one.result_hash) != one.result_hash for one in looks if one.seq > last.seq)
 
 
 def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:

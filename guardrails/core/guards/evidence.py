@@ -42,11 +42,11 @@ class Again:
     The latest calls of the window that are the same as one that is to be decided, and what they still tell of it.
     """
 
-    __slots__ = ("before", "known", "last", "moves", "old", "retry")
+    __slots__ = ("before", "known", "last", "moves", "old", "retry", "since")
 
     def __init__(self, state: SessionState, last: Entry, *, polls: bool) -> None:
         since, mine = changed_seq(state), state.own.get(EVIDENCE)
-        self.last = last
+        self.last, self.since = last, since
         self.before = before(state, last)
         self.known = last.seq > since and last.status in OVER and last.error_type != CANCELLED
         """It is over in a way that tells something, and after all that a message of the user may have changed."""
@@ -60,7 +60,7 @@ class Again:
         """
         Returns how many of them ended alike, one of each turn, counted up to *most*; other calls between them do not matter.
         """
-        last, since = self.last, changed_seq(state)
+        last, since = self.last, self.since
         count, newer, one = 1, last.turn, self.before
         while one is not None and count < most and one.seq > since and ended_alike(one, last):
             count += not one.turn or one.turn != newer
