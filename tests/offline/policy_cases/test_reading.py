@@ -9,11 +9,7 @@ import pytest
 
 from guardrails import PolicyError
 from guardrails.offline.policy_cases import find_cases, read_cases, shipped_with_cases
-from guardrails.offline.policy_cases.steps import (
-    Call,
-    Failed,
-    Moment,
-)
+from guardrails.offline.policy_cases.steps import Call, Failed, Moment
 from tests.tables import table
 
 
@@ -61,36 +57,16 @@ def test_every_kind_of_step_is_read_with_its_line() -> None:
     steps:
       - {call: "{}", arguments: text}
 """)
-    kinds = [(type(step).__name__, step.line) for step in read]
-    assert kinds == [
-        *[
-            ("Call", 5),
-            ("Call", 6),
-            ("Settle", 7),
-            ("Call", 8),
-            ("Call", 9),
-            ("Call", 10),
-            ("Turn", 11),
-            ("Charge", 12),
-        ],
-        *[("Charge", 13), ("Request", 14), ("Wait", 15), ("Extend", 16), ("Exhausted", 17), ("Repeat", 18)],
-    ]
-    first = Call(
-        call="search",
-        arguments={"q": "a"},
-        at=Moment(5_000, relative=True),
-        id="one",
-        result=[1],
-        takes=2,
-        cost_usd=0.5,
-        tokens=7,
+    kinds = ["Call", "Call", "Settle", "Call", "Call", "Call", "Turn", "Charge", "Charge"]
+    kinds += ["Request", "Wait", "Extend", "Exhausted", "Repeat"]
+    assert [(type(step).__name__, step.line) for step in read] == [(kind, at) for at, kind in enumerate(kinds, 5)]
+    at = Moment(5_000, relative=True)
+    assert read[0] == Call(
+        call="search", arguments={"q": "a"}, at=at, id="one", result=[1], takes=2, cost_usd=0.5, tokens=7
     )
-    assert read[0] == first
     assert (read[0].at, read[1].at) == (Moment(5_000, relative=True), Moment(65_000, relative=False))
-    assert (read[2].settle, read[2].error) == (
-        "two",
-        Failed(type="rate_limit", message="slow", http_status=429, retry_after=60),
-    )
+    assert read[2].settle == "two"
+    assert read[2].error == Failed(type="rate_limit", message="slow", http_status=429, retry_after=60)
     assert (read[3].error, read[3].status, read[3].envelope) == ("timeout", "error", {"retryable": True})
     assert (read[4].lost, read[4].expect, read[4].code, read[4].observed) == (True, "deny", "x.y", "a.b")
     assert (read[5].result_bytes, read[5].observed) == (1_024, ["a.b", "c.d"])

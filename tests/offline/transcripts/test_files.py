@@ -33,34 +33,6 @@ def write(folder: Path, data: bytes | str, name: str = "f.jsonl") -> Path:
     return path
 
 
-def test_a_file_gives_the_calls_of_its_format(files: Path) -> None:
-    found = {path.name: len(calls_of(path)[0]) for path in files.iterdir()}
-    assert found == {
-        "calls.jsonl": 6,
-        "claude_code.jsonl": 6,
-        "claude_stream.jsonl": 2,
-        "cline.json": 5,
-        "cline_tags.json": 2,
-        "codex_2025.jsonl": 1,
-        "codex_code_mode.jsonl": 9,
-        "codex_exec.jsonl": 5,
-        "codex_rollout.jsonl": 8,
-        "gemini_cli.json": 4,
-        "gemini_cli.jsonl": 4,
-        "langsmith.jsonl": 5,
-        "openai_chat.json": 4,
-        "openai_chat.jsonl": 3,
-        "openai_responses.json": 3,
-        "openinference.jsonl": 3,
-        "openinference_otlp.jsonl": 3,
-        "opencode.json": 4,
-        "opencode_run.jsonl": 2,
-        "otlp.jsonl": 5,
-        "otlp_messages.json": 3,
-        "own_records.jsonl": 5,
-    }
-
-
 def test_a_source_is_the_name_of_the_file_unless_another_is_given(files: Path, tmp_path: Path) -> None:
     assert calls_of(files / "cline.json")[0][0].source == "cline"
     assert calls_of(files / "cline.json", source="team-a")[0][0].source == "team-a"

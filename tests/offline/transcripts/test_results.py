@@ -16,44 +16,6 @@ from tests.tables import table
 
 
 @table(
-    "told",
-    [
-        "Error: no such file",
-        "Input validation error: 'path' is a required property",
-        "httpx.ReadTimeoutError: timed out",
-        "Exit code: 2\nno",
-        "404 Not Found",
-        "Traceback (most recent call last):\n  File",
-        '{"error": {"message": "x"}}',
-        '{"success": false, "error": "x"}',
-        '\n {"error": "x"}',
-    ],
-)
-def test_a_text_fails_by_the_one_reading_of_results(told: str) -> None:
-    one = call()
-    settle(one, told)
-    assert one.is_error
-
-
-@table(
-    "told",
-    [
-        "",
-        "ok",
-        "0 errors, 3 warnings",
-        "Exit code: 0\nfine",
-        "Tool call timed out.",
-        '{"error": null, "data": 1}',
-        "404",
-    ],
-)
-def test_a_text_that_speaks_of_errors_is_none(told: str) -> None:
-    one = call()
-    settle(one, told)
-    assert one.is_error is False
-
-
-@table(
     "content, text",
     [
         ("x", "x"),
@@ -89,6 +51,9 @@ def call() -> RecordedCall:
         ("Error: HTTP 429 Too Many Requests", None, True, "rate_limit", 429),
         ("Error: HTTP 429 Too Many Requests", False, False, None, None),
         ("fine", True, True, "other", None),
+        ("Tool call timed out.", None, False, None, None),
+        ("0 errors, 3 warnings", None, False, None, None),
+        ('{"success": false, "error": "x"}', None, True, "other", None),
         ('{"status": "error", "error_type": "conflict"}', None, True, "conflict", None),
         ('{"status": "error", "error_type": ["conflict"]}', None, True, "other", None),
         ('{"content": [{"type": "text", "text": "no such file"}], "isError": true}', None, True, "not_found", None),
