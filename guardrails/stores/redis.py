@@ -39,29 +39,29 @@ T = TypeVar("T")
 MARK_BYTES: Final = 16
 HEAD_BYTES: Final = 29
 FORMAT: Final = b"toolcall-guardrails 2"
-_SCOPE: Final = SCOPES.encode()
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9_.:/%-]{1,200}")
 _URLS: Final = "redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH"
 _URL: Final = re.compile(r"rediss?://([^/?#@]*@)?(\[[^]/?#@]*\]|[^]\[/?#@:]*)(:[0-9]+)?(/[0-9]{0,5})?(\?.*)?|unix://.*")
 
 COMMIT: Final = """
-local states, version = tonumber(ARGV[1]), ARGV[2]
+local version = ARGV[1]
 local function is(done, look)
   local found = {done}
-  for i = 2, #KEYS do
-    found[i] = i > states + 1 and redis.call('HGETALL', KEYS[i]) or look and redis.call('GET', KEYS[i]) or false
+  for i = 2, #KEYS, 2 do
+    found[i] = look and redis.call('GET', KEYS[i]) or false
+    found[i + 1] = redis.call('HGETALL', KEYS[i + 1])
   end
   return found
 end
 if version == '' then return is(0, true) end
 if redis.call('GETRANGE', KEYS[2], 0, 15) == version then return is(1) end
-for i = 1, states do
-  if redis.call('GETRANGE', KEYS[i + 1], 0, 15) ~= ARGV[2 * i + 3] then return is(0, true) end
+for i = 2, #KEYS, 2 do
+  if redis.call('GETRANGE', KEYS[i], 0, 15) ~= ARGV[i + 2] then return is(0, true) end
 end
 local writes = {}
-for i, scope in ipairs(cjson.decode(ARGV[3])) do
-  local seen, adds, sums = unpack(scope)
-  local key, amounts = KEYS[states + 1 + i], {}
+for i, moves in ipairs(cjson.decode(ARGV[3])) do
+  local seen, adds, sums = unpack(moves)
+  local key, amounts = KEYS[2 * i + 1], {}
   local found = redis.call('HGETALL', key)
   for j = 1, #found, 2 do amounts[found[j]] = found[j + 1] end
   for name, value in pairs(seen and amounts or {}) do
@@ -85,24 +85,24 @@ for i, scope in ipairs(cjson.decode(ARGV[3])) do
 end
 local time = redis.call('TIME')
 local head = version .. string.format('%013.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-for i = 1, states do
-  local key, old, new = KEYS[i + 1], ARGV[2 * i + 3], ARGV[2 * i + 4]
+for i = 2, #KEYS, 2 do
+  local key, old, new = KEYS[i], ARGV[i + 2], ARGV[i + 3]
   if new ~= '' then
     redis.call('SET', key, head .. new)
-    if old == '' then redis.call('ZADD', KEYS[1], 0, string.sub(key, tonumber(ARGV[4]))) end
+    if old == '' then redis.call('ZADD', KEYS[1], 0, string.sub(key, tonumber(ARGV[2]))) end
   end
 end
 for _, write in ipairs(writes) do redis.call(unpack(write)) end
 return is(1)
 """
 """
-Do what a step did, all or nothing. The answer is 1 if it is done, or 0 if it is to be done again, since others were there meanwhile, and
-what is kept now, of each state (if it was not done) and of the amounts of each scope.
+Do what a step did, all or nothing. The answer is 1 if it is done, or 0 if it is to be done again, since others were there meanwhile; then
+of each key its state (if it was not done), and its amounts.
 
-KEYS: keys, states, then amounts of scopes. ARGV: how many states; the new version (nothing: only look), by which the first state tells
-that it was done; of each scope, as JSON, the amounts that nobody may have changed or false, what is added (name, amount, the least that it
-is before, or false), and sums that are below a limit, or are not (limit, whether, names); where a key begins in the name of a state; then
-of each state the version that it was, and its bytes (nothing: as they are).
+KEYS: keys; of each key its state and its amounts. ARGV: the new version (nothing: only look), by which the first state tells that it was
+done; where a key begins in the name of a state; as JSON of each key the amounts that nobody may have changed or false, what is added (name,
+amount, the least that it is before, or false), and sums that are below a limit, or are not (limit, whether, names); then of each state the
+version that it was, and its bytes (nothing: as they are).
 """
 
 _DROP: Final = """
@@ -161,6 +161,8 @@ class RedisStore(PersistentStore):
             import redis.exceptions
         self._errors = redis.exceptions.RedisError
         self.namespace = namespace
+        self._stem = f"{{{namespace}}}:".encode()
+        self._begins = len(self._stem) + 3
         self._given = not isinstance(url, str)
         self._most = live
         self._fit = False
@@ -176,13 +178,6 @@ class RedisStore(PersistentStore):
         """
         namespace = f"{self.namespace}/{quote(id, safe='')}"
         return RedisStore(self._client, namespace=namespace, timeout=self._timeout, live=self._most)
-
-    @property
-    def _stem(self) -> bytes:
-        """
-        The beginning of the names of its keys.
-        """
-        return f"{{{self.namespace}}}:".encode()
 
     def _kind(self, error: Exception) -> str:
         text = str(error)
@@ -226,10 +221,12 @@ class RedisStore(PersistentStore):
                 )
         self._fit = True
 
-    def _run(self, script: str, names: Sequence[bytes], arguments: Sequence[Any]) -> Any:
+    def _run(self, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
         """
-        Returns the answer of *script* about the keys of these *names*.
+        Returns the answer of *script* about *keys*.
         """
+        stem = self._stem
+        names = [stem + b"keys", *[stem + kind + name for name in map(name_of, keys) for kind in (b"s:", b"a:")]]
         ask, rest = self._client.execute_command, (len(names), *names, *arguments)
         try:
             return ask("EVALSHA", sha_of(script), *rest, NEVER_DECODE=True)
@@ -247,23 +244,21 @@ class RedisStore(PersistentStore):
 
     def _change(self, change: "_Change", step: Callable[[list[SessionState]], T], slot: Slot) -> T:
         keys = change.keys
-        names = names_of(self._stem, keys)
         if not change.commit:
             if len(change.states) < len(keys):
-                change.states, change.fresh = held_of(keys, self._run(COMMIT, names, (len(keys), "")), self.place), True
+                change.look(self._run(COMMIT, keys, ("",)), self.place)
             change.result = step([held.state for held in change.states])
-            change.commit = change.parts(len(self._stem) + 3)
+            change.commit = change.parts(self._begins)
             if slot not in self._slots:
                 raise StoreError(FORKED.format(self.place))
         if change.commit:
             slot.unsure = True
-            found = self._run(COMMIT, names, change.commit)
-            version, written, change.commit, slot.unsure = change.commit[1], change.commit[5::2], [], False
+            found = self._run(COMMIT, keys, change.commit)
+            version, written, change.commit, slot.unsure = change.commit[0], change.commit[4::2], [], False
             if not found[0]:
-                change.states, change.fresh = held_of(keys, found, self.place), True
+                change.look(found, self.place)
                 raise Stale
-            amounts = iter(found[1 + len(keys) :])
-            for held, new in zip(change.states, written, strict=True):
+            for held, new, amounts in zip(change.states, written, found[2::2], strict=True):
                 held.settle(version if new else held.mark, amounts)
         self._live.keep(keys, change.states)
         return cast(T, change.result)
@@ -281,12 +276,8 @@ class RedisStore(PersistentStore):
         return self._stored([key])[0][1]
 
     def _stored(self, keys: Sequence[str]) -> list[tuple[str, Stored | None]]:
-        found = self._ask(lambda slot: self._run(COMMIT, names_of(self._stem, keys), (len(keys), "")))
-        amounts = iter(found[1 + len(keys) :])
-        return [
-            (key, _stored(key, kept, next(amounts) if key.startswith(SCOPES) else ()))
-            for key, kept in zip(keys, found[1:], strict=False)
-        ]
+        found = self._ask(lambda slot: self._run(COMMIT, keys, ("",)))
+        return [(key, _stored(key, *one)) for key, *one in zip(keys, found[1::2], found[2::2], strict=True)]
 
     def _page(self, prefix: str, last: str) -> Sequence[tuple[str, Stored | None]]:
         keys = self._keys(prefix, last)
@@ -307,9 +298,7 @@ class RedisStore(PersistentStore):
         self._live.take(key)
 
     def _forget(self, keys: Sequence[str], idle_ms: bytes) -> int:
-        stem = self._stem
-        names = [stem + kind + name_of(key) for key in keys for kind in (b"s:", b"a:")]
-        return int(self._ask(lambda slot: self._run(_DROP, [stem + b"keys", *names], [len(stem) + 3, idle_ms])))
+        return int(self._ask(lambda slot: self._run(_DROP, keys, (self._begins, idle_ms))))
 
     def _drop(self, idle_ms: int, prefix: str, *, scopes: bool) -> Iterator[int]:
         last = ""
@@ -347,26 +336,36 @@ class _Change:
 
     def __init__(self, keys: Sequence[str], states: list[Any]) -> None:
         self.keys = keys
-        self.states = states
+        self.states: list[_Session] = states
         self.fresh = False
         """Whether the states are as the server had them in this very change."""
         self.commit: list[Any] = []
         """What the server is asked, while it is not known whether it did so: it does the same once."""
         self.result: Any = None
 
+    def look(self, found: Sequence[Any], place: str) -> None:
+        """
+        Have the states that a script has *found*.
+        """
+        self.fresh = True
+        self.states = [
+            (_Scope if key.startswith(SCOPES) else _Session)(key, kept, amounts, place)
+            for key, kept, amounts in zip(self.keys, found[1::2], found[2::2], strict=True)
+        ]
+
     def parts(self, begins: int) -> list[Any]:
         """
         Returns what the commit says; nothing if it would change nothing, and what was looked at was fresh.
         """
         kept = [part for held in self.states for part in held.part()]
-        scopes = [held.moves() for held in self.states if isinstance(held, _Scope)]
-        differs = any(kept[1::2]) or any(adds for _, adds, _ in scopes)
+        moves = [held.moves() for held in self.states]
+        differs = any(kept[1::2]) or any(adds for _, adds, _ in moves)
         if differs:
             # By its version the first one tells that it was done.
             kept[1] = self.states[0].new
         elif self.fresh:
             return []
-        return [len(self.keys), os.urandom(MARK_BYTES), orjson.dumps(scopes), begins, *kept]
+        return [os.urandom(MARK_BYTES), begins, orjson.dumps(moves), *kept]
 
 
 class _Session(Held):
@@ -376,7 +375,7 @@ class _Session(Held):
 
     __slots__ = ()
 
-    def __init__(self, key: str, kept: bytes | None, place: str) -> None:
+    def __init__(self, key: str, kept: bytes | None, amounts: Sequence[bytes], place: str) -> None:
         packed = None if kept is None else kept[HEAD_BYTES:]
         super().__init__((kept or b"")[:MARK_BYTES], packed or b"", unpacked(key, packed, place))
 
@@ -387,9 +386,16 @@ class _Session(Held):
         self.new = self.pack()
         return self.mark, b"" if self.mark and self.new == self.packed else self.new
 
-    def settle(self, version: bytes, amounts: Iterator[Any]) -> None:
+    def moves(self) -> tuple[Any, Any, Any]:
         """
-        Have what the server has after the commit: of this *version*, and these *amounts* if it is a scope.
+        Returns the amounts that nobody may have changed, or False; what is added; and the sums by which the guards would have said
+        the same: whether each is below its limit.
+        """
+        return False, (), ()
+
+    def settle(self, version: bytes, amounts: Sequence[bytes]) -> None:
+        """
+        Have what the server has after the commit: this *version*, and of a scope these *amounts*.
         """
         self.mark, self.packed = version, self.new
 
@@ -402,15 +408,15 @@ class _Scope(_Session):
     __slots__ = ("amounts", "rest", "shared")
 
     def __init__(self, key: str, kept: bytes | None, amounts: Sequence[bytes], place: str) -> None:
-        super().__init__(key, kept, place)
+        super().__init__(key, kept, amounts, place)
         self.amounts = amounts_of(amounts)
         self.state = self.shared = SharedState.of(self.state, self.amounts)
         self.rest: Any = None
         """As this process packed it last."""
 
-    def settle(self, version: bytes, amounts: Iterator[Any]) -> None:
+    def settle(self, version: bytes, amounts: Sequence[bytes]) -> None:
         super().settle(version, amounts)
-        n, self.amounts = self.shared.n, amounts_of(next(amounts))
+        n, self.amounts = self.shared.n, amounts_of(amounts)
         self.shared.have(self.amounts)
         for place in self.shared.places:
             # The step's place in the records is by its true number.
@@ -424,11 +430,7 @@ class _Scope(_Session):
         self.rest = rest
         return pack(bare(rest))
 
-    def moves(self) -> tuple[Any, ...]:
-        """
-        Returns the amounts that nobody may have changed, or False; what is added; and the sums by which the guards would have said
-        the same: whether each is below its limit.
-        """
+    def moves(self) -> tuple[Any, Any, Any]:
         state, before, after, edges = self.shared, self.amounts, self.shared.amounts(), self.shared.edges()
         floors = {edge.names[0]: edge.floor for edge in edges or () if edge.floor is not None}
         floors["now_ms"] = state.now_ms
@@ -463,26 +465,6 @@ def amounts_of(found: Sequence[bytes]) -> dict[str, int]:
     return {name.decode(): int(value) for name, value in zip(found[::2], found[1::2], strict=True)}
 
 
-def names_of(stem: bytes, keys: Sequence[str]) -> list[bytes]:
-    """
-    Returns the names of what a store that begins with *stem* has of *keys*: the list, states, amounts.
-    """
-    names = [*map(name_of, keys)]
-    amounts = [stem + b"a:" + name for name in names if name.startswith(_SCOPE)]
-    return [stem + b"keys", *[stem + b"s:" + name for name in names], *amounts]
-
-
-def held_of(keys: Sequence[str], found: Sequence[Any], place: str) -> list[_Session]:
-    """
-    Returns the states of *keys* in the answer of a script.
-    """
-    amounts = iter(found[1 + len(keys) :])
-    return [
-        _Scope(key, kept, next(amounts), place) if key.startswith(SCOPES) else _Session(key, kept, place)
-        for key, kept in zip(keys, found[1:], strict=False)
-    ]
-
-
 def _stored(key: str, kept: bytes | None, amounts: Sequence[bytes]) -> Stored | None:
     if kept is None:
         return None
@@ -514,13 +496,7 @@ def _client(given: Any, timeout_s: float) -> tuple[Any, str]:
     if not isinstance(given, str):
         if not isinstance(given, (redis.Redis, redis.RedisCluster)):
             raise StoreError(f"a store in Redis needs a URL ({_URLS}), a `redis.Redis` or a `redis.RedisCluster`")
-        said = getattr(getattr(given, "connection_pool", None), "connection_kwargs", {})
-        shown = (
-            f"redis://{said['host']}:{said.get('port')}/{said.get('db', 0)}"
-            if said.get("host")
-            else "the client's server"
-        )
-        return given, shown
+        return given, "the client's server"
     if not _URL.fullmatch(given):
         raise StoreError(
             f"this is no URL of a server of Redis: use {_URLS}. In a password write `/` as %2F, `@` as %40, `:` as %3A, "
