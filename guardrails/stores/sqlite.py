@@ -14,8 +14,9 @@ from typing import Any, Final, Literal
 from guardrails.core.values.errors import StoreError
 
 from . import persistence
-from .base import LIVE, When
+from .base import When
 from .folders import make_private
+from .live import LIVE
 from .persistence import BATCH, FORKED, Slot
 from .sql import SqlStore
 
@@ -27,6 +28,7 @@ VERSION: Final = 1
 FORK_WAIT_S: Final = 10.0
 """How long a fork waits for an update that is under way: SQLite cannot be taken along in one."""
 
+_give_way: Final = getattr(os, "sched_yield", lambda: None)
 Synchronous = Literal["normal", "full"]
 
 _TABLE: Final = """
@@ -120,6 +122,8 @@ class SqliteStore(SqlStore):
         for name, packed in rows:
             connection.execute(_WRITE, (name, packed, self._now_ms()))
         connection.execute("COMMIT")
+        # Else who has just had the file has it again, until its time on the processor is up.
+        _give_way()
 
     def _roll_back(self, connection: sqlite3.Connection) -> None:
         if connection.in_transaction:

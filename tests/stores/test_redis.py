@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, Rate, RedisStore, SessionState, StoreError, Tool, by_session, read
+from guardrails.core.packing import pack
 from guardrails.core.values.errors import MissingExtra, StateUnreadable
 from guardrails.offline.replay.exact import kin, replay_together
+from guardrails.stores.redis import MARK_BYTES
 from tests.stores.redis_server import Server, cluster, in_redis, needed, shared
 from tests.stores.test_redis_faults import wait_for
 
@@ -252,6 +254,19 @@ def test_a_state_that_is_none_is_told_by_its_name_and_left(store: RedisStore, va
         store.update(["s1"], spend)
     assert shared().ask("GET", name) == value
     assert store.update(["s2"], spend) == [1]
+
+
+@needed
+def test_a_scope_that_holds_its_amounts_in_its_state_as_those_of_0_2_0_did_goes_on(store: RedisStore) -> None:
+    name, state = f"{{{store.namespace}}}", SessionState(n=7, calls=5, cost=100, reserved={"calls": {"max_cost": 30}})
+    shared().ask("SET", f"{name}:store", "toolcall-guardrails 1")
+    shared().ask("SET", f"{name}:s:/user/u1", b"x" * MARK_BYTES + b"1700000000000" + pack(state))
+    policy = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_calls=7, max_cost_usd=1)]})
+    with again(store) as own:
+        session = policy.session("s", scopes={"user": "u1"}, store=own)
+        codes = [session.call("t", {"n": n}, lambda *_: "ok").code for n in range(3)]
+    assert codes == [None, None, "user.budget.max_calls"]
+    assert used(store, "/user/u1") == (7, 100, 30)
 
 
 @needed
