@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.result import reading_of
+from guardrails.core.result.completeness import extent_of
 
 
 CASES: Final = Path(__file__).with_suffix(".jsonl")
@@ -22,7 +23,7 @@ CASES: Final = Path(__file__).with_suffix(".jsonl")
 def main(shown: list[str]) -> None:
     counts: Counter[tuple[Any, Any]] = Counter()
     for case in map(json.loads, CASES.read_text("utf-8").splitlines()):
-        told = reading_of(case["value"]).extent.complete
+        told = extent_of(reading_of(case["value"])).complete
         counts[case["complete"], told] += 1
         if shown and told is not case["complete"] and told is not None:
             print(f"called {told}: {json.dumps(case['value'], ensure_ascii=False)[:200]}")

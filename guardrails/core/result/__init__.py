@@ -22,7 +22,6 @@ from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success, claimed
 
-from .completeness import Extent, extent_of
 from .content import Carried, content_of, given_by, news_in
 from .failures import Source as Source
 from .failures import failure_in, may_fail
@@ -73,20 +72,6 @@ class Reading(Outcome):
     @property
     def failed(self) -> bool:
         return self.error_type is not None
-
-    @property
-    def extent(self) -> Extent:
-        """
-        How much of all it is, how many matches there are, and how to go on.
-        """
-        return extent_of(self)
-
-    @property
-    def is_complete(self) -> bool | None:
-        """
-        This is all; False: there is a sure sign of more, the work goes on, or it was cut; None: nothing is known.
-        """
-        return self.extent.complete if self.complete else False
 
     def render(self, *limit: int) -> Rendered | None:
         """

@@ -5,7 +5,6 @@ Names are compared in small letters without separators, at the top and one level
 tool's own names mean is declared (`Tool(more="next_cursor", total="meta.count")`). No prose is read.
 """
 
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.values.late_pattern import pattern
@@ -27,6 +26,7 @@ _MARK: Final = pattern(
 )
 MARK: Final = 7
 """Characters of the shortest mark."""
+_TRUE: Final = (True, "true", "True")
 _NO_CURSOR: Final = pattern("(?i) |^(?:null|none|-1)$")
 _SHOWABLE: Final = pattern("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
@@ -84,21 +84,19 @@ def _told(
     Returns whether a *content* is all, how many matches there are, and how to go on, by its own signs.
     """
     lists: list[Any] = []
-    signs: list[Place] = []
     texts: list[Any] = []
     # Most objects hold no others, and speak for themselves.
     plain = form is not None and not form.objects and not form.tells
-    places: list[Any] = [("", content, form)] if plain else _places(content)
-    for place in places:
-        holder, owner, its = place
-        if its.signs:
-            signs.append(place)
+    places: list[Place] = [("", content, form)] if plain else _places(content)  # type: ignore[list-item]
+    signs: Any = declared
+    for holder, owner, its in places:
+        signs = signs or its.signs
         for key, _ in its.lists:
             lists.append(owner[key])
         if its.remarks and not holder:
             texts += map(owner.__getitem__, its.remarks)
     lists = [content] if form is None else lists
-    complete, matches, how = _by_signs(signs, lists, found, declared) if signs or declared else (True, found, None)
+    complete, matches, how = _by_signs(places, lists, found, declared) if signs else (True, found, None)
     for some in lists:
         texts += some[-1:]
     for text in texts:
@@ -116,11 +114,10 @@ def _by_signs(
     rows = found is not None or any(type(some[0]) is dict for some in lists if some)
     known, total, how = True, found if declared is None else int(declared), None
     for holder, place, form in places:
-        beside = Beside(shown, bool(lists), rows, place)
         for key, its in form.signs:
             said = place[key]
             if said is not None and not (holder and its.loose and not form.lists and not _HOLDER.search(holder)):
-                sure, number, on = _sign(its, str(key), said, beside)
+                sure, number, on = _sign(its, str(key), said, shown, lists, rows, place)
                 known, total = known and sure, total if number is None else number
                 how = (on or how) if its.more == "cursor" else (how or on)
     return known or None, total, how
@@ -157,44 +154,31 @@ def _places(content: Any) -> list[Place]:
     return places
 
 
-class Beside(NamedTuple):
+def _sign(
+    its: About, name: str, said: Any, shown: int | None, lists: list[Any], rows: bool, place: Any
+) -> tuple[bool, int | None, str | None]:
     """
-    What stands beside a sign: so many elements, lists at all, rows, and its own object.
+    Returns what one sign tells: whether all is known beside it, the matches in all, and how to go on. Beside it stand so many elements *shown*,
+    *lists*, perhaps of *rows*, and its own object.
     """
-
-    shown: int | None
-    lists: bool
-    rows: bool
-    place: Any
-
-
-_TRUE: Final = (True, "true", "True")
-_HOW: Final[dict[str, Callable[[str, Any, bool], str | None]]] = {
-    "flag": lambda name, said, lists: ON if said in _TRUE else None,
-    "cut": lambda name, said, lists: f"The result is not whole (`{name}`). {NARROWER}" if said in _TRUE else None,
-    "end": lambda name, said, lists: ON if said is False and (lists or name != "done") else None,
-    "left": lambda name, said, lists: (
-        f"{said:,} more are not shown: ask for the next part." if type(said) is int and said > 0 else None
-    ),
-}
-
-
-def _sign(its: About, name: str, said: Any, beside: Beside) -> tuple[bool, int | None, str | None]:
-    """
-    Returns what one sign tells: whether all is known beside it, the matches in all, and how to go on.
-    """
-    kind = its.more
+    kind, yes = its.more, said in _TRUE
     if kind == "cursor":
         there = brings(said)
         none = said is True or (type(said) is str and _NO_CURSOR.search(said) is not None)
-        if there and not none and (beside.rows or (beside.lists and not its.loose)):
+        if there and not none and (rows or (lists and not its.loose)):
             return True, None, _go_on(name, said)
-        return its.loose or not there or beside.lists, None, None
-    if kind in _HOW:
-        how = _HOW[kind](name, said, beside.lists)
-        quota = how is not None and kind == "left" and not _QUOTA.isdisjoint(str(one).lower() for one in beside.place)
-        return not quota, None, None if quota else how
-    number, shown = number_of(said), beside.shown
+        return its.loose or not there or bool(lists), None, None
+    if kind == "left":
+        if type(said) is not int or said <= 0:
+            return True, None, None
+        quota = not _QUOTA.isdisjoint(str(one).lower() for one in place)
+        return not quota, None, None if quota else f"{said:,} more are not shown: ask for the next part."
+    if kind == "flag" or kind == "end":
+        more = yes if kind == "flag" else said is False and (lists or name != "done")
+        return True, None, ON if more else None
+    if kind == "cut":
+        return True, None, f"The result is not whole (`{name}`). {NARROWER}" if yes else None
+    number = number_of(said)
     if number is None or number == shown:
         known = number is not None or kind == "total" or type(said) is list
         return known, None if number is None or kind == "bare" else int(number), None

@@ -43,11 +43,11 @@ class Link(NamedTuple):
     exc: BaseException
     text: str
     """At most 64 KB of it, unredacted."""
-    bare: bool = True
+    bare: bool
     """It carries no more than its text and its cause: nothing was added to a class of Python's own."""
-    status: int | None = None
+    status: int | None
     """400 to 599."""
-    fields: Mapping[str, Any] | None = None
+    fields: Mapping[str, Any] | None
     """Headers of the response, and what says a wait, by names in small letters with hyphens."""
 
 
@@ -111,24 +111,21 @@ def _chain(exc: BaseException) -> tuple[list[Link], list[Link]]:
 
 
 def _link(exc: BaseException) -> Link:
-    text, written = "", None
-    with suppress(Exception):
+    bare, status, fields = type(exc) in _OWN and not exc.__dict__, None, None
+    try:
         text = str.__str__(str(exc))
-    if type(exc) in _OWN and not exc.__dict__:
-        return Link(exc, _bounded(text))
-    # A failed command speaks through what it wrote.
-    written = at(exc, "stderr") or (at(exc, "output") if at(exc, "returncode") else None)
-    written = written.decode(errors="replace") if isinstance(written, bytes) else written
-    text = f"{text}\n{written.strip()}" if isinstance(written, str) and written.strip() else text
-    fields = first(exc, _HEADERS, _lowered) or {}
-    for name in ("retry_after_ms", "retry_after"):
-        if (said := at(exc, name)) is not None:
-            fields.setdefault(name.replace("_", "-"), said)
-    return Link(exc, _bounded(text), False, first(exc, _STATUSES, http_error), fields)
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS // 2] + text[-TEXT_CHARS // 2 :]
+    except Exception:  # noqa: BLE001
+        text = ""
+    if not bare:
+        # A failed command speaks through what it wrote.
+        written = at(exc, "stderr") or (at(exc, "output") if at(exc, "returncode") else None)
+        written = written.decode(errors="replace") if isinstance(written, bytes) else written
+        text = f"{text}\n{written.strip()}" if isinstance(written, str) and written.strip() else text
+        status, fields = first(exc, _STATUSES, http_error), first(exc, _HEADERS, _lowered) or {}
+        for name in ("retry_after_ms", "retry_after"):
+            fields.setdefault(name.replace("_", "-"), at(exc, name))
+    text = text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS // 2] + text[-TEXT_CHARS // 2 :]
+    return Link(exc, text, bare, status, fields)
 
 
 def _lowered(headers: Any) -> dict[str, Any] | None:
@@ -148,7 +145,7 @@ def _own_kind(link: Link, arguments: Any) -> ErrorType | None:
     if kind is not None:
         return kind
     if status is not None and status != 400:
-        if status == 403 and fields and ("retry-after" in fields or fields.get("x-ratelimit-remaining") == "0"):
+        if status == 403 and fields and (fields.get("retry-after") or fields.get("x-ratelimit-remaining") == "0"):
             # GitHub says 403 where others say 429.
             return "rate_limit"
         return "permission" if status == 429 and unpaid(link.text) else kind_of_status(status)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from guardrails.core.guards.similarity import news_hash
 from guardrails.core.result import Reading, Source, reading_of
+from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.content import content_of, read_mcp
 from guardrails.core.values.types import Failed
 from tests.core.result.carriers import block, carried
@@ -37,8 +38,8 @@ def facts(read: Reading) -> dict[str, Any]:
         "content": None if read.failed else read.content.strip() if isinstance(read.content, str) else read.content,
         "failure": failure,
         "news": read.news,
-        "complete": None if read.failed else read.extent.complete,
-        "total": None if read.failed else read.extent.total,
+        "complete": None if read.failed else extent_of(read).complete,
+        "total": None if read.failed else extent_of(read).total,
     }
 
 
@@ -60,8 +61,8 @@ def test_whatever_comes_back_is_read(value: Any) -> None:
     read = reading_of(value, arguments={"a": value})
 
     assert read.news in range(4)
-    assert read.extent.complete in (True, False, None)
-    assert (read.extent.how is None) is (read.extent.complete is not False)
+    assert extent_of(read).complete in (True, False, None)
+    assert (extent_of(read).how is None) is (extent_of(read).complete is not False)
     assert 0 < news_hash(read) < 2**32
     assert news_hash(read) == news_hash(reading_of(value, arguments={"a": value}))
 
@@ -101,4 +102,4 @@ def test_nothing_is_read_of_a_text_that_is_too_long_to_be_data() -> None:
 def test_what_is_declared_of_a_tool_is_asked_first() -> None:
     read = reading_of({"hotels": [1, 2], "meta": {"count": 9}}, Source(total="meta.count"))
 
-    assert (read.extent.complete, read.extent.total) == (False, 9)
+    assert (extent_of(read).complete, extent_of(read).total) == (False, 9)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, Summary, Tool
 from guardrails.core.result import reading_of
+from guardrails.core.result.completeness import extent_of
 from guardrails.core.result.names import _MORE
 from tests.core.result.carriers import carried
 from tests.tables import table
@@ -44,7 +45,7 @@ CASES = Path(__file__).parents[3] / "benchmarks" / "completeness.jsonl"
 def test_a_sure_sign_tells_of_more_and_a_bare_total_of_nothing(complete: bool | None, values: list[Any]) -> None:
     for value in values:
         carriers = [one for _, one in carried(value)] if isinstance(value, dict | str) else [value]
-        assert {reading_of(one).extent.complete for one in carriers} == {complete}, value
+        assert {extent_of(reading_of(one)).complete for one in carriers} == {complete}, value
 
 
 @table(("more", "total", "value", "complete", "matches"), [
@@ -107,20 +108,20 @@ ANYTHING = st.recursive(
 
 @given(st.dictionaries(NAMES, ANYTHING, max_size=5))
 def test_nothing_beside_it_makes_a_sign_of_more_complete(value: dict[str, Any]) -> None:
-    extent = reading_of(value | {"results": [1], "hasMore": True, "nextCursor": "abc"}).extent
+    extent = extent_of(reading_of(value | {"results": [1], "hasMore": True, "nextCursor": "abc"}))
     assert extent.complete is False
     assert extent.how
 
 
 @given(st.dictionaries(NAMES, ANYTHING, max_size=5))
 def test_a_bare_total_is_never_called_complete(value: dict[str, Any]) -> None:
-    assert reading_of(value | {"results": [1], "total": 9}).extent.complete is not True
+    assert extent_of(reading_of(value | {"results": [1], "total": 9})).complete is not True
 
 
 def test_complete_results_of_public_services_raise_few_false_alarms() -> None:
     cases = [json.loads(line) for line in CASES.read_text("utf-8").splitlines()]
     whole = [case["value"] for case in cases if case["complete"]]
-    alarms = [value for value in whole if reading_of(value).extent.complete is False]
+    alarms = [value for value in whole if extent_of(reading_of(value)).complete is False]
 
     assert len(whole) == 600
     assert len(alarms) <= 3, alarms
@@ -128,11 +129,13 @@ def test_complete_results_of_public_services_raise_few_false_alarms() -> None:
 
 def test_an_object_with_a_text_called_content_is_no_carrier() -> None:
     page = make_dataclass("Page", ["content", "truncated"])("abc", True)
-    assert reading_of(page).is_complete is False
+    assert extent_of(reading_of(page)).complete is False
 
 
 def test_what_goes_on_is_asked_for_later_in_every_carrier() -> None:
     said = {
-        reading_of(one).extent.how for value in ({"status": "running"}, "Still running") for _, one in carried(value)
+        extent_of(reading_of(one)).how
+        for value in ({"status": "running"}, "Still running")
+        for _, one in carried(value)
     }
     assert said == {"It is not finished: ask again later."}
