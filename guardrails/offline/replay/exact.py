@@ -157,19 +157,36 @@ class Replayed(NamedTuple):
     decision: Decision
 
     @property
+    def recorded(self) -> str:
+        """
+        The recorded decision, with all that guards had to say: `nudge (nudge loops.wait)`.
+        """
+        record = self.record
+        return _said(record["decision"], [code for code, *_ in record["denials"]], record["nudges"], record["observed"])
+
+    @property
+    def decided(self) -> str:
+        """
+        The same of the decision of now.
+        """
+        found, denials, nudges = self.decision, self.decision.denials, [code for code, _ in self.decision.nudges]
+        word = "pending" if found.pending else "deny" if denials else "nudge" if nudges else "allow"
+        return _said(word, [one.code for one in denials], nudges, [one.code for one in found.observed])
+
+    @property
     def same(self) -> bool:
         """
-        The decision is the recorded one, with all that guards had to say. Raises SessionError if the record misstates that.
+        The decision is the recorded one. Raises SessionError if the record misstates that.
         """
-        record, decision = self.record, self.decision
-        with sound(record):
-            return (
-                record["seq"] == decision.seq
-                and [code for code, *_ in record["denials"]] == [denial.code for denial in decision.denials]
-                and (record["decision"] == "pending") == decision.pending
-                and record["nudges"] == [code for code, _ in decision.nudges]
-                and record["observed"] == [denial.code for denial in decision.observed]
-            )
+        with sound(self.record):
+            record, decision = self.record, self.decision
+            alike = record["seq"] == decision.seq and len(record["denials"]) == len(decision.denials)
+            return alike and self.recorded == self.decided
+
+
+def _said(decision: str, denials: list[str], nudges: list[str], observed: list[str]) -> str:
+    codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
+    return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
 
 
 class Beside(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from guardrails.core.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
-from guardrails.offline.replay.exact import Record, Replayed, Rules, kin, life_key, replay_together
+from guardrails.offline.replay.exact import Record, Rules, kin, life_key, replay_together
 from guardrails.offline.transcripts import Report, open_lines
 from guardrails.offline.transcripts.inputs import Input
 from guardrails.offline.transcripts.json_text import parse
@@ -116,35 +116,14 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
             for one in replay_together(policy.chain, group, scopes=policy.scopes, others=known):
                 found.calls += 1
                 if not one.same:
-                    found.differs(_difference(one.record["session_id"], one))
+                    place = one.record["session_id"], one.record["n"], one.record["tool"]
+                    found.differs(Difference(*place, one.recorded, one.decided))
         except GuardrailsError as error:
             found.differs(Difference(group[0]["session_id"], None, None, str(error), "cannot be replayed"))
     if not found.calls and found.same:
         raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
     found.not_judged = no_arguments(policy.chain, sum(map(_is_blind, records)))
     return found
-
-
-def _difference(session_id: str, one: Replayed) -> Difference:
-    record, decision = one.record, one.decision
-    again = [denial.code for denial in decision.denials]
-    return Difference(
-        session_id,
-        record["n"],
-        record["tool"],
-        _said(record["decision"], [code for code, *_ in record["denials"]], record["observed"], record["nudges"]),
-        _said(
-            "pending" if decision.pending else "deny" if again else "nudge" if decision.nudges else "allow",
-            again,
-            [denial.code for denial in decision.observed],
-            [code for code, _ in decision.nudges],
-        ),
-    )
-
-
-def _said(decision: str, denials: list[str], observed: list[str], nudges: list[str]) -> str:
-    codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
-    return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
 
 
 def _records(files: Iterable[Input], found: Exactness) -> list[Record]:

@@ -49,8 +49,6 @@ class Said(NamedTuple):
     recorded: Recorded
     observed: tuple[str, ...] = ()
     """What guards in observe mode would have denied it for."""
-    hinted: tuple[str, ...] = ()
-    """What they would have hinted at."""
 
 
 def sessions_of(calls: Iterable[RecordedCall]) -> list[list[RecordedCall]]:
@@ -278,7 +276,6 @@ class Judge:
         Returns the word on a call that did not simply pass, counted into the figures. Its session was *over* before.
         """
         observed = tuple(dict.fromkeys(one.code for one in decision.observed if isinstance(one, Denial)))
-        hinted = tuple(dict.fromkeys(one.code for one in decision.observed if not isinstance(one, Denial)))
         if observed:
             tally.observed.update(observed)
             tally.observed_calls += 1
@@ -287,19 +284,19 @@ class Judge:
             if recorded == "worked":
                 tally.wrong_observed[observed[0]] += 1
         if decision.envelope is not None:
-            said = Said("deny", decision.denials[0].code, recorded, observed, hinted)
+            said = Said("deny", decision.denials[0].code, recorded, observed)
             tally.count(decision.denials[0].code, recorded, further=over and track.refused)
             tally.stopped_second += worth == "second"
             tally.stopped_later += worth == "later"
             track.refused = over
         elif decision.nudges:
             # One that is claimed at once was approved first.
-            said = Said("pending" if decision.claim_n else "nudge", decision.nudges[0][0], recorded, observed, hinted)
+            said = Said("pending" if decision.claim_n else "nudge", decision.nudges[0][0], recorded, observed)
             for code, _ in decision.nudges:
                 tally.nudged[code] += 1
                 tally.wrong_nudges[code] += recorded == "worked"
         else:
-            said = Said("allow", None, recorded, observed, hinted)
+            said = Said("allow", None, recorded, observed)
         if (said.decision == "deny" or observed) and len(self.found.stops) < MAX_STOPS:
             code, refused = (said.code or "", True) if said.decision == "deny" else (observed[0], False)
             place = call.source, call.session_id, call.call_index, call.tool
