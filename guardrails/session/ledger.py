@@ -22,7 +22,7 @@ from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.engine import Engine, exhausted_by
 from guardrails.core.events import ITERATIONS, event, is_shared, lose
 from guardrails.core.guards import amounts as units
-from guardrails.core.guards.budget import NO_LIMITS, Limits, unpriced
+from guardrails.core.guards.budget import LIMITS, NO_LIMITS, TIME, Limits, unpriced
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.prepare import Prepared
 from guardrails.core.refusals import unreachable, unreadable
@@ -52,13 +52,6 @@ LATEST_S: Final = 253_402_300_800
 OVER: Final = "The session is over."
 SHARE: Final = 0.125
 """What an adapter gives a sub-agent: of 1,000 calls the first has 125, and the tenth that runs beside it 38."""
-LIMITS: Final = {
-    "budget.max_calls": "max_calls",
-    "budget.max_turns": "max_turns",
-    "budget.max_cost_usd": "max_cost",
-    "budget.max_tokens": "max_tokens",
-}
-"""Of each code, the limit as the state names it."""
 RECORD_BYTES: Final = 1_900
 """Bytes that the record of a decision or of its end takes beside its texts, as tracemalloc counts them."""
 EVENT_BYTES: Final = 1_200
@@ -547,18 +540,14 @@ def grow(child: Ledger, code: str | None) -> bool:
     The last call, turn or token stays the parent's, which has an answer to give. A parent with a share of its own grows
     first.
     """
-    limit, share, parent = LIMITS.get(code or ""), child.share, child.parent
-    if limit is None or share is None or parent is None:
+    limit, share, parent = LIMITS.get((code or "").removeprefix("budget.")), child.share, child.parent
+    if limit is None or limit is TIME or share is None or parent is None:
         return False
     budget = parent.chain.budget or NO_LIMITS
-
-    def left() -> int:
-        return parent.look(lambda state, now, _: budget.left(state, limit, now)) or 0
-
-    while (available := left()) <= 1:
+    while (left := parent.look(lambda state, now, _: budget.left(state, limit.name, now)) or 0) <= 1:
         if not grow(parent, code):
             return False
-    amounts = {limit: min(ceil(available * share), available - 1)}
+    amounts = {limit.name: min(ceil(left * share), left - 1)}
     try:
         take(child, amounts)
     except SessionError:  # another child was quicker, or this one is closed
