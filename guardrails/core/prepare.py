@@ -11,7 +11,7 @@ from guardrails.core.guards.similarity import news_hash
 from guardrails.core.result import Reading, reading_of
 from guardrails.core.result.content import LINE
 from guardrails.core.text.truncation import Rendered
-from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
+from guardrails.core.values.types import ERROR_TYPES, NO_TIME, STATUSES, Outcome, ToolCall
 
 
 CLOSE: Final = 400
@@ -38,6 +38,8 @@ class Prepared:
 
     unknown: bool = False
     """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
+    at_ms: int = NO_TIME
+    """When it was read, by the clock of its session."""
 
 
 def told(

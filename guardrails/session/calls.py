@@ -11,7 +11,6 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from inspect import isawaitable
 from itertools import count
 from logging import INFO
 from time import monotonic
@@ -23,7 +22,6 @@ from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared, prepare, told
 from guardrails.core.refusals import UNKNOWN
-from guardrails.core.result import Reading
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.path_text import within
 from guardrails.core.text.redaction import redact, sanitise
@@ -32,11 +30,11 @@ from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.names import bounded_name
-from guardrails.core.values.types import NO_TIME, Outcome, Success, ToolCall
+from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
 from guardrails.session.results import Earlier, failure
 
 from .ledger import Ledger, grow, later, named
-from .steps import Execute, Limit, Steps, Store, Wait, awaited, limit_of, not_awaited, stops
+from .steps import Execute, Limit, Steps, Store, Wait, awaited, limit_of, stops
 
 
 if TYPE_CHECKING:
@@ -292,78 +290,67 @@ class Calls:
 
     # After it ran
 
-    def told(self, decision: Decision, plan: Plan, result: object) -> Reading:
-        """
-        Returns the outcome of a call that came to *result*, as it is read while its tool runs.
-        """
-        at_ms = self.ledger.time()
-        known = decision.at_ms if at_ms == NO_TIME else at_ms
-        return told(result, plan, decision.call.arguments, known, passes=self.passes)
-
-    def drained(self, decision: Decision, plan: Plan, result: object, *, awaits: bool = True) -> object:
-        """
-        Returns *result*, or its outcome if it is an iterator, or if it is to be awaited and nobody *awaits* it.
-        """
-        items = result.value if isinstance(result, Success) else result
-        if hasattr(type(items), "__next__"):
-            return self.told(decision, plan, result)
-        return result if awaits or not isawaitable(result) else not_awaited(result)
-
     def settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         """
         Returns the envelope of a call that came to *result*, a value or an exception, and is over. What ends the program
         while it is read is raised on, and the call is settled by it.
         """
         try:
-            now, prepared = self.read(decision, plan, result)
+            prepared = self.read(decision, plan, result)
         except BaseException as error:
-            self.close(decision, plan, *self.read(decision, plan, error))
+            self.close(decision, plan, self.read(decision, plan, error))
             raise
-        return self.close(decision, plan, now, prepared)
+        return self.close(decision, plan, prepared)
 
     def late(self, decision: Decision, plan: Plan, result: object) -> None:
         """
         Settle a call that was answered already, without holding up the event loop.
         """
         if self.ledger.blocks:
-            later(self.ledger.store, partial(self.close, decision, plan, *self.read(decision, plan, result)))
+            later(self.ledger.store, partial(self.close, decision, plan, self.read(decision, plan, result)))
         else:
             self.settle(decision, plan, result)
 
-    def read(self, decision: Decision, plan: Plan, result: object) -> tuple[int, Prepared]:
+    def read(self, decision: Decision, plan: Plan, result: object) -> Prepared:
         """
-        Returns the time, and what came of a call; read where its tool ran, as a result may work nowhere else.
+        Returns the reading of what a call came to, made where its tool ran, as a result may work nowhere else.
         """
-        now, call, raised = self.ledger.time(), decision.call, isinstance(result, BaseException)
+        if type(result) is Prepared:
+            return result
+        now, call = self.ledger.time(), decision.call
         try:
-            # What was read while its tool ran is an outcome already.
-            if not isinstance(result, Outcome):
-                result = told(result, plan, call.arguments, decision.at_ms if now == NO_TIME else now)
-            made = prepare(result, plan.max_bytes, call, look=not plan.changes)
-            if raised:
+            outcome = result
+            if not isinstance(outcome, Outcome):
+                known = decision.at_ms if now == NO_TIME else now
+                outcome = told(result, plan, call.arguments, known, passes=self.passes)
+            made = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
+            if isinstance(result, BaseException):
                 # What a tool says itself of a time limit is an end: what runs it ended the work.
                 made.unknown = made.outcome.error_type in UNKNOWN_ENDS
-            return now, made
+        except self.passes:
+            raise
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", call.tool, error)
             unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
-            return now, prepare(unshown, plan.max_bytes)
+            made = prepare(unshown, plan.max_bytes)
+        made.at_ms = now
+        return made
 
-    def close(self, decision: Decision, plan: Plan, now: int, prepared: Prepared) -> Envelope:
+    def close(self, decision: Decision, plan: Plan, prepared: Prepared) -> Envelope:
         """
         Settle a call whose result was read, in the session's state.
         """
         ledger, call, outcome, rendered = self.ledger, decision.call, prepared.outcome, prepared.rendered
         policy, failed = ledger.policy, outcome.error_type is not None
         if failed and policy.model_files is not None:
-            policy.model_files.refresh(now)
+            policy.model_files.refresh(prepared.at_ms)
         try:
-            step = partial(ledger.engine.complete, decision, prepared, plan, now, None)
+            step = partial(ledger.engine.complete, decision, prepared, plan, prepared.at_ms, None)
             envelope, completion = ledger.store.update(ledger.all_keys, step)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             ledger.failed("store", error)
             alone = Engine(ledger.chain, ledger.id)
-            envelope, completion = alone.complete(decision, prepared, plan, now, None, (SessionState(),))
+            envelope, completion = alone.complete(decision, prepared, plan, prepared.at_ms, None, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion.n = 0
         else:

@@ -309,52 +309,54 @@ class Run(NamedTuple):
     tool: str
     """The name that the caller gave it."""
 
-    def drained(self) -> Any:
+    def made(self) -> Any:
         """
-        Returns the result where it is made, or its outcome if it is an iterator.
+        Returns the reading of what came of the tool, made where it ran; what is to be awaited, piece by piece or at once,
+        as it is.
         """
         calls, decision, plan, execute, tool = self
-        return calls.drained(decision, plan, execute(tool, decision.call.arguments))
+        result = execute(tool, decision.call.arguments)
+        awaits = inspect.isawaitable(result) or hasattr(type(_items(result)), "__anext__")
+        return result if awaits else calls.read(decision, plan, result)
 
-    def now(self) -> Any:
+    def now(self) -> Prepared:
         calls, decision, plan, _, _ = self
         limit = limit_of(plan, decision.left_ms, threaded=True)
-        if limit is None:
-            return self.drained()
-        return with_timeout(self.drained, limit, partial(calls.settle, decision, plan))
+        made = self.made() if limit is None else with_timeout(self.made, limit, partial(calls.settle, decision, plan))
+        return calls.read(decision, plan, not_awaited(made) if inspect.isawaitable(made) else made)
 
-    async def later(self) -> Any:
+    async def later(self) -> Prepared:
         calls, decision, plan, execute, tool = self
         waits, late = is_async(execute), partial(calls.late, decision, plan)
         limit = limit_of(plan, decision.left_ms, threaded=not waits)
-        if limit is not None:
-            first = execute if waits else lambda *_: threaded(self.drained, limit, late)
-            return await in_time(self._read(first), limit, late)
+        if limit is not None and not waits:
+            return await in_time(self._read(threaded(self.made, limit, late)), limit, late)
         made = execute(tool, decision.call.arguments)
         if type(made) in PLAIN:
-            return made
-        work, limit = self._read(lambda *_: made), limit_of(plan, decision.left_ms)
-        return await (work if limit is None else in_time(work, limit, late))
+            return calls.read(decision, plan, made)
+        limit = limit_of(plan, decision.left_ms)
+        return await (self._read(made) if limit is None else in_time(self._read(made), limit, late))
 
-    async def _read(self, execute: Execute) -> Any:
-        calls, decision, plan, _, tool = self
-        result = execute(tool, decision.call.arguments)
-        if inspect.isawaitable(result):
-            result = await result
-        items = result.value if isinstance(result, Success) else result
+    async def _read(self, made: Any) -> Prepared:
+        calls, decision, plan, _, _ = self
+        result = await made if inspect.isawaitable(made) else made
+        items = _items(result)
         if not hasattr(type(items), "__anext__"):
-            return calls.drained(decision, plan, result)
+            return calls.read(decision, plan, result)
         try:
             taken, whole = await collect_async(items, plan.max_bytes)
         except calls.passes:
             raise
         except Exception as problem:  # noqa: BLE001  a generator that raises half-way has failed
-            return calls.told(decision, plan, problem)
-        read = calls.told(
-            decision, plan, Success(taken, result.cost_usd, result.tokens) if result is not items else taken
-        )
-        read.complete = read.complete and whole
+            return calls.read(decision, plan, problem)
+        value = taken if result is items else Success(taken, result.cost_usd, result.tokens)
+        read = calls.read(decision, plan, value)
+        read.outcome.complete = read.outcome.complete and whole
         return read
+
+
+def _items(result: object) -> Any:
+    return result.value if isinstance(result, Success) else result
 
 
 Step = Store | Wait | Run
@@ -388,25 +390,23 @@ def steps(
             CALLER.set(session)
             try:
                 if awaits:
-                    result = yield Run(calls, decision, plan, execute, tool)
+                    came = yield Run(calls, decision, plan, execute, tool)
                 elif plan.timeout_ms is None and decision.left_ms is None:
                     result = execute(tool, decision.call.arguments)
+                    if type(result) not in PLAIN and inspect.isawaitable(result):
+                        result = not_awaited(result)
+                    came = calls.read(decision, plan, result)
                 else:
-                    result = Run(calls, decision, plan, execute, tool).now()
-                if type(result) not in PLAIN:
-                    result = calls.drained(decision, plan, result, awaits=awaits)
-                now, came = calls.read(decision, plan, result)
+                    came = Run(calls, decision, plan, execute, tool).now()
             except BaseException as error:  # noqa: BLE001  most of what a tool raises the model reads as data
-                now, came = yield from _raised(calls, decision, plan, error)
+                came = yield from _raised(calls, decision, plan, error)
             finally:
                 # A coroutine that nobody awaits any more is closed by whoever finds it, in a context of theirs.
                 if CALLER.get() is session:
                     CALLER.set(before)
             close = calls.close
             envelope = (
-                (yield Store(ledger, partial(close, decision, plan, now, came)))
-                if away
-                else close(decision, plan, now, came)
+                (yield Store(ledger, partial(close, decision, plan, came))) if away else close(decision, plan, came)
             )
         elif not asked and calls.approver is not None and (yield from calls.asks(decision)):
             call_id, asked = decision.call.id, True
@@ -425,7 +425,7 @@ def steps(
         yield Wait(calls.sleep or (_asleep if awaits else time.sleep), wait_s)
 
 
-def _raised(calls: "Calls", decision: Decision, plan: Plan, error: BaseException) -> Steps[tuple[int, Prepared]]:
+def _raised(calls: "Calls", decision: Decision, plan: Plan, error: BaseException) -> Steps[Prepared]:
     """
     Read the *error* that a tool raised, or raise it on: if it is the control flow of a host, or ends the task or the program.
     """
