@@ -1,15 +1,18 @@
 """
 The front door of a running agent: it locks, waits, tells the time, runs tools.
 
-`Session` is what a user holds. It is made of parts: its `ledger` (the state behind a store, the clock, the chain, what
-was used and what ended it) and its `calls` (decided, run, settled; its `tools` and its `approvals` are parts of them).
-A host's loop and a child of the session are copies with parts of their own.
+`Session` is what a user holds. It is made of two parts: its `ledger` (the state behind a store, the clock, the chain, the
+records, what was used and what ended it) and its `calls` (decided, answered by a person, settled; `tools` is a part of
+them). A host's loop and a child of the session are copies with parts of their own.
 
-A call goes one way (`calls.steps`): decide, ask a person if it waits for one, run, close. The way is a generator; each
-step that waits is yielded to a driver, which takes it at once or awaits it. So sync and async cannot differ. Promised:
+A call goes one way (`steps`): decide, ask a person if it waits for one, run, read the result where it was made, close. The
+way is a generator; each step that waits is yielded to a driver, which takes it at once or awaits it. So sync and async
+cannot differ. Promised:
 
-* A call that was admitted is settled whatever ends it: a result, an exception, a time limit, a cancellation, Ctrl-C. What
-  was answered and goes on all the same is settled when it ends, and recorded as late. Nothing is settled twice.
+* A call that was admitted is settled whatever ends the tool or the reading of its result: a value, an exception, a time
+  limit, a cancellation, Ctrl-C. What was answered and goes on all the same is settled when it ends, and recorded as late.
+  Nothing is settled twice. A signal that strikes between two lines of the library itself leaves the call open until it
+  expires, and it stays charged.
 * The tool's exceptions never come out of `call`; cancellation and Ctrl-C do. Exceptions that a host names by `scoped` are
   its control flow: the call is suspended, raised on, and taken up by the same call made again, in any process.
 * A call that is claimed runs once. Whoever loses a claim to a cancellation gives it back.
