@@ -66,23 +66,21 @@ def train(
     if as_json:
         print_json(made.to_dict())
     else:
-        typer.echo("\n\n".join(_text(made, dry_run=dry_run)))
+        typer.echo("\n\n".join(_text(made, dry_run=dry_run, loops=loops)))
 
 
-def _text(made: "Learned", *, dry_run: bool) -> Iterator[str]:
+def _text(made: "Learned", *, dry_run: bool, loops: bool) -> Iterator[str]:
     """
     What was learned, how it compares, the fate of the model file, and points to look at.
     """
-    learned = made
-    retries = learned.model.body["training"]["retries"]
-    yield paragraph(
-        f"{plural(round(learned.facts.failures), 'failure')} on {plural(len(learned.facts.days), 'day')}, {retries:,.0f} of them "
-        f"retried; {plural(made.files, 'file')}."
-    )
-    judged = {"retries": learned.retries, "calls with other arguments": learned.corrections}
+    events, failures = made.model.body["training"]["retries"], plural(round(made.facts.failures), "failure")
+    days, files = plural(len(made.facts.days), "day"), plural(made.files, "file")
+    learned = f"{failures} on {days}, {events:,.0f} of them retried" if not loops else f"{events:,.0f} calls on {days}"
+    yield paragraph(f"{learned}; {files}.")
+    judged = {"calls" if loops else "retries": made.retries, "calls with other arguments": made.corrections}
     verdicts = {what: verdict for what, verdict in judged.items() if verdict is not None}
     if verdicts:
-        rows = [["log loss, held out", "of", "worked", "new", "present", "one rate"]]
+        rows = [["log loss, held out", "of", "nothing new" if loops else "worked", "new", "present", "one rate"]]
         for what, one in verdicts.items():
             losses = (f"{loss:.4f}" for loss in (one.new, one.present, one.base))
             rows.append([what, f"{one.events:,.0f}", f"{100 * one.worked:.0f} %", *losses])
@@ -96,13 +94,13 @@ def _text(made: "Learned", *, dry_run: bool) -> Iterator[str]:
 
 
 def _outcome(made: "Learned", *, dry_run: bool) -> str:
-    learned, path = made, printable(str(made.output))
+    path = printable(str(made.output))
     if made.written:
-        return f"`{path}` is now the model {learned.model.name} ({len(learned.text) / 1024:,.0f} KiB)."
+        return f"`{path}` is now the model {made.model.name} ({len(made.text) / 1024:,.0f} KiB)."
     if dry_run:
-        return f"`{path}` is left as it is (--dry-run); the new model {'would' if learned.better else 'would not'} replace it."
-    if learned.unchanged:
+        return f"`{path}` is left as it is (--dry-run); the new model {'would' if made.better else 'would not'} replace it."
+    if made.unchanged:
         return f"`{path}` is left as it is: the new model says the same."
-    if learned.present is None:
-        return "No model is written: the shipped one stays in use. Train again with more records, or use --force."
+    if made.present is None:
+        return "No model is written: what is shipped stays in use. Train again with more records, or use --force."
     return f"`{path}` is left as it is."

@@ -89,7 +89,7 @@ def _rates(error: ErrorType, belief: Belief) -> Iterator[tuple[Situation, float]
     """
     Returns every situation that a belief is about, and the share that works.
     """
-    waits = belief.waits * len(WAITS_S) if len(belief.waits) == 1 else belief.waits
+    waits = belief.waits * (len(WAITS_S) // len(belief.waits))
     headers = (None, *HEADERS_S) if error in ("rate_limit", "unavailable") else (None,)
     for attempt in range(4):
         odds = ATTEMPT_ODDS**attempt

@@ -10,6 +10,8 @@ works; after refused arguments it is good if its own arguments fit. Records do n
 `errors.CORRECTABLE`.
 """
 
+import math
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -99,11 +101,18 @@ class Facts(dict[Fact, Count]):
         return made
 
     @property
+    def total(self) -> Count:
+        """
+        All counts together.
+        """
+        return Count(*map(math.fsum, zip(NONE, *self.values(), strict=True)))
+
+    @property
     def failures(self) -> float:
         """
         All failures, also those that were not tried again.
         """
-        return sum(count.n for fact, count in self.items() if fact.what is None)
+        return Facts((fact, count) for fact, count in self.items() if fact.what is None).total.n
 
     @property
     def days(self) -> list[int]:

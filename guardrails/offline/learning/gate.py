@@ -99,7 +99,7 @@ def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
     no other day says.
     """
     guesses = (new, present, lambda what: None)
-    n, s, groups = _losses(split.held, guesses, _rate(split.fitted))
+    (n, s), groups = split.held.total, _losses(split.held, guesses, split.fitted)
     if n <= 0:
         return None
     mine, theirs, base = (math.fsum(each) / n for each in list(zip(*groups, strict=True))[1:])
@@ -112,27 +112,23 @@ def verdict_of(split: Split, new: Guess, present: Guess) -> Verdict | None:
     elif not gain > max(0.0, ERRORS * error):
         reason = f"not better beyond noise: {gain:+.4f} +- {error:.4f} nats each"
     else:
-        known, _, groups = _losses(split.older, guesses, _rate(split.older))
-        before = [math.fsum(each) for each in zip(*groups, strict=True)]
-        better = not before or before[1] <= max(before[2:])
+        older = _losses(split.older, guesses, split.older) or [[0.0] * 4]
+        known, made, served, usual = (math.fsum(each) for each in zip(*older, strict=True))
+        better = made <= max(served, usual)
         if not better:
             reason = (
-                f"worse than the base rate on {known:.0f} of the days before: {before[1] / known:.4f} nats each, {before[3] / known:.4f} "
+                f"worse than the base rate on {known:.0f} of the days before: {made / known:.4f} nats each, {usual / known:.4f} "
                 "by the base rate; look at the newest days, `--force` if the world has changed"
             )
     return Verdict(n, s / n, mine, theirs, base, gain, error, better, reason)
 
 
-def _rate(counts: Facts) -> float:
-    n, s = (math.fsum(count[at] for count in counts.values()) for at in (0, 1))
-    return s / n if n > 0 else 0.5
-
-
-def _losses(counts: Facts, guesses: Sequence[Guess], rate: float) -> tuple[float, float, list[list[float]]]:
+def _losses(counts: Facts, guesses: Sequence[Guess], learned: Facts) -> list[list[float]]:
     """
-    Returns the events, those that worked, and for each group of sessions its events and the loss of each guess; *rate* stands
-    for what is not known.
+    Returns for each group of sessions its events and the loss of each guess; the rate of what was *learned* stands for what is
+    not known.
     """
+    rate = learned.total.s / learned.total.n if learned else 0.5
     groups: dict[int, list[float]] = {}
     for (_, fold, what), (n, s) in counts.items():
         group = groups.setdefault(fold, [0.0] * (len(guesses) + 1))
@@ -141,5 +137,4 @@ def _losses(counts: Facts, guesses: Sequence[Guess], rate: float) -> tuple[float
             said = guess(what)
             p = min(max(rate if said is None else said, LEAST), 1 - LEAST)
             group[at] -= s * math.log(p) + (n - s) * math.log(1 - p)
-    n, s = (math.fsum(count[at] for count in counts.values()) for at in (0, 1))
-    return n, s, list(groups.values())
+    return list(groups.values())

@@ -6,7 +6,7 @@ lines and Parquet; the readers of transcripts read the rest.
 import os
 import tempfile
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -19,6 +19,7 @@ from xxhash import xxh3_64_intdigest
 from guardrails.core.record import SCHEMA_VERSION
 from guardrails.core.values.errors import NothingFoundError, TrainingError, needs
 from guardrails.core.values.types import INVALID
+from guardrails.offline.replay.judge import sessions_of
 from guardrails.offline.transcripts import Report, open_lines
 from guardrails.offline.transcripts.files import is_record
 from guardrails.offline.transcripts.inputs import Input, calls_of, inputs
@@ -196,20 +197,19 @@ def _transcripts(files: list[Input], report: Report) -> Iterator[tuple[int, Call
     """
     The calls of transcripts that have an outcome. Sessions of different files are different sessions, even with equal ids.
     """
-    sessions = defaultdict[int, list[CallRow]](list)
-    began: dict[int, int] = {}
-    for call in calls_of(files, report):
-        if not call.has_result:
-            continue
-        session = xxh3_64_intdigest(f"{call.source}\n{call.session_id}\n{call.run}".encode("utf-8", "replace")) >> 1
-        started = call.ts_ms if call.ts_ms is not None and 0 <= call.ts_ms <= LATEST_MS else None
-        ended = None if started is None else started + (call.duration_ms or 0)
-        error = (call.error_type or "other") if call.is_error else None
-        # A clock that goes backwards makes no session younger than nothing.
-        elapsed = None if ended is None else max(0, ended - began.setdefault(session, started or 0))
-        tool = call.tool.encode("utf-8", "replace").decode()
-        after = call.retry_after_ms if error else None
-        row = CallRow(tool, call.signature, error, started, ended, elapsed, after, call.read_only is not True)
-        sessions[session].append(row)
-    for session, rows in sessions.items():
-        yield from ((session, row) for row in rows)
+    for calls in sessions_of(call for call in calls_of(files, report) if call.has_result):
+        first = calls[0]
+        session = xxh3_64_intdigest(f"{first.source}\n{first.session_id}\n{first.run}".encode("utf-8", "replace")) >> 1
+        times = [one.ts_ms if one.ts_ms is not None and 0 <= one.ts_ms <= LATEST_MS else None for one in calls]
+        began = next((ms for ms in times if ms is not None), 0)
+        for call, started in zip(calls, times, strict=True):
+            ended = None if started is None else started + (call.duration_ms or 0)
+            error = (call.error_type or "other") if call.is_error else None
+            # A clock that goes backwards makes no session younger than nothing.
+            elapsed = None if ended is None else max(0, ended - began)
+            tool = call.tool.encode("utf-8", "replace").decode()
+            after = call.retry_after_ms if error else None
+            yield (
+                session,
+                CallRow(tool, call.signature, error, started, ended, elapsed, after, call.read_only is not True),
+            )

@@ -28,7 +28,6 @@ SETTINGS: Final = {
     # What a record does not hold is unknown, not an error that ends the run.
     "spark.sql.ansi.enabled": "false",
 }
-_SPARK_TYPES: Final = (("VARCHAR", "STRING"), ("INTEGER", "INT"))
 
 
 def read_on_spark(master: str, paths: Iterable[str], settings: dict[str, str] | None = None) -> Read:
@@ -41,30 +40,23 @@ def read_on_spark(master: str, paths: Iterable[str], settings: dict[str, str] | 
     with needs("spark", "Spark"):
         from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(master)
     if master.startswith("local"):
         # Workers are of the same Python, whether its folder is on the path or not.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for name, value in {**SETTINGS, **(settings or {})}.items():
-        builder = builder.config(name, value)
+    paths, trouble = list(paths), f"no Spark at `{master}`"
+    made = Read(files=len(paths))
     try:
-        spark = builder.getOrCreate()
-    except Exception as error:
-        raise TrainingError(f"no Spark at `{master}`: {str(error).splitlines()[0]:.300}") from error
-    made, paths = Read(), list(paths)
-    try:
-        # Each part of the data has whole sessions, in the order in which their calls settled.
-        frame = spark.sql(_tables(spark, paths))
-        frame = frame.repartition("session").sortWithinPartitions(*frame.columns)
-        for fact, (n, s) in frame.rdd.mapPartitions(_counted).reduceByKey(Count.plus).collect():
-            made.facts.add(Fact(*fact), n, s)
+        with SparkSession.builder.master(master).config(map={**SETTINGS, **(settings or {})}).getOrCreate() as spark:
+            trouble = "Spark cannot read the records"
+            # Each part of the data has whole sessions, in the order in which their calls settled.
+            frame = spark.sql(_tables(spark, paths))
+            frame = frame.repartition("session").sortWithinPartitions(*frame.columns)
+            for fact, (n, s) in frame.rdd.mapPartitions(_counted).reduceByKey(Count.plus).collect():
+                made.facts.add(Fact(*fact), n, s)
     except TrainingError:
         raise
     except Exception as error:
-        raise TrainingError(f"Spark cannot read the records: {str(error).splitlines()[0]:.300}") from error
-    finally:
-        spark.stop()
-    made.files = len(paths)
+        raise TrainingError(f"{trouble}: {str(error).splitlines()[0]:.300}") from error
     return made
 
 
@@ -76,9 +68,7 @@ def _tables(spark: "SparkSession", paths: list[str]) -> str:
         frame = reader.json(path) if lines else reader.parquet(path)
         frame.createOrReplaceTempView(f"records_{at}")
         text = selected(frame.columns, f"records_{at}", "xxhash64(session_id, run)")
-        for ours, theirs in _SPARK_TYPES:
-            text = text.replace(f" AS {ours})", f" AS {theirs})")
-        made.append(text)
+        made.append(text.replace(" AS VARCHAR)", " AS STRING)").replace(" AS INTEGER)", " AS INT)"))
     return " UNION ALL ".join(made)
 
 

@@ -28,8 +28,10 @@ from .beliefs import RETRIES as BELIEVED
 from .facts import Correction, Facts
 from .fit import DECIMALS, fit, known_tools
 from .gate import Split, Verdict, split_of, verdict_of
+from .loops import read_loops
 from .profiles import profiles
 from .rows import Progress, read
+from .spark import read_on_spark
 
 
 HALF_LIFE_DAYS: Final = 10.0
@@ -138,7 +140,7 @@ def learn(
         "days": split.fitted.span,
         "held_out_days": split.held.span,
         "failures": facts.failures,
-        "retries": sum(count.n for count in events.values()),
+        "retries": events.total.n,
         "half_life_days": half_life_days,
         "verdict": retries and retries._asdict(),
         "corrections": corrections and corrections._asdict(),
@@ -171,16 +173,10 @@ def train(
     OSError if a file cannot be read or written.
     """
     records = list(records)
-    if loops:
-        from .loops import read_loops
-
-        found = read_loops(records)
-    elif master is None:
-        found = read(records, progress)
-    else:
-        from .spark import read_on_spark
-
+    if master is not None:
         found = read_on_spark(master, map(str, records))
+    else:
+        found = read_loops(records) if loops else read(records, progress)
     present, notes = None, list(found.notices)
     try:
         present = read_model(output, LOOPS if loops else RETRIES)
@@ -192,9 +188,9 @@ def train(
         made = learn(found.facts, present, half_life_days=half_life_days, force=force, loops=loops)
     except TrainingError as error:
         # Why there is nothing may be that nothing could be read.
-        said = [str(error), *found.notices[:SHOWN]]
-        said += [] if found.files else [what_is_read(() if found.notices else records)]
-        raise (TrainingError if found.facts else NothingFoundError)("; ".join(said)) from None
+        read_as = () if found.files else (what_is_read(() if found.notices else records),)
+        said = "; ".join((str(error), *found.notices[:SHOWN], *read_as))
+        raise (TrainingError if found.facts else NothingFoundError)(said) from None
     made.output, made.files, made.notes = output, found.files, [*notes, *made.notes]
     made.written = (made.better or force) and not dry_run
     if made.written:
