@@ -494,7 +494,11 @@ def later(store: object, work: Callable[[], T]) -> "Future[T]":
 
     Each store has one thread, as it takes one step at a time. No step then waits for threads that tools keep.
     """
-    worker = _workers.get(store)
+    try:
+        worker = _workers.get(store)
+    except TypeError:  # a store that has no hash, or cannot be referred to
+        store = type(store)
+        worker = _workers.get(store)
     if worker is None:
         worker = _workers.setdefault(store, ThreadPoolExecutor(1, "guardrails-store"))
     return worker.submit(copy_context().run, work)

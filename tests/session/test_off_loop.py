@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Session, SqliteStore, Tool
+from guardrails import Budget, Duplicates, Envelope, MemorySink, MemoryStore, Policy, Session, SqliteStore, Tool
 from guardrails.offline.replay.exact import replay
 
 
@@ -40,6 +40,27 @@ async def tick(turns: int = TICKS) -> None:
 async def ok(tool: str, arguments: Any) -> str:
     await asyncio.sleep(0)
     return "ok"
+
+
+class Unhashable:
+    """
+    A store of one's own, such as a dataclass.
+    """
+
+    blocks = True
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self._inner = MemoryStore()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_store_that_has_no_hash_has_a_thread_too() -> None:
+    store: Any = Unhashable()
+    session = Policy([Budget(max_calls=3)]).session("s", store=store)
+    assert asyncio.run(session.acall("t", {}, ok)).value == "ok"
 
 
 @pytest.fixture
