@@ -6,7 +6,8 @@ the same types, so that a form is made once, and a later result is looked at onl
 """
 
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from operator import itemgetter
+from typing import Any, Final
 
 from guardrails.core.text.short_keys import Cache, cached_if_short
 from guardrails.core.values.late_pattern import pattern
@@ -58,38 +59,6 @@ TELLS: Final = frozenset(
 """Names of what may say that an object is a failure."""
 
 
-class About(NamedTuple):
-    """
-    What a name says of its member.
-    """
-
-    word: str
-    """The last word of the name, in small letters."""
-    aside: bool
-    """It speaks of the request, or of the result itself."""
-    dull: bool
-    """It is no news, whatever it says: what is aside, an id, a count of faults."""
-    state: bool
-    """It may say that the work goes on."""
-    more: str | None
-    """A sign of completeness, as a word of the table."""
-    loose: bool
-    """Of many meanings, as a sign of completeness."""
-
-
-@cached_if_short(2048, 64)
-def about(name: str) -> About:
-    """
-    Returns what a *name* says of its member.
-    """
-    known = flat(name)
-    word, brief = known.rpartition("_")[2], len(name) <= 40
-    aside = brief and _ASIDE.fullmatch(known) is not None
-    dull = aside or FAULTS.search(name) is not None or word in ("id", "uuid", "number")
-    more = _SIGNS.get(_BESIDES.sub("", name).lower()) if brief else None
-    return About(word, aside, dull, not word or word in STATES or word in OVER, more, bool(_LOOSE.fullmatch(name)))
-
-
 @cached_if_short(2048, 64)
 def flat(name: str) -> str:
     """
@@ -98,37 +67,73 @@ def flat(name: str) -> str:
     return "_".join(TOKEN.findall(name)).lower()
 
 
-NAMELESS: Final = About("", False, False, True, None, False)
+_NO_KEY: Final[Any] = object()
+_NO_NEWS: Final = (bool, type(None))
+_STATED: Final = (str, bool, int)
+
+
+class About:
+    """
+    What a *name* says of its member.
+    """
+
+    def __init__(self, name: str) -> None:
+        known, brief = flat(name), len(name) <= 40
+        self.word = word = known.rpartition("_")[2]
+        """The last word of the name, in small letters."""
+        self.aside = brief and _ASIDE.fullmatch(known) is not None
+        """It speaks of the request, or of the result itself."""
+        self.dull = self.aside or FAULTS.search(name) is not None or word in ("id", "uuid", "number")
+        """It is no news, whatever it says: what is aside, an id, a count of faults."""
+        self.state = not word or word in STATES or word in OVER
+        """It may say that the work goes on."""
+        self.more = _SIGNS.get(_BESIDES.sub("", name).lower()) if brief else None
+        """A sign of completeness, as a word of the table."""
+        self.loose = _LOOSE.fullmatch(name) is not None
+        """Of many meanings, as a sign of completeness."""
+
+
+about: Final = cached_if_short(2048, 64)(About)
+NAMELESS: Final = About("")
 """What is said of a value that is no member."""
 
+Members = tuple[tuple[Any, About], ...]
 
-class Form(NamedTuple):
+
+class Form:
     """
-    What there is to see in objects of the same names and types: keys in their order, some with what their names say.
+    What there is to see in objects of the same names and types: keys in their order, some with what their names say. *parts* are the names,
+    and behind them as many types.
     """
 
-    quiet: bool
-    """It is neither a carrier, nor the holder of one text, nor a failure."""
-    carries: bool
-    """It may be a carrier, or the holder of one text."""
-    rows: object
-    """The list by a usual name; without one what is no key."""
-    tells: tuple[Any, ...]
-    """What may say that it is a failure."""
-    states: tuple[tuple[Any, About], ...]
-    """What may say that the work goes on."""
-    news: tuple[tuple[Any, About], ...]
-    """What may be news but for lists and objects, texts last, since they take longer."""
-    lists: tuple[tuple[Any, About], ...]
-    objects: tuple[tuple[Any, About], ...]
-    signs: tuple[tuple[Any, About], ...]
-    """What may tell of completeness."""
-    remarks: tuple[Any, ...]
-    """Texts beside what there is."""
-    scalars: tuple[Any, ...]
-    """All but lists, objects and what is aside."""
-    stated: tuple[Any, ...]
-    """Those of them that are states."""
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        keys, kinds = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        members = [(key, about(str(key)), kind) for key, kind in zip(keys, kinds, strict=True)]
+        plain = [(key, says, kind) for key, says, kind in members if kind is not list and kind is not dict]
+        news = [(key, says, kind is str) for key, says, kind in plain if not says.dull and kind not in _NO_NEWS]
+        self.lists: Members = tuple((key, says) for key, says, kind in members if kind is list)
+        self.objects: Members = tuple((key, says) for key, says, kind in members if kind is dict)
+        rows = {key for key, _ in self.lists}
+        self.rows = next((name for name in ROWS if name in rows), _NO_KEY)
+        """The list by a usual name; without one what is no key."""
+        self.tells = tuple(key for key in keys if key in TELLS)
+        """What may say that it is a failure."""
+        self.carries = len(keys) == 1 or not CARRIERS.isdisjoint(keys)
+        """It may be a carrier, or the holder of one text."""
+        self.quiet = not self.carries and not self.tells
+        """It is neither of them, nor a failure."""
+        self.states: Members = tuple((key, says) for key, says, kind in plain if says.state and kind in _STATED)
+        """What may say that the work goes on."""
+        self.news: Members = tuple((key, says) for key, says, _ in sorted(news, key=itemgetter(2)))
+        """What may be news but for lists and objects, texts last, since they take longer."""
+        self.signs: Members = tuple((key, says) for key, says, _ in members if says.more is not None)
+        """What may tell of completeness."""
+        self.remarks = tuple(key for key, says, kind in plain if kind is str and key in REMARKS and says.more is None)
+        """Texts beside what there is."""
+        self.scalars = tuple(key for key, says, _ in plain if not says.aside)
+        """All but lists, objects and what is aside."""
+        self.stated = tuple(key for key in self.scalars if str(key).lower() in STATES)
+        """Those of them that are states."""
 
 
 def form_of(value: dict[Any, Any]) -> Form:
@@ -138,34 +143,8 @@ def form_of(value: dict[Any, Any]) -> Form:
     if len(value) <= MEMBERS:
         form: Form = _FORMS[(*value, *map(type, value.values()))]
     else:
-        form = _form((*islice(value, MEMBERS), *map(type, islice(value.values(), MEMBERS))))
+        form = Form((*islice(value, MEMBERS), *map(type, islice(value.values(), MEMBERS))))
     return form
-
-
-def _form(parts: tuple[Any, ...]) -> Form:
-    keys, kinds = parts[: len(parts) // 2], parts[len(parts) // 2 :]
-    members = [(key, about(str(key)), kind) for key, kind in zip(keys, kinds, strict=True)]
-    scalars = [(key, says, kind) for key, says, kind in members if kind is not list and kind is not dict]
-    news = [(key, says, kind) for key, says, kind in scalars if not says.dull and kind not in _NO_NEWS]
-    texts = [(key, says) for key, says, kind in scalars if kind is str]
-    own = tuple(key for key, says, _ in scalars if not says.aside)
-    lists = tuple((key, says) for key, says, kind in members if kind is list)
-    rows, tells = {key for key, _ in lists}, tuple(key for key in keys if key in TELLS)
-    carries = len(keys) == 1 or not CARRIERS.isdisjoint(keys)
-    return Form(
-        not carries and not tells,
-        carries,
-        next((name for name in ROWS if name in rows), _NO_KEY),
-        tells,
-        tuple((key, says) for key, says, kind in scalars if says.state and kind in (str, bool, int)),
-        tuple((key, says) for key, says, _ in sorted(news, key=lambda member: member[2] is str)),
-        lists,
-        tuple((key, says) for key, says, kind in members if kind is dict),
-        tuple((key, says) for key, says, _ in members if says.more is not None),
-        tuple(key for key, says in texts if key in REMARKS and says.more is None),
-        own,
-        tuple(key for key in own if str(key).lower() in STATES),
-    )
 
 
 def _cost(parts: tuple[Any, ...]) -> int | None:
@@ -173,6 +152,4 @@ def _cost(parts: tuple[Any, ...]) -> int | None:
     return sum(map(len, keys)) if all(type(key) is str for key in keys) else None
 
 
-_NO_KEY: Final = object()
-_NO_NEWS: Final = (bool, type(None))
-_FORMS: Final = Cache(_form, 1_024, 2_048, _cost)
+_FORMS: Final = Cache(Form, 1_024, 2_048, _cost)
