@@ -31,8 +31,7 @@ _WRITES: Final = "(?i)create|add|insert|write|put|set|save|update|edit|delete|re
 _RUNS: Final = (
     "(?i)bash|shell|sh|zsh|cmd|exec|terminal|console|powershell|pwsh|i?python|node|code|interpreter|repl|jupyter"
 )
-
-
+_HINTS: Final = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempotentHint": "idempotent"}
 SHELLS: Final = frozenset({"bash", "shell", "exec_shell", "run_command", "run_shell_command", "terminal"})
 REPEATS: Final[Mapping[str, Literal["allow", "evidence"]]] = {"polling": "allow", "stable": "evidence"}
 """The words of `Tool.repeats` by the older ones, which still work."""
@@ -227,14 +226,7 @@ def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
     """
     Returns MCP tool annotations as declarations; they are hints of a server, so no more is concluded than they say.
     """
-    hints: dict[str, bool] = {}
-    if isinstance(annotations.get("readOnlyHint"), bool):
-        hints["read_only"] = annotations["readOnlyHint"]
-    if isinstance(annotations.get("destructiveHint"), bool):
-        hints["destructive"] = annotations["destructiveHint"]
-    if isinstance(annotations.get("idempotentHint"), bool):
-        hints["idempotent"] = annotations["idempotentHint"]
-    return hints
+    return {name: said for hint, name in _HINTS.items() if isinstance(said := annotations.get(hint), bool)}
 
 
 # Values that declarations name
