@@ -54,7 +54,7 @@ def used() -> tuple[list[Used], list[str]]:
     sources = {path: path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
     whole = "\n".join(sources.values())
     for path, source in sources.items():
-        if not re.search(r"\bre\b|late_pattern|_pattern", source):
+        if not re.search(r"\bre\b|_pattern", source):
             continue
         dotted = ".".join(("guardrails", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
         names = _Names(ast.parse(source))
@@ -79,12 +79,6 @@ class _Names(ast.NodeVisitor):
     def __init__(self, tree: ast.Module) -> None:
         self.calls: list[tuple[ast.Call, str | None]] = []
         self.of: dict[ast.Call, str] = {}
-        self.late = {
-            alias.asname or alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("late_pattern")
-            for alias in node.names
-        }
         self.visit(tree)
 
     def visit_Assign(self, node: ast.Assign) -> None:
@@ -101,9 +95,7 @@ class _Names(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func
-        if isinstance(called, ast.Name) and called.id in self.late and node.args:
-            self.calls.append((node, None))
-        elif isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "re":
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "re":
             if called.attr == "compile":
                 self.calls.append((node, None))
             elif called.attr in METHODS:

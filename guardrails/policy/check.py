@@ -12,6 +12,7 @@ Promises, each with a test:
 
 import dataclasses
 import json
+import re
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
@@ -27,7 +28,6 @@ from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
-from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.schema import (
     Checked,
     Fault,
@@ -54,7 +54,7 @@ Place = Literal["", "Tool", "Scope"]
 """The place of a guard's settings, as their type's name begins: the policy, a rule, a scope."""
 OnError = Literal["deny", "allow"]
 
-_SCOPE: Final = pattern(r"[a-z][a-z0-9_]{0,31}")
+_SCOPE: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
 

@@ -2,6 +2,8 @@
 Say of a failure whether, when and how often the same call is worth repeating.
 """
 
+import re
+
 from typing import Annotated, Any, ClassVar, Final
 
 from xxhash import xxh3_64_intdigest
@@ -13,7 +15,6 @@ from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
-from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
@@ -79,7 +80,7 @@ def seconds(wait_ms: int) -> str:
     return f"{-(-wait_ms // 100) / 10:g}"
 
 
-_TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
+_TURNED_DOWN: Final = re.compile(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
 """Words of hosts for a call that a person did not let run."""
 
 

@@ -18,7 +18,6 @@ from xxhash import xxh3_64_intdigest
 from guardrails.core.result import Reading, evidence_of
 from guardrails.core.result.names import Form, form_of
 from guardrails.core.text.redaction import untraced
-from guardrails.core.values.late_pattern import pattern
 
 
 STEADY: Final = 8_192
@@ -36,9 +35,9 @@ _PARTS: Final = ((0, 12), (12, 12), (24, 10), (34, 10), (44, 10), (54, 10))
 _HOLDERS: Final = (dict, list)
 _NONE, _SORTED = repeat(None), repeat(OPT_SORT_KEYS)
 _WORD: Final = re.compile(r"(\w+)")
-_GIVEN: Final = pattern(r"(?:~\W*)+")
-_DIGITS: Final = pattern(r"[0-9]")
-_TIME: Final = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
+_GIVEN: Final = re.compile(r"(?:~\W*)+")
+_DIGITS: Final = re.compile(r"[0-9]")
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*|\d\d?:\d\d(?::\d\d\S*)?|\d{10,19}")
 """A moment in an argument; a date alone names a day, and a day is a thing of its own."""
 
 

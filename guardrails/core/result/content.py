@@ -5,6 +5,8 @@ Objects, JSON text, fenced JSON, the blocks of MCP, `structuredContent` and a li
 short line is read like the value of a `status`, by the same words; of a longer text no word is read.
 """
 
+import re
+
 from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, NamedTuple
 
@@ -12,7 +14,6 @@ import orjson
 
 from guardrails.core.text.plain_json import Copy
 from guardrails.core.text.short_keys import cached_if_short
-from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Failed
 
 from .names import CARRIERS, FAULTS, NAMELESS, OVER, REMARKS, STATES, About, Form, form_of
@@ -34,12 +35,14 @@ Words of a status, or of a short line. waits: its last word, the work goes on; r
 found; done: it was done, as with any word in `-ed`, unless one of undone stands there.
 """
 _WORDS: Final = {name: frozenset(words) for name, *words in map(str.split, _TABLE.strip().split("\n"))}
-_PART: Final = pattern(r"(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*")
-_BRACKETS: Final = pattern(r"(?<=\w) ?\([^()]*\)$")
+_PART: Final = re.compile(
+    r"(?:(?:progress|status|completed?|done)\W{1,3})?\d{1,2}(?:\.\d+)? ?(?:%|percent)(?: \w+)?\W*"
+)
+_BRACKETS: Final = re.compile(r"(?<=\w) ?\([^()]*\)$")
 """What stands in them at the end of a line is an aside: `running (3/10)`."""
-_WORD: Final = pattern(r"\w+")
-_CLOCK: Final = pattern(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$")
-_HTTP_ERROR: Final = pattern("[45][0-9][0-9]")
+_WORD: Final = re.compile(r"\w+")
+_CLOCK: Final = re.compile(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|^\d{10}(?:\d{3})?(?:\.\d+)?$")
+_HTTP_ERROR: Final = re.compile("[45][0-9][0-9]")
 _SHARES: Final = ("progress", "percent", "percentage")
 _MCP: Final = frozenset(("content", "isError", "is_error", "_meta", "structuredContent", "resultType"))
 _SAID: Final = frozenset((str, int, float))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any, Final, Literal, NamedTuple
 
 from guardrails.core.text.truncation import render
-from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ErrorType, Outcome
 
 from .content import Carried, at, first, http_error, may_carry
@@ -41,7 +40,7 @@ _LINE: Final = r"""(?ix)\W{0,4}(?:(?:(?:fatal|unexpected|unknown|tool|api|https?
 |conflict|too\ many\ requests|internal\ server\ error|bad\ gateway|service\ unavailable|(?:gateway|request)\ time-?out)\b"""
 _END: Final = r"""(?ix)(?:process\ |command\ )?(?:exited\ with\ |failed\ with\ )?exit\ ?(?:code|status)[:=\ ]{0,2}\ ?[1-9]\d{0,2}\b
 |process\ exited\ with\ code\ [1-9]|(?:-{20,100}\s{1,3}[A-Z]\w{2,60}\ {2,80})?Traceback\ \(most\ recent\ call\ last\)"""
-_MAY: Final = pattern(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
+_MAY: Final = re.compile(r"\W*(?:[45]\d\d|http)|\s*[{`\"\[]")
 _STATUSES: Final = frozenset((*STATUS.split(), "state"))
 _ENDS: Final = frozenset(EXITS.split())
 

@@ -7,19 +7,18 @@ a drive letter in either way, and it must not lead out.
 
 import ntpath
 import posixpath
+import re
 import sys
 
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from guardrails.core.values.late_pattern import pattern
-
 
 MAX_BYTES: Final = 4_096
 """PATH_MAX of Linux: longer ones no system call takes."""
 
-_URL: Final = pattern(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_DRIVE: Final = pattern(r"[A-Za-z]:")
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_DRIVE: Final = re.compile(r"[A-Za-z]:")
 _WINDOWS: Final = sys.platform == "win32"
 _SYSTEM: Any = ntpath if _WINDOWS else posixpath
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from guardrails.core.values.late_pattern import pattern
-
 
 MESSAGE_CHARS: Final = 500
 """Length of a redacted message in characters, marks included."""
@@ -27,12 +25,12 @@ _SMALL: Final = 256
 """Characters of a part that is looked at together with its neighbours."""
 TRACEBACK: Final = "Traceback (most recent call last)"
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
-_NOT_TEXT: Final = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_NOT_TEXT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
-_MAY_ESCAPE: Final = pattern(r"\\[ubf]")
-_CONTROL_CODE: Final = pattern(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
-_ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODES}|(.))")
-_STRING: Final = pattern(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
+_MAY_ESCAPE: Final = re.compile(r"\\[ubf]")
+_CONTROL_CODE: Final = re.compile(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
+_ESCAPE: Final = re.compile(rf"\x7f|\\(?:{_CODES}|(.))")
+_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
 _KEY: Final = r"""(?sx)-----BEGIN\ [A-Z0-9 ]{0,40}PRIVATE\ KEY[A-Z ]{0,10}-----.*?(?:-----END\ [^\n]{0,60}|\Z)
 |\A.*-----END\ [A-Z0-9 ]{0,40}PRIVATE\ KEY[^\n]{0,15}"""
 """Whole, or without its beginning: the tail of a long text may begin inside of one."""
@@ -78,7 +76,7 @@ _WAYS: Final = [
 _HINTS: Final = "auth cookie pass secret key pwd string token bearer sig credential sess basic -p -u".split()  # noqa: SIM905
 _GAP: Final = r"(?:\s|\\[a-z]|\\u00[01].){0,12}"
 _MARK: Final = r"(?:%2[27]|&quot;|&#3[49];|\\{0,8}u002[27])?"
-_SIGNED: Final = pattern(
+_SIGNED: Final = re.compile(
     r"(auth|cookie|pass(?!ecret|ess|ig)|secret|pwd|token|bearer|sig|cred|sess(?!ecret|ess|ig)|string(?:(?<=connectionstring)|(?<=connection[_-]string))"
     r"|key(?:(?<=[?&]key)|(?<=(?:api|ess|unt|ate|ing|ion)key)|(?<=(?:api|ess|unt|ate|ing|ion)[ _-]key)))"
     r"(?=[\w-]{0,40}+[\\\"'`\])]{0,16}" + _MARK + _GAP + r"\\{0,8}"
@@ -88,9 +86,9 @@ _SIGNED: Final = pattern(
 The beginning of a name before a sign, and what opens behind that: in small letters, also where JSON has escaped the text. `secretoken` is one of a
 secret.
 """
-_LONG: Final = pattern(r"[a-z0-9_.~+/=%:\x80-\U0010ffff-]{12,}")
-"""Issued secrets, and random values, have so many characters at least."""
-_ODD: Final = pattern(r"[0-9]|.{32}")
+_LONG: Final = re.compile(r"[^\x00-$&-*,;<>-^`{-}\x7f]{12,}")
+"""Issued secrets, and random values, have so many characters at least: small letters, digits, `_.~+/=%:-`, and all beyond ASCII."""
+_ODD: Final = re.compile(r"[0-9]|.{32}")
 _PREFIXES: Final = (  # noqa: SIM905
     "sk- sk_ rk_ pk_ whsec_ ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- gldt- glrt- glcbt- glptt- akia asia agpa aroa aida anpa xox xapp- hooks.slack aiza "
     "ya29. gocspx- hf_ npm_ pypi- sg. gsk_ xai- pplx- r8_ tvly- _v1_ dapi shpat_ shpca_ shppa_ shpss_ lin_api_ ntn_ age-secret eyj"
@@ -101,7 +99,7 @@ _RANDOM: Final = r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~
 _OPENS: Final = rf"(?i)(?:({_NAME}s?|\bcredentials?)|\bauth|token|bearer){_IS}(?=[{{\[(])"
 _SECRETS: Final = frozenset({"pass", "secret", "pwd", "key", "string"})
 _OPENING: Final = frozenset({"pass(", "secret(", "key(", "string(", "cred(", "auth(", "token(", "bearer("})
-_INSIDE: Final = pattern(r"""["'](?=[^"'\s]{0,40}\d)(?=[^"'\s]{0,40}[A-Za-z])[^"'\s]{6,}["'\\]""")
+_INSIDE: Final = re.compile(r"""["'](?=[^"'\s]{0,40}\d)(?=[^"'\s]{0,40}[A-Za-z])[^"'\s]{6,}["'\\]""")
 """A value that may be a secret, where the name may mean something else."""
 _BLOCK: Final = rf"""(?im)^([ \t]*(?:- )?["']?[\w.-]{{0,24}}{_NAME}\w{{0,24}}["']?:)[ \t]*\n(?:(?:[ \t]+\S|- ).*\n?)+"""
 _TRACES: Final = r"""(?mx)^-{20,}\n\ *[A-Z]\w{2,60}\ {2,80}Traceback\ \(most\ recent\ call\ last\)\n(?:.*\n)*(?=.*\S)

@@ -10,6 +10,7 @@ dataclasses, pydantic models and subclasses of str, int and float are tagged, wi
 apart.
 """
 
+import re
 import unicodedata
 
 from collections.abc import Iterable, Mapping
@@ -21,8 +22,6 @@ from math import isinf
 from typing import Any, Final
 
 from orjson import OPT_SORT_KEYS, Fragment, dumps
-
-from guardrails.core.values.late_pattern import pattern
 
 
 MAX_DEPTH: Final = 254
@@ -38,8 +37,8 @@ TAG: Final = b'{ "!'
 _DECIMAL_BITS: Final = 2_048
 """Longer integers are written in hexadecimal: 616 digits are converted under any limit of `sys.set_int_max_str_digits`."""
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_LONG_RUN: Final = pattern(rf"[^\x00-\x7f]{{{MAX_MARKS}}}")
-_OPAQUE: Final = pattern(r"^<|\b0x[0-9A-Fa-f]{6}|\.\.\.|\*\*\*")
+_LONG_RUN: Final = re.compile(rf"[^\x00-\x7f]{{{MAX_MARKS}}}")
+_OPAQUE: Final = re.compile(r"^<|\b0x[0-9A-Fa-f]{6}|\.\.\.|\*\*\*")
 """A description, an address, something left out, something masked: two different values may look the same."""
 
 

@@ -2,13 +2,14 @@
 Names: of sessions and of what they belong to, checked before anything is done with them; of tools, and what is in them.
 """
 
+import re
+
 from functools import lru_cache
 from typing import Final
 
 from xxhash import xxh3_128_hexdigest
 
 from .errors import SessionError
-from .late_pattern import pattern
 
 
 MAX_BYTES: Final = 256
@@ -89,11 +90,11 @@ def whose(key: str) -> str:
 
 MAX_CHARS: Final = 512
 _EDGE: Final = 230
-TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+TOKEN: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """A word within a name: `list` and `Queues` of `listQueues`."""
-MARKS: Final = pattern(r"__|[/.:]")
+MARKS: Final = re.compile(r"__|[/.:]")
 """Marks between a host's prefix and a tool's own name."""
-_WORDS: Final = pattern(r"[-_]")
+_WORDS: Final = re.compile(r"[-_]")
 _WORK: Final = """
 ack acknowledge acquire add advance and append apply approval approve archive assign attach buy cancel clear click
 commit confirmation consume create decrement delete deploy deposit dequeue detach disable drag drain edit enable
@@ -113,7 +114,7 @@ browse calculate cat check compare count describe diff explain fetch find get gl
 lookup ls peek preview read retrieve scan search show snapshot stat status suggest tail validate verify view"""
 LOOKS: Final = frozenset(_LOOKS.split())
 """Words of looks, anywhere in a name. `query`, `execute`, `run` and `sql` are on neither list: they do what their arguments say."""
-_WORD: Final = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def own_name(name: str) -> str:

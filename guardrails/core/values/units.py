@@ -14,7 +14,6 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Annotated, Final
 
-from .late_pattern import pattern
 from .names import MARKS, own_name
 from .schema import FromText
 
@@ -29,11 +28,11 @@ MAX_BYTES: Final = 1 << 50
 DURATION_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(ms|s|m|h|d)$"
 SIZE_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(B|KiB|MiB|GiB)$"
 
-_DURATION = pattern(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
-_SIZE = pattern(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(B|KiB|MiB|GiB)")
-_AMBIGUOUS_SIZE = pattern(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKmMgG])[bB]?")
-_CLOSED = pattern(r"\[!?+\]?+[^]]*\]")
-_UNCLOSED = pattern(r"\[")
+_DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(B|KiB|MiB|GiB)")
+_AMBIGUOUS_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKmMgG])[bB]?")
+_CLOSED = re.compile(r"\[!?+\]?+[^]]*\]")
+_UNCLOSED = re.compile(r"\[")
 _SHOWN = 40
 
 
