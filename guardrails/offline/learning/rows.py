@@ -43,12 +43,10 @@ that ran, without `event`. Of the latter `session_id`, `tool` and one of `n`, `s
 REFUSED: Final = "validation.arguments"
 _LINES: Final = f"event IS NULL OR schema_version <> {SCHEMA_VERSION} OR (event = 'settle' AND NOT coalesce(late, FALSE)) OR (event = 'call' AND code = '{REFUSED}')"
 """The lines that are looked at; a line that is no record has no event, and of another version nothing is known."""
-_ROW: Final = f"""CAST(CASE WHEN session_id IS NULL OR (n IS NULL AND event IS NOT NULL) THEN 1
-  WHEN coalesce(schema_version, {SCHEMA_VERSION}) <> {SCHEMA_VERSION} THEN 2 ELSE 0 END AS INTEGER) AS bad,
-  event IS NOT NULL AS numbered, tool, sig,
-  CASE WHEN event = 'call' THEN '{INVALID}' WHEN error_type IS NOT NULL THEN error_type WHEN status = 'error' THEN 'other' END AS error,
-  ts_ms, duration_ms, elapsed_ms, retry_after_ms, coalesce(mutates, TRUE) AS changes,
-  CASE WHEN session_id IS NULL OR n IS NULL OR schema_version <> {SCHEMA_VERSION} THEN filename END AS file"""
+_ROW: Final = (
+    "session_id IS NULL AS nameless, event, schema_version, tool, sig, status, error_type, ts_ms, duration_ms, elapsed_ms, "
+    "retry_after_ms, mutates, filename"
+)
 LATEST_MS: Final = 7_258_118_400_000
 """The year 2200: later times, and negative ones, are unknown."""
 MEMORY_MB: Final = 700
@@ -59,7 +57,6 @@ LONGEST_LINE: Final = 1 << 24
 _JSON_LINES: Final[Any] = {"format": "newline_delimited", "ignore_errors": True, "maximum_object_size": LONGEST_LINE}
 BATCH: Final = 50_000
 HASH: Final = "CAST(hash(session_id, coalesce(run, '')) >> 1 AS BIGINT)"
-WRONG: Final = {1: "lines that are no records", 2: "lines of a schema version that is not known"}
 _PACKED: Final = (".gz", ".zst")
 """Names of packed files that DuckDB unpacks."""
 _PARQUET: Final = b"PAR1"
@@ -119,14 +116,18 @@ def rows_of(raw: Iterable[Raw], bad: Counter[tuple[str, str]]) -> Iterator[tuple
     A copy of a record, which has the number of the one before, counts once.
     """
     before: Any = None
-    for session, n, wrong, numbered, tool, sig, error, ended, took, elapsed, after, changes, file in raw:
-        if wrong:
-            bad[file, WRONG[wrong]] += 1
+    for session, n, nameless, event, version, tool, *rest in raw:
+        sig, status, error, ended, took, elapsed, after, mutates, file = rest
+        if nameless or (n is None and event is not None):
+            bad[file, "lines that are no records"] += 1
+        elif version not in (None, SCHEMA_VERSION):
+            bad[file, "lines of a schema version that is not known"] += 1
         elif tool is not None and (session, n) != before:
-            before = (session, n) if numbered else None
+            before = (session, n) if event is not None else None
+            kind = INVALID if event == "call" else error or ("other" if status == "error" else None)
             known = ended is not None and 0 <= ended - (took or 0) <= ended <= LATEST_MS
             started, end = (ended - (took or 0), ended) if known else (None, None)
-            yield session, CallRow(tool, sig, error, started, end, elapsed, after, changes)
+            yield session, CallRow(tool, sig, kind, started, end, elapsed, after, mutates is not False)
 
 
 def _kind(file: Input) -> str:
