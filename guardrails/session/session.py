@@ -2,12 +2,12 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from guardrails.core.chain import Chain
 from guardrails.core.decision import Decision
@@ -36,9 +36,33 @@ if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
 
 P = ParamSpec("P")
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
 S = TypeVar("S", bound="Session")
 Returns = Literal["json", "envelope", "value"]
+A = TypeVar("A", bound=Awaitable[Any] | AsyncIterator[Any])
+"""
+What an asynchronous function, or an asynchronous generator function, is seen to return. All overloads are generic in it, or
+mypy would take each function whose result has an `Any` for one that fits several.
+"""
 NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
+
+
+class Reader(Protocol[P, R_co]):
+    """
+    A wrapped generator function, which reads it whole. (A `Callable` like the others, mypy would take one of a `Generator` of
+    things with an `Any` for an untyped function.)
+    """
+
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
+class _Nothing:
+    """
+    Returned by no function, so that only one which may return anything, or never returns, is seen to return it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +170,43 @@ class Session:
         """
         return await awaited(steps(self, tool, arguments, execute, id, awaits=True))
 
+    @overload
+    def wrap(self, function: Callable[P, _Nothing], *, returns: Returns = "json", name: str | None = None) -> Any: ...
+    @overload
+    def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
+        self, function: Callable[P, A], *, returns: Literal["json"] = "json", name: str | None = None
+    ) -> Callable[P, Coroutine[Any, Any, str]]: ...
+    @overload
     def wrap(
-        self, function: Callable[P, Any], *, returns: Returns = "json", name: str | None = None
-    ) -> Callable[P, Any]:
+        self, function: Callable[P, T], *, returns: Literal["json"] = "json", name: str | None = None
+    ) -> Callable[P, str]: ...
+    @overload
+    def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
+        self, function: Callable[P, A], *, returns: Literal["envelope"], name: str | None = None
+    ) -> Callable[P, Coroutine[Any, Any, Envelope]]: ...
+    @overload
+    def wrap(
+        self, function: Callable[P, T], *, returns: Literal["envelope"], name: str | None = None
+    ) -> Callable[P, Envelope]: ...
+    @overload
+    def wrap(
+        self, function: Callable[P, AsyncIterator[T]], *, returns: Literal["value"], name: str | None = None
+    ) -> Reader[P, Coroutine[Any, Any, list[T]]]: ...
+    @overload
+    def wrap(
+        self, function: Callable[P, Iterator[T]], *, returns: Literal["value"], name: str | None = None
+    ) -> Reader[P, list[T]]: ...
+    @overload
+    def wrap(
+        self, function: Callable[P, T], *, returns: Literal["value"], name: str | None = None
+    ) -> Callable[P, T]: ...
+    def wrap(
+        self,
+        function: Callable[..., Any],
+        *,
+        returns: Returns = "json",
+        name: str | None = None,
+    ) -> Callable[..., Any]:
         """
         Returns *function* behind the chain: same parameters, same kind (sync or async).
 
