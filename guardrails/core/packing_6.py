@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from guardrails.core.values.types import ERROR_TYPES
 
-from .guards.budget import PURSE, ToolBudget
+from .guards.budget import PURSE, RESPONSES, ToolBudget
 from .refusals import finish
 from .scopes import OPEN
 from .state import Entry, EntryStatus, Pending, Question, SessionState, Stage, Turn
@@ -99,7 +99,8 @@ def _own(totals: dict[str, int], rest: dict[str, Any]) -> dict[str, Any]:
             tools[name] = [value >> _TURN_BITS, turn] if kind == "max_turns" else value
     # What was guessed of open calls is not kept any more.
     holds = {key: one for key, one in (rest.get("k") or {}).items() if not key.rpartition("#")[2].startswith("c")}
-    budget = {"unpriced": totals["unpriced"], "used": (rest.get("u") or {}).get(""), "holds": holds}
+    used = (rest.get("u") or {}).get("") or ()
+    budget = {"unpriced": totals["unpriced"], **dict(zip(RESPONSES, used, strict=False)), "holds": holds}
     own = {
         "approve": rest.get("a"),
         "budget": {name: value for name, value in budget.items() if value},

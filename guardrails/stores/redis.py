@@ -456,6 +456,8 @@ class _Scope(_Session):
                 # Who takes nothing finds the same beyond the limit, whatever others add.
                 exact = exact or (grows and not moved.keys().isdisjoint(edge.names))
             sums.append((str(limit), total < limit, *edge.names))
+        # Who only looks, without the chain of a scope, looks at what is there now.
+        state.chain, state.asked = None, False
         return exact and {name: str(value) for name, value in before.items()}, adds, sums
 
 

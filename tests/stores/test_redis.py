@@ -358,6 +358,22 @@ def test_what_processes_did_at_once_in_shared_scopes_is_replayed_from_their_reco
 
 
 @needed
+def test_calls_and_responses_of_several_change_nothing_of_a_scope_but_its_amounts(store: RedisStore) -> None:
+    policy = Policy([], scopes={"user": [Budget(max_calls=100, max_cost_usd=1)]})
+    stores = [store, again(store)]
+    sessions = [policy.session(f"s{n}", scopes={"user": "u1"}, store=own) for n, own in enumerate(stores)]
+    versions = set()
+    for n in range(3):
+        for session in sessions:
+            session.charge(model="gpt-5-mini", cost_usd=0.01)
+            assert session.call("t", {"n": n}, lambda *_: "ok").ok
+            versions.add(shared().ask("GETRANGE", f"{{{store.namespace}}}:s:/user/u1", 0, 15))
+    assert len(versions) == 1
+    assert used(store, "/user/u1") == (6, 60_000, 0)
+    stores[1].close()
+
+
+@needed
 def test_the_last_calls_of_a_scope_are_given_to_one_each(store: RedisStore) -> None:
     """
     Each store has the scope as it was some calls ago; at the limit the server knows better.

@@ -73,6 +73,8 @@ SCOPED: Final = ("mode", *[name for name in LIMITS if name != "max_turns"], "fin
 BUDGET: Final = "budget"
 PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
+RESPONSES: Final = ("responses", "response_cost", "response_tokens")
+"""What it remembers of model responses, for their average: numbers that add up, as a scope holds them."""
 CHILDREN: Final = "max_children"
 HOLDS: Final = 256
 """Open requests that are remembered; the oldest is forgotten first."""
@@ -431,8 +433,8 @@ class Budget(Guard):
         holds.pop(fits, None)
         made = _holding(mine, holds) or {}
         if self._bound.reserves and (cost or tokens):
-            count, costs, all_tokens = made.get("used", (0, 0, 0))
-            made["used"] = [count + 1, costs + (cost or 0), all_tokens + tokens]
+            for name, more in zip(RESPONSES, (1, cost or 0, tokens), strict=True):
+                made[name] = made.get(name, 0) + more
         if cost is None:
             made["unpriced"] = made.get("unpriced", 0) + 1
         return made or None
@@ -533,8 +535,8 @@ def _average(mine: Any) -> Amount:
     """
     Returns what responses have used on average.
     """
-    count, cost, tokens = mine["used"] if mine and "used" in mine else (1, 0, 0)
-    return -(-cost // count), -(-tokens // count)
+    count, cost, tokens = [mine.get(name, 0) for name in RESPONSES] if mine else (0, 0, 0)
+    return (-(-cost // count), -(-tokens // count)) if count else NOTHING
 
 
 def _holds(mine: Any) -> dict[str, Any]:
