@@ -99,7 +99,9 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     found = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
     records = _records(files, found)
-    if found.without and not records:
+    if not records:
+        if not found.without:
+            raise NoRecordsError("there are no files: `--exact` has nothing to decide again")
         first, *more = found.without
         others_too = f", nor do {len(more):,} more files" if more else ""
         raise SessionError(
