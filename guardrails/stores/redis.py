@@ -162,7 +162,7 @@ class RedisStore(PersistentStore):
         self._errors = redis.exceptions.RedisError
         self.namespace = namespace
         self._stem = f"{{{namespace}}}:".encode()
-        self._begins = len(self._stem) + 3
+        self._begins = b"%d" % (len(self._stem) + 3)
         self._given = not isinstance(url, str)
         self._most = live
         self._fit = False
@@ -228,7 +228,8 @@ class RedisStore(PersistentStore):
         """
         stem = self._stem
         names = [stem + b"keys", *[stem + kind + name for name in map(name_of, keys) for kind in (b"s:", b"a:")]]
-        ask, rest = self._client.execute_command, (len(names), *names, *arguments)
+        # Never as an int: hiredis 3.5 packs one by code that a signal's exception makes crash.
+        ask, rest = self._client.execute_command, (b"%d" % len(names), *names, *arguments)
         try:
             return ask("EVALSHA", sha_of(script), *rest, NEVER_DECODE=True)
         except self._errors as error:
@@ -289,7 +290,9 @@ class RedisStore(PersistentStore):
         above = b"(" + name_of(last) if last else b"[" + begins
         # No key begins with it: it is in no UTF-8.
         ends = b"(" + begins + b"\xff"
-        return [*map(key_of, self._command("ZRANGEBYLEX", self._stem + b"keys", above, ends, "LIMIT", 0, BATCH))]
+        return [
+            *map(key_of, self._command("ZRANGEBYLEX", self._stem + b"keys", above, ends, b"LIMIT", b"0", b"%d" % BATCH))
+        ]
 
     def forget(self, key: str) -> None:
         """
@@ -354,7 +357,7 @@ class _Change:
             for key, kept, amounts in zip(self.keys, found[1::2], found[2::2], strict=True)
         ]
 
-    def parts(self, begins: int) -> list[Any]:
+    def parts(self, begins: bytes) -> list[Any]:
         """
         Returns what the commit says; nothing if it would change nothing, and what was looked at was fresh.
         """
