@@ -299,7 +299,8 @@ class Session:
         for it. An estimate that was said then stays charged, as it does for a call. Raises SessionError if an amount is
         not valid.
         """
-        ledger, values = self.ledger, dict[str, Any]()
+        ledger = self.ledger
+        values: dict[str, Any] = {}
         lasts_ms = ADMISSION_MS if timeout is None else units.amount("timeout", "max_elapsed", timeout)
         if tokens is not None or cost_usd is not None:
             cost = units.amount("cost_usd", "max_cost_usd", cost_usd)
