@@ -105,7 +105,7 @@ class Results:
     def keep(self, session: str, sig: int, earlier: Earlier) -> None:
         """
         Remember the result of a call; *earlier* is the cache's from here on, its texts take no more than they say
-        (`jsonable.exact`).
+        (`plain_json.exact`).
         """
         size = self._size + len(earlier.payload) + len(earlier.arguments) + OVERHEAD
         if size > self._half:

@@ -102,7 +102,7 @@ class Event(NamedTuple):
     """
     Something that happened and is no call that ran: its name and values, as the record has them.
 
-    `refusal` (code, sig, strike), `turn`, `charge`, `request`, `release`, `extend`, `reserve`, `unpark`, `expire`, `withdraw`.
+    `refusal` (code, sig, strike, tool), `advised`, `turn`, `charge`, `request`, `release`, `extend`, `reserve`, `unpark`, `expire`, `withdraw`.
     """
 
     name: str

@@ -9,7 +9,7 @@ blocks and the structured content of MCP, a library's result types. So a word th
     kinds          the kinds of failure, as one table
     exceptions     what was raised
     waits          how long the other side asked to wait
-    redaction      text that is fit to be read by a model
+    names          the meaning of member names, and the form of an object
     completeness   sure signs of more
 """
 

@@ -10,12 +10,13 @@ The exceptions of the library.
     │   └── StateUnreadable  a state in it that is damaged, or of a version that this one cannot read; a SessionError too
     ├── ModelError           a model file that is not valid
     ├── TrainingError        records or cells that nothing can be learned from
+    │   └── NothingFoundError  no failed calls among them, or no records at all
     ├── MissingExtra         an optional package that is not installed, with its install command; a ModuleNotFoundError too
     ├── SandboxUnavailable   a program cannot be confined here, so it is not started
     ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
     └── ResponseFailed       a model response that its server calls failed, that was cut off, or that is no response at all
 
-The two that carry an envelope are in `core/envelope/errors.py`.
+The two that carry an envelope are in `core/envelope/envelope.py`.
 """
 
 from types import TracebackType
