@@ -52,6 +52,7 @@ from guardrails.core.state import (
     park,
     part,
     settle,
+    shares,
     take_up,
     time_of,
     touch,
@@ -295,8 +296,7 @@ def _count(voices: tuple[Voice, ...], call: ToolCall, facts: Facts, found: Found
     counted = []
     for its, applied, chain, scope, facts.now_ms, facts.holder in voices:
         own = its.own
-        alone = its.family is None and not its.reserved
-        for name, key, enforced, hook in applied.admits if alone else applied.family_admits:
+        for name, key, enforced, hook in applied.family_admits if shares(its) else applied.admits:
             mine = own.get(key)
             try:
                 made = hook(call, its, mine, facts)
@@ -613,8 +613,7 @@ def _settle(
                 continue
             settle_in(its, (decision.cost, decision.tokens), outcome)
         own = its.own
-        alone = its.family is None and not its.reserved
-        for name, key, _, hook in plan.settles if alone else plan.family_settles:
+        for name, key, _, hook in plan.family_settles if shares(its) else plan.settles:
             mine = own.get(key)
             try:
                 made = hook(call, outcome, its, mine, facts)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from guardrails.core.chain import Chain, first_cause
 from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
+from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.budget import NO_LIMITS, TABLE, Budget, children, held
 from guardrails.core.refusals import broken
@@ -44,8 +45,6 @@ T = TypeVar("T")
 
 LIMITS: Final = {limit.name: limit for limit in TABLE}
 """By the state's names of them."""
-ITERATIONS: Final = "max_tool_iterations"
-"""The state's name for the calls that loops may make beyond the limit of each."""
 CLOSED: Final = Denial(
     code="session.closed",
     status="limit_reached",

@@ -13,7 +13,6 @@ import orjson
 
 from guardrails.core.chain import Plan
 from guardrails.core.decision import Completion, Decision
-from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared
 from guardrails.core.refusals import STOPPED
 from guardrails.core.result import evidence_of
@@ -67,7 +66,6 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     for which every call was refused.
     """
     call, denials = decision.call, decision.denials
-    waits = decision.seq is not None and decision.envelope is not None
     # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
     record = {
         "schema_version": SCHEMA_VERSION,
@@ -84,8 +82,8 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "arguments": orjson.Fragment(arguments),
         "problems": [list(problem) for problem in call.problems] if call.problems else [],
         **({"places": call.places} if call.places else {}),
-        "decision": "pending" if waits else "deny" if denials else "nudge" if decision.nudges else "allow",
-        "code": denials[0].code if denials else None,
+        "decision": "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow",
+        "code": decision.code,
         "denials": [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
         "observed": [denial.code for denial in decision.observed] if decision.observed else [],
         "nudges": [code for code, _ in decision.nudges] if decision.nudges else [],
@@ -141,6 +139,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
     """
     call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
+    own = prepared.own
     exact = masked = prepared.result_hash
     text = evidence_of(outcome, None) if rendered is None else rendered.payload
     if outcome.error_type is None:
@@ -177,7 +176,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
         "late": completion.late,
         "retryable": completion.retryable,
-        "claims": None if prepared.own is None else _claims(prepared.own),
+        "claims": None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
         "wait_ms": completion.wait_ms,
         "max_retries_remaining": completion.retries,
         "is_complete": completion.is_complete,
@@ -193,8 +192,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         record["steady"] = prepared.steady
     if prepared.empty:
         record["empty"] = prepared.empty
-    if prepared.own is not None and prepared.own.sandbox is not None:
-        record["sandbox"] = prepared.own.sandbox
+    if own is not None and own.sandbox is not None:
+        record["sandbox"] = own.sandbox
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
     if call.canonical is not None and (outcome.error_message or completion.errors):
@@ -202,26 +201,30 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     return record
 
 
-def _claims(own: Envelope) -> list[Any]:
-    return [own.retryable, own.retry_after_ms, own.max_retries_remaining]
+def identity(one: Any) -> dict[str, Any]:
+    """
+    Returns the values by which an event names *one*: a decision, an open call or a parked one.
+    """
+    call = one.call if isinstance(one, Decision) else one
+    return {"call_n": one.n, "seq": one.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
 
 
 def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
     """
     Returns the line of an admission that was given up.
     """
-    said = {"call_n": pending.n, "seq": pending.seq, "id": pending.id, "tool": pending.tool, "sig": pending.sig}
-    return event_record("expire", session_id, run, n, at_ms, said)
+    return event_record("expire", session_id, run, n, at_ms, identity(pending))
 
 
 def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
     """
     Returns the line of a call that now waits for a person; its `call` line stands before it.
     """
-    call, denial = decision.call, decision.denials[0]
-    said = {"call_n": decision.n, "seq": decision.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
+    denial = decision.denials[0]
     asked = {"code": denial.code, "reason": denial.values.get("reason", ""), "lasts_ms": denial.parks}
-    return event_record("park", session_id, decision.run, decision.park_n, decision.at_ms, {**said, **asked})
+    return event_record(
+        "park", session_id, decision.run, decision.park_n, decision.at_ms, {**identity(decision), **asked}
+    )
 
 
 def event_record(

@@ -96,7 +96,7 @@ def broken(name: str, *, ends: bool = False) -> Denial:
             code=f"{name}.error",
             status="limit_reached",
             message=f"The guard `{name}` failed. Stopping tool loop.",
-            hint="Write the final answer from what you have.",
+            hint=FINISH,
             ends_session=True,
         )
     return Denial(

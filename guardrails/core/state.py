@@ -777,6 +777,13 @@ def _marked(key: bytes) -> bytes:
 # The end, and what is shared
 
 
+def shares(state: SessionState) -> bool:
+    """
+    Returns whether a session has a family now.
+    """
+    return state.family is not None or bool(state.reserved)
+
+
 def exhaust(state: SessionState, cause: Denial) -> None:
     """
     End the session by what *cause* says; the first one stays.

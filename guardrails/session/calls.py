@@ -21,6 +21,7 @@ from guardrails.core.decision import Completion, Decision
 from guardrails.core.engine import Engine
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared, prepare, told
+from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.path_text import within
@@ -33,7 +34,7 @@ from guardrails.core.values.names import bounded_name
 from guardrails.core.values.types import NO_TIME, Outcome, ToolCall
 from guardrails.session.results import Earlier, failure
 
-from .ledger import Ledger, grow, later, named
+from .ledger import Ledger, grow, later
 from .steps import Execute, Limit, Steps, Store, Wait, awaited, limit_of, stops
 
 
@@ -497,7 +498,7 @@ class Calls:
             raise SessionError(f"{len(meant)} calls of the id `{id_}` wait: give the item of `pending()` that is meant")
         words = " ".join(sanitise(str(reason)).split())[:REASON_CHARS]
         answer = {"approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": words}
-        self.ledger.event("unpark", {**named(meant[0]), **answer}, needed=True)
+        self.ledger.event("unpark", {**identity(meant[0]), **answer}, needed=True)
 
     async def ask_approver(self, which: Decision | str, *, arguments: Any = None) -> bool:
         """

@@ -20,8 +20,9 @@ from guardrails.core import record as records
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision, Happened
 from guardrails.core.engine import Engine, exhausted_by
-from guardrails.core.events import ITERATIONS, event, is_shared, lose
+from guardrails.core.events import event, is_shared, lose
 from guardrails.core.guards import amounts as units
+from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.budget import LIMITS, NO_LIMITS, TIME, Limits, unpriced
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.prepare import Prepared
@@ -218,7 +219,9 @@ class Ledger:
         """
         for one in self.read(lambda state, _: [each for each in state.pending.values() if each.question is not None]):
             with suppress(SessionError):  # it was made meanwhile
-                self.event("unpark", {**named(one), "approved": False, "by": "", "reason": OVER}, needed=True)
+                self.event(
+                    "unpark", {**records.identity(one), "approved": False, "by": "", "reason": OVER}, needed=True
+                )
 
     def close(self) -> None:
         """
@@ -370,7 +373,7 @@ class Ledger:
             # The state knows nothing of it.
             return
         try:
-            self.event("suspend", named(decision), needed=True, call=decision.call)
+            self.event("suspend", records.identity(decision), needed=True, call=decision.call)
         except Exception as error:  # noqa: BLE001  the control flow of a host is never lost
             self.failed("store", error)
 
@@ -379,7 +382,7 @@ class Ledger:
         Let the call of *decision*, which never ran and will not, hold nothing.
         """
         if self.read(lambda state, _: any(one.seq == decision.seq for one in state.pending.values())):
-            self.event("release", named(decision))
+            self.event("release", records.identity(decision))
 
     def lose(self, *which: Pending) -> None:
         """
@@ -459,16 +462,6 @@ class Ledger:
         if made.exception() is None:
             await self.off_loop(self.let_go, made.result())
         raise cancelled
-
-
-def named(one: Any) -> dict[str, Any]:
-    """
-    Returns the values by which an event names *one*: a decision, an open call or a parked one.
-    """
-    if isinstance(one, Decision):
-        call = one.call
-        return {"call_n": one.n, "seq": one.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
-    return {"call_n": one.n, "seq": one.seq, "id": one.id, "tool": one.tool, "sig": one.sig}
 
 
 def _frees(state: SessionState) -> bool:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, ParamSpec, Prot
 from guardrails.core.chain import Chain
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.events import ITERATIONS, LIMITS
+from guardrails.core.events import LIMITS
 from guardrails.core.guards import amounts as units
-from guardrails.core.guards.amounts import Amounts
+from guardrails.core.guards.amounts import ITERATIONS, Amounts
 from guardrails.core.guards.budget import holds_request
 from guardrails.core.scopes import Scope, progress
 from guardrails.core.state import ADMISSION_MS, KEY_BYTES, SessionState

@@ -167,6 +167,9 @@ def records() -> Iterator[str]:
             found[event[1]] |= keys(function)
         elif function.name == "_declared":
             found["call"] |= keys(function)
+        elif function.name == "identity":
+            for name in ("expire", "park"):
+                found[name] |= keys(function)
         elif function.name == "event_record":
             head = keys(function)
     for path in sorted((ROOT / "tests/golden").rglob("*.jsonl")):

@@ -32,9 +32,9 @@ class Amounts(TypedDict, total=False):
     max_total_cost_usd: float | str | Decimal | None
 
 
-_LOOP: Final = "max_tool_iterations"
-"""The limit that each loop has for itself."""
-_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name == _LOOP or name not in SEEDS)
+ITERATIONS: Final = "max_tool_iterations"
+"""The limit that each loop has for itself: a state holds what all may do more."""
+_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name == ITERATIONS or name not in SEEDS)
 
 
 def internal(amounts: Mapping[str, object]) -> dict[str, int]:
@@ -45,7 +45,7 @@ def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     """
     made: dict[str, int] = {}
     for key, value in amounts.items():
-        name = key if key == _LOOP else SEEDS.get(key, key)
+        name = key if key == ITERATIONS else SEEDS.get(key, key)
         if value is None:
             continue
         if name not in _NAMES:

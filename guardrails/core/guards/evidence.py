@@ -5,7 +5,7 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from guardrails.core.state import CAME, MANY, Entry, SessionState, low
+from guardrails.core.state import CAME, MANY, Entry, SessionState, low, shares
 from guardrails.core.values.errors import TRANSIENT, WITHOUT_EFFECT
 from guardrails.core.values.types import Outcome, ToolCall
 
@@ -267,7 +267,7 @@ class Evidence(Guard):
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        alone = FAMILY not in state.own and state.family is None and not state.reserved
+        alone = FAMILY not in state.own and not shares(state)
         return mine if alone else _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
@@ -275,7 +275,7 @@ class Evidence(Guard):
         outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
         repeated = len(state.latest) < len(window) and facts.tool.repeats != "allow"
         repeated = repeated and entry is not None and moved(state, entry)
-        alone = FAMILY not in state.own and state.family is None and not state.reserved
+        alone = FAMILY not in state.own and not shares(state)
         if alone and not outside and not repeated:
             return mine
         since, known, work = _known(state, mine, own=_did(facts))
@@ -299,13 +299,6 @@ def _known(state: SessionState, mine: Any, *, own: bool) -> list[Any]:
     Returns what a session remembers from now on, if the next work of the family is its *own*.
     """
     return [changed_seq(state), (mine or NONE)[1], work_of(state) + (own and shares(state))]
-
-
-def shares(state: SessionState) -> bool:
-    """
-    Returns whether a session has a family now.
-    """
-    return state.family is not None or bool(state.reserved)
 
 
 def work_of(state: SessionState) -> int:

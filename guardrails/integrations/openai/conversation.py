@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from json import JSONDecodeError
 from typing import Any, Final, Literal, Self, Unpack
 
-from guardrails.core.events import ITERATIONS
+from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import Usage, read_usage, tells
