@@ -237,8 +237,7 @@ class Calls:
             # Under a name that has a plan, a tool was called before.
             tool, call_id = checked(tool, call_id, execute)
             plan = ledger.plan(tool)
-        spec = plan.arguments or self.tools.specs.get(tool)
-        call = tool_call(tool, arguments, call_id or next(_ids), spec, plan.tool.labels)
+        call = self._made(tool, arguments, call_id or next(_ids), plan)
         locates = plan.unfit_locates if call.problems else plan.locates
         if locates:
             call.places = places_of(locates, call, plan.tool)

@@ -60,9 +60,6 @@ class Approve(Guard):
         return (made.but({"tools": ("*",)}),)
 
     def asks(self, tool: str) -> bool:
-        """
-        Returns whether a person has to approve calls of *tool*.
-        """
         return matcher(self.tools)(tool) is not None
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:

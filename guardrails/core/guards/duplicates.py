@@ -48,9 +48,7 @@ class Duplicates(Guard):
         return False
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        if call.sig is None:
-            return None
-        if facts.tool.repeats == "allow":
+        if call.sig is None or facts.tool.repeats == "allow":
             return None
         if state.pending and any(pending.sig == call.sig for pending in state.pending.values()):
             return in_flight(call.tool)

@@ -17,8 +17,8 @@ class Models:
 
     __slots__ = ("loaded",)
 
-    def __init__(self, loaded: "Mapping[str, RetryModel] | None" = None) -> None:
-        self.loaded: Mapping[str, RetryModel] = loaded or {}
+    def __init__(self) -> None:
+        self.loaded: Mapping[str, RetryModel] = {}
 
 
 NO_MODELS: Final = Models()

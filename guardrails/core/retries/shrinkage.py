@@ -53,16 +53,16 @@ class Beta(NamedTuple):
         return (count.s + self.mean * self.strength) / (count.n + self.strength)
 
 
-def wilson(count: Count, z: float = Z95) -> tuple[float, float]:
+def wilson(count: Count) -> tuple[float, float]:
     """
-    Returns the Wilson score interval of a share (E. B. Wilson, 1927); (0, 1) without tries.
+    Returns the Wilson score interval of a share, of 95 % (E. B. Wilson, 1927); (0, 1) without tries.
     """
     n, s = count
     if n <= 0:
         return 0.0, 1.0
-    share, square = s / n, z * z
+    share, square = s / n, Z95 * Z95
     centre = share + square / (2 * n)
-    margin = z * math.sqrt(max(0.0, share * (1 - share) / n + square / (4 * n * n)))
+    margin = Z95 * math.sqrt(max(0.0, share * (1 - share) / n + square / (4 * n * n)))
     scale = 1 + square / n
     return max(0.0, (centre - margin) / scale), min(1.0, (centre + margin) / scale)
 

@@ -49,8 +49,6 @@ class Rendered:
     """Bytes of *payload*."""
     original_bytes: int
     """Bytes of the whole as JSON: exact if it was written, else extrapolated from its leading parts, or at least so many."""
-    omitted: int | None = None
-    """Elements of a list, characters of a text that were cut; None for an object."""
 
 
 def render(value: Any, limit: int = LIMIT) -> Rendered:
@@ -132,7 +130,7 @@ def _render_text(value: str, limit: int) -> Rendered:
     text = head + _suffix(len(head), total)
     payload = orjson.dumps(text)
     original = 2 + (len(payload) - 2 - len(text) + len(head)) * total // max(len(head), 1)
-    return Rendered(payload, text, False, len(payload), original, total - len(head))
+    return Rendered(payload, text, False, len(payload), original)
 
 
 def _cut_list(items: Any, total: int, limit: int, original: int | None) -> Rendered:
@@ -151,7 +149,7 @@ def _cut_list(items: Any, total: int, limit: int, original: int | None) -> Rende
         lead = written(items[0])
         payload = b'%b%b"}]' % (opening, _quoted(lead, limit - len(opening) - 3))
         original = len(lead) * total if original is None else original
-    return Rendered(payload, None, False, len(payload), max(original, len(payload)), total - kept)
+    return Rendered(payload, None, False, len(payload), max(original, len(payload)))
 
 
 def _cut_object(text: bytes, limit: int) -> Rendered:

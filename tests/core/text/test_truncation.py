@@ -89,13 +89,12 @@ def test_d3_a_list_keeps_leading_elements_exactly(few: list[object], times: int,
     elements = read(rendered)
 
     if rendered.complete:
-        assert rendered.omitted is None
         assert elements == read(render(value, 1 << 62))
     else:
         *kept, last = elements
         assert kept == read(render(value[: len(kept)], 1 << 62))
         assert last["_truncated"] is True
-        assert last["omitted"] == rendered.omitted == len(value) - len(kept)
+        assert last["omitted"] == len(value) - len(kept)
 
 
 @given(st.dictionaries(st.text(), PLAIN, min_size=1, max_size=5), st.sampled_from([1, 3, 30]), LIMITS)
@@ -120,7 +119,6 @@ def test_d3_a_text_keeps_its_leading_characters(value: str, limit: int) -> None:
         shown, _, suffix = rendered.text.rpartition("... [truncated: ")
         assert value.startswith(shown)
         assert suffix == f"{len(shown):,} of {len(value):,} characters shown]"
-        assert rendered.omitted == len(value) - len(shown)
 
 
 def test_d3_the_limit_is_65536_bytes() -> None:
