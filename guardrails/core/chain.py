@@ -122,7 +122,7 @@ class Plan(Hooked):
         self.lasts_ms = self.timeout_ms or ADMISSION_MS
         """How long an admission lasts."""
         self.changes = tool.changes
-        self.once = tool.idempotent is False or tool.destructive is True
+        self.once = tool.read_only is not True and (tool.idempotent is False or tool.destructive is True)
         """A call whose end is unknown is not made again."""
         self.cost, self.tokens = tool.cost, tool.tokens
         self.known = None if known is None else name in known

@@ -21,7 +21,18 @@ from guardrails.core.decision import Completion, Decision, Expired
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
 from guardrails.core.prepare import Prepared
-from guardrails.core.refusals import Found, failure, finish, in_flight, names_turns, over, unbound, uncertain
+from guardrails.core.refusals import (
+    UNCERTAIN,
+    Found,
+    failure,
+    finish,
+    in_flight,
+    late,
+    names_turns,
+    over,
+    unbound,
+    uncertain,
+)
 from guardrails.core.retries.serving import Advised
 from guardrails.core.scopes import (
     Scope,
@@ -284,7 +295,8 @@ def _verdicts(moment: Moment, voices: tuple[Voice, ...], call: ToolCall, facts: 
                 found.fail(error, name, own, scope, deny=plan.deny_on_error and enforced)
     if sig in state.uncertain and not (found is not None and found.questions):
         found = found or Found()
-        said = moment.chain.worded(uncertain(call.tool, state.uncertain[sig].reason))
+        one = state.uncertain[sig]
+        said = moment.chain.worded(late(call.tool) if one.came else uncertain(call.tool, one.reason))
         (found.denials if moment.chain.mode == "enforce" else found.observed).insert(0, said)
     return found
 
@@ -383,6 +395,9 @@ def _refuse(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims:
     tell(state, plan.on, "refusal", values, facts, found.errors)
     if first.strike:
         note_refused(state, call.sig)
+    if first.code == UNCERTAIN and not first.running and call.sig is not None:
+        # The model reads now what came of it: asked for again, it is another call.
+        state.uncertain.pop(call.sig, None)
     if first.ends_session and first.scope is None:
         exhaust(state, first)
     for scope in moment.scopes:
@@ -596,8 +611,10 @@ def _settle(
     state, call, outcome = moment.state, decision.call, prepared.outcome
     unknown = prepared.unknown and voices[0][1].once
     if call.sig in state.uncertain and not unknown:
-        # Late, but now it is known.
-        del state.uncertain[call.sig]
+        if prepared.unread and outcome.error_type is None:
+            state.uncertain[call.sig] = state.uncertain[call.sig]._replace(came=True)
+        else:
+            del state.uncertain[call.sig]
     if pending is None:
         facts.late = True
     else:

@@ -33,6 +33,7 @@ from guardrails.core.state import (
     suspend,
     time_of,
     touch,
+    unsign,
     withdraw,
 )
 from guardrails.core.values.errors import SessionError
@@ -203,7 +204,10 @@ def _unpark(at: Moment, values: Values, now_ms: int) -> None:
     pending, yes, sig = _of(state, values), values["approved"], values.get("sig")
     if pending is None and sig in state.uncertain:
         one = state.uncertain.pop(sig)
-        if not yes:
+        if yes:
+            # A person said that it is to be made: what was before is no reason against it.
+            unsign(state, sig)
+        else:
             state.uncertain[sig] = one._replace(reason=values["reason"] or "it is never to be made again")
         _note(at, values, now_ms)
         return

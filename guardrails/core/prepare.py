@@ -38,6 +38,8 @@ class Prepared:
 
     unknown: bool = False
     """The call may have happened: what runs it raised a time limit or a cancellation, and nobody ended its work."""
+    unread: bool = False
+    """The call was answered before: no model reads this."""
     at_ms: int = NO_TIME
     """When it was read, by the clock of its session."""
 

@@ -133,7 +133,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     `model_version` names the model that was asked about a failure; else it is null.
 
     `no_retry` is the code of a retry budget that was empty; then `retryable` says no for that reason. `uncertain`:
-    nobody knows whether it happened. `sandbox` names the sandbox in which the
+    nobody knows whether it happened. `unread`: no model reads it, since the call was answered before. `sandbox` names the sandbox in which the
     call ran, if there was one.
 
     If there are messages, the arguments are with them, for a sink that erases the parts that messages repeat of them.
@@ -188,6 +188,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         record["no_retry"] = completion.no_retry
     if completion.uncertain:
         record["uncertain"] = True
+    if prepared.unread:
+        record["unread"] = True
     if prepared.steady:
         record["steady"] = prepared.steady
     if prepared.empty:

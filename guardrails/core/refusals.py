@@ -122,6 +122,20 @@ def uncertain(tool: str, reason: str) -> Denial:
     )
 
 
+def late(tool: str) -> Denial:
+    """
+    Returns the refusal, once, of a call whose end was unknown until it came late that it had worked.
+    """
+    return Denial(
+        code=UNCERTAIN,
+        status="duplicate_call_blocked",
+        message=f"This exact {tool} call was made before, and its end came late: it worked. It was not made again.",
+        hint="Use its result. If it is to be made a second time, call it again.",
+        strike=False,
+        values={"reason": ""},
+    )
+
+
 def waiting(question: Question) -> Denial:
     """
     Returns the refusal of a call that waits for a person.

@@ -217,6 +217,8 @@ class Uncertain(NamedTuple):
     at_ms: int
     reason: str = ""
     """Why a person said that it is never to be made again; empty: nobody said anything."""
+    came: bool = False
+    """It came late that it worked, and the model does not know."""
 
 
 @dataclass
@@ -613,6 +615,17 @@ def drop(state: SessionState, pending: Pending, event: str) -> bool:
     return True
 
 
+def unsign(state: SessionState, sig: int | None) -> None:
+    """
+    Let no call of the window be the same as another of signature *sig* any more.
+    """
+    for entry in state.window:
+        if entry.sig == sig is not None:
+            entry.sig = None
+            state.latest[None] = max(entry.seq, state.latest.get(None, 0))
+    state.latest.pop(sig, None)
+
+
 def withdraw(state: SessionState, pending: Pending) -> bool:
     """
     The same of one that its host says will never run: it is of no turn, and no evidence.
@@ -808,6 +821,8 @@ def join(child: SessionState, root: SessionState, names: Sequence[str], session_
     Let a child share with its family, for one step, what the guards *names* remember.
     """
     child.family = Family(session_id, root.run, root.n, root.shared + 1)
+    # A call that is not to be made twice is so for a parent and another child too.
+    child.uncertain = root.uncertain
     for name in names:
         if name in root.own:
             child.own[name] = root.own[name]
@@ -818,6 +833,7 @@ def part(child: SessionState, root: SessionState, names: Sequence[str], *, event
     Give it back to the root. *event*: something happened meanwhile.
     """
     child.family = None
+    root.uncertain, child.uncertain = child.uncertain, {}
     root.shared += event
     for name in names:
         if name in child.own:

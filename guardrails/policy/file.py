@@ -16,6 +16,7 @@ import json
 import math
 import re
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -200,9 +201,9 @@ class _Unreadable(Exception):
 
 def parse(text: bytes | str, name: str) -> Parsed:
     """
-    Read *text* (bytes: UTF-8 without a byte order mark), called *name* in messages. Raises nothing: mistakes are data.
+    Read *text* (bytes: UTF-8), called *name* in messages. Raises nothing: mistakes are data.
     """
-    decoded = text if isinstance(text, str) else text.decode(errors="surrogateescape")
+    decoded = text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode(errors="surrogateescape")
     source = Source(name, tuple(re.split(_BREAK, decoded)))
     reading = _Reading(source)
     try:

@@ -6,7 +6,7 @@ they ended, whoever runs them.
 import json
 import os
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
@@ -16,6 +16,7 @@ from logging import INFO
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from guardrails.core.arguments import foreign_arguments
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.decision import Completion, Decision
 from guardrails.core.engine import Engine
@@ -23,6 +24,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.prepare import Prepared, prepare, told
 from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN
+from guardrails.core.scopes import Scope
 from guardrails.core.state import Pending, SessionState, Uncertain
 from guardrails.core.text.path_text import within
 from guardrails.core.text.redaction import redact, sanitise
@@ -123,11 +125,12 @@ class Tools:
         Know *tools*, those of a host or its functions, from now on: their arguments are checked, their hints count.
 
         The policy's declarations stand above those of a tool, field by field. A declared tool makes no other tool
-        unknown. To say the same again costs next to nothing. Raises PolicyError if a tool is not valid.
+        unknown. To say the same again costs next to nothing. A JSON Schema that is not valid is one warning, and its tool
+        unchecked. Raises PolicyError if a function or model is not valid.
         """
         given = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
         new = {tool.name: tool for tool in given if self._declared.get(tool.name) != tool}
-        specs = {name: spec for name, tool in new.items() if (spec := tool.arguments()) is not None}
+        specs = {name: spec for name, tool in new.items() if (spec := _arguments_of(tool)) is not None}
         if not new:
             return
         with self.ledger.lock:
@@ -170,6 +173,12 @@ def _knowing(chain: Chain, tools: Iterable[Tool], names: frozenset[str]) -> Chai
     *chain* with *tools*, and with *names* known as well.
     """
     return chain.with_tools(tools).knowing(None if chain.known is None else chain.known | names)
+
+
+def _arguments_of(tool: Tool) -> "Arguments | None":
+    # A schema may be that of a server, which nobody here can mend.
+    foreign = isinstance(tool.parameters, Mapping)
+    return foreign_arguments(tool.name, tool.parameters) if foreign else tool.arguments()
 
 
 def _below(tool: Tool, own: Tool | None) -> Tool:
@@ -302,14 +311,16 @@ class Calls:
             raise
         return self.close(decision, plan, prepared)
 
-    def late(self, decision: Decision, plan: Plan, result: object) -> None:
+    def late(self, decision: Decision, plan: Plan, result: object, *, awaited: bool = False) -> None:
         """
-        Settle a call that was answered already, without holding up the event loop.
+        Settle a call that was answered already, where it is *awaited* without holding up the event loop.
         """
-        if self.ledger.blocks:
-            later(self.ledger.store, partial(self.close, decision, plan, self.read(decision, plan, result)))
+        prepared = self.read(decision, plan, result)
+        prepared.unread = True
+        if awaited and self.ledger.blocks:
+            later(self.ledger.store, partial(self.close, decision, plan, prepared))
         else:
-            self.settle(decision, plan, result)
+            self.close(decision, plan, prepared)
 
     def read(self, decision: Decision, plan: Plan, result: object) -> Prepared:
         """
@@ -319,14 +330,14 @@ class Calls:
             return result
         now, call = self.ledger.time(), decision.call
         try:
-            outcome = result
-            if not isinstance(outcome, Outcome):
+            if isinstance(result, Outcome):
+                made = prepare(result, plan.max_bytes, call, look=not plan.changes)
+            else:
                 known = decision.at_ms if now == NO_TIME else now
-                outcome = told(result, plan, call.arguments, known, passes=self.passes)
-            made = prepare(outcome, plan.max_bytes, call, look=not plan.changes)
-            if isinstance(result, BaseException):
+                reading = told(result, plan, call.arguments, known, passes=self.passes)
+                made = prepare(reading, plan.max_bytes, call, look=not plan.changes)
                 # What a tool says itself of a time limit is an end: what runs it ended the work.
-                made.unknown = made.outcome.error_type in UNKNOWN_ENDS
+                made.unknown = reading.raised and reading.error_type in UNKNOWN_ENDS
         except self.passes:
             raise
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
@@ -358,7 +369,7 @@ class Calls:
                 ledger.records.settled(decision, prepared, completion)
         if failed:
             self._log_failed(call, outcome.error_message, outcome.error_type)
-        if call.canonical is not None and call.sig is not None and not completion.late:
+        if call.canonical is not None and call.sig is not None and (prepared.unread or not completion.late):
             payload = failure(outcome) if rendered is None else rendered.payload
             policy.results.keep(ledger.id, call.sig, Earlier(call.tool, call.canonical, payload, not failed))
         if completion.errors:
@@ -470,16 +481,16 @@ class Calls:
         """
         session = self.ledger.id
 
-        def look(state: SessionState, now: int) -> list[ParkedCall]:
+        def look(state: SessionState, now: int, _: Sequence[Scope]) -> list[ParkedCall]:
             waiting = [one for one in state.pending.values() if one.stage == "parked" and one.expires_ms > now]
             parked = [ParkedCall.of(one, session, one.sig) for one in waiting]
             open_sigs = {one.sig for one in state.pending.values()}
             for sig, one in state.uncertain.items():
-                if refused if one.reason else sig not in open_sigs:
+                if not one.came and (refused if one.reason else sig not in open_sigs):
                     parked.append(ParkedCall.of(one, session, sig))
             return parked
 
-        return self.ledger.read(look)
+        return self.ledger.look(look)
 
     def answer(self, which: str | ParkedCall, *, approved: bool, by: str, reason: str = "") -> None:
         """

@@ -153,7 +153,6 @@ def test_reading_goes_on_after_a_mistake_that_allows_it() -> None:
         (b"---\n...\n", "1:1: the file is empty"),
         (b"a: \xe9", "1:4: not UTF-8: byte 0xe9, save the file as UTF-8"),
         ("é: x\nb: \ud7ff".encode() + b"\xc3", "2:5: not UTF-8: byte 0xc3, save the file as UTF-8"),
-        (b"\xef\xbb\xbfa: 1", "1:1: the character U+FEFF is not allowed"),
         ("a: 1".encode("utf-16"), "1:1: not UTF-8: byte 0xff, save the file as UTF-8"),
         ("a: 1\n---\nb: [", "2:1: not YAML: expected a single document in the stream, but found another document"),
         ("a: \x00", "1:4: the character U+0000 is not allowed"),

@@ -71,7 +71,12 @@ def test_it_is_of_this_session_and_its_children_and_of_no_other() -> None:
 def test_a_tool_that_is_not_valid_is_refused_and_nothing_is_declared() -> None:
     session = checked().session("s")
     with pytest.raises(PolicyError):
-        session.calls.tools.declare(
-            Tool(name="good", read_only=True), Tool(name="bad", parameters={"type": "no such type"})
-        )
+        session.calls.tools.declare(Tool(name="good", read_only=True), Tool(name="bad", parameters=3))
     assert plan(session, "good").read_only is None
+
+
+def test_a_tool_whose_schema_is_not_valid_is_declared_and_not_checked() -> None:
+    session = checked().session("s")
+    session.calls.tools.declare(Tool(name="strange", read_only=True, parameters={"type": "no such type"}))
+    assert plan(session, "strange").read_only is True
+    assert session.call("strange", {"any": 1}, lambda *_: "done").ok

@@ -42,6 +42,8 @@ class Reading(Outcome):
 
     rendered: Rendered | None = None
     """The value as the model reads it, once that is made."""
+    raised: bool = False
+    """It is of an exception, which the tool raised or its iterator."""
     hash: int
     """64 bits of it, once it is rendered; of a failure without its digits."""
 
@@ -177,5 +179,6 @@ def _raised(exc: BaseException, source: Source, arguments: Any, known: dict[str,
     from .exceptions import failure_of
 
     read, failure = Reading(None, source, arguments, None), failure_of(exc, arguments, known.get("now_ms"))
+    read.raised = True
     _fails(read, failure, failure.error_message)
     return read

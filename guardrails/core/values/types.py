@@ -246,3 +246,10 @@ class Outcome:
     """The same call may work later, or never will: a claim of the tool, or plain from the failure; None: nobody says."""
     retries: int | None = None
     """Further tries that the tool itself says are left."""
+
+    @property
+    def ok(self) -> bool:
+        """
+        The call worked.
+        """
+        return self.error_type is None

@@ -96,7 +96,8 @@ def prepared_of(record: Record) -> Prepared:
         )
     evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
     unknown = record.get("uncertain", False)
-    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0), unknown)
+    unread = record.get("unread", False)
+    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0), unknown, unread)
 
 
 def advised_of(record: Record) -> Advised | None:
@@ -280,7 +281,7 @@ class Life:
         values = dict(record)
         if name in ("suspend", "unpark") or (name == "release" and "call_n" in record):
             known = self._decisions.get(record["call_n"])
-            if name == "unpark" and not self._waits(record):
+            if name == "unpark" and not self._waits(record, beside):
                 name = "note"
             elif name != "unpark":
                 name, values["call"] = (name, known[0].call) if known is not None else ("note", None)
@@ -295,9 +296,10 @@ class Life:
         chain = self._chain if alone else self._chain.with_least(record.get("least", 0))
         self._apply(name, values, chain, beside)
 
-    def _waits(self, record: Record) -> bool:
+    def _waits(self, record: Record, beside: Beside) -> bool:
         waiting = (one.seq for one in self.state.pending.values() if one.stage in ("parked", "approved"))
-        return record["sig"] in self.state.uncertain or record["seq"] in waiting
+        family = self.state if beside.root is None else beside.root
+        return record["sig"] in family.uncertain or record["seq"] in waiting
 
     def _way(self, record: Record) -> Way:
         key = tuple(map(record.get, _DECLARED))

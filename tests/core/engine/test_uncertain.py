@@ -3,14 +3,28 @@ A call that is not to be made twice, and whose end nobody knows.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from time import monotonic
 from typing import Any
 
 import pytest
 
-from guardrails import Approve, Envelope, Failed, MemorySink, Policy, SessionError, SessionState, SqliteStore, Tool
+from guardrails import (
+    Approve,
+    Budget,
+    Envelope,
+    Failed,
+    MemorySink,
+    Policy,
+    SessionError,
+    SessionState,
+    SqliteStore,
+    Tool,
+)
 from guardrails.core.state import LIFE
-from guardrails.offline.replay.exact import replay
+from guardrails.offline.replay.exact import replay, replay_together
 from tests.tables import table
 
 
@@ -99,6 +113,64 @@ def test_a_late_end_settles_it(clock: Any) -> None:
     assert pay(session).code == "call.uncertain"
     assert session.complete(decision, "paid").ok
     assert pay(session).ok
+
+
+def test_a_late_success_that_no_model_has_read_is_given_once(clock: Any) -> None:
+    ended = Event()
+
+    def charge(*_: Any) -> str:
+        ended.wait(5)
+        return "paid"
+
+    session = Policy([], tools=[replace(PAY, timeout=0.05)]).session("s", clock=clock)
+    assert session.call("pay", ARGUMENTS, charge).error_type == "timeout"
+    assert pay(session).code == "call.uncertain"
+    ended.set()
+    deadline = monotonic() + 5
+    while (again := pay(session)).previous_result is None and monotonic() < deadline:
+        assert again.code == "call.uncertain"
+    assert (again.code, again.previous_result) == ("call.uncertain", "paid")
+    assert session.pending() == []
+    assert pay(session).ok
+
+
+def test_a_look_is_made_again_whatever_else_is_said_of_it(clock: Any) -> None:
+    look = Tool(name="pay", read_only=True, idempotent=False, destructive=True)
+    session = Policy([], tools=[look]).session("s", clock=clock)
+    assert pay(session, slow).error_type == "timeout"
+    assert pay(session).ok
+
+
+def test_an_iterator_that_runs_out_of_time_is_an_unknown_end(clock: Any) -> None:
+    def pages(*_: Any) -> Any:
+        yield 1
+        raise TimeoutError("slow")
+
+    session = Policy([], tools=[PAY]).session("s", clock=clock)
+    assert pay(session, pages).error_type == "timeout"
+    assert pay(session).code == "call.uncertain"
+
+
+def test_what_a_person_approves_is_made_under_every_policy(clock: Any) -> None:
+    session = Policy.load("strict").session("s", clock=clock, tools=[PAY])
+    pay(session, slow, id="call_1")
+    session.approve("call_1")
+    assert pay(session).ok
+
+
+def test_an_unknown_end_of_a_child_is_one_of_its_family(clock: Any) -> None:
+    sink = MemorySink()
+    policy = Policy([Budget(max_calls=9)], tools=[PAY])
+    session = policy.session("s", clock=clock, records=sink)
+    with session.child("kid") as child:
+        pay(child, slow, id="call_1")
+    assert pay(session).code == "call.uncertain"
+    with session.child("other") as child:
+        assert pay(child).code == "call.uncertain"
+    [one] = session.pending()
+    session.approve(one)
+    assert pay(session).ok
+    assert all(again.same for again in replay_together(policy.chain, sink.records))
 
 
 def test_a_person_may_let_it_be_made_once_or_never(clock: Any) -> None:
