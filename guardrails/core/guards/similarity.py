@@ -115,7 +115,7 @@ def news_hash(reading: Reading) -> int:
     the request and counts of progress. Of a failure its kind and first words, without digits and arguments.
     """
     if reading.error_type is not None:
-        return xxh3_64_intdigest(_failure(reading).encode(errors="replace")) & 0xFFFFFFFF or 1
+        return _digest(_failure(reading)) & 0xFFFFFFFF or 1
     shown, told = reading.rendered or reading.render(), None
     if shown is not None and shown.size <= STEADY and type(reading.content) in _HOLDERS:
         try:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
+from .plain_json import exact
 from .short_keys import cached_if_short
 from .tagged import MAX_MARKS, refuse_many_marks, tagged
 
@@ -44,8 +45,7 @@ def sign(tool: str, arguments: object) -> tuple[bytes | None, int | None, bytes 
     if encoded is None:
         return None, None, None
     digest = xxh3_128_digest(encoded, _seed(tool))
-    # A copy, since a record or a cached result may hold it for long, and text of orjson keeps 4 KB and more.
-    return digest, _LOW64(digest)[0], b"%b" % encoded
+    return digest, _LOW64(digest)[0], exact(encoded)
 
 
 @cached_if_short(4096)

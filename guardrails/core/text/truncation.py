@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from .plain_json import Copy, dumps, repaired, written
+from .plain_json import Copy, dumps, exact, repaired, written
 
 
 LIMIT: Final = 65_536
@@ -73,8 +73,7 @@ def render(value: Any, limit: int = LIMIT) -> Rendered:
         total = len(value) if total is None and type(value) is list else total
     size = len(text)
     if size <= limit:
-        # A copy, since a record or a cached result may hold it for long, and text of orjson keeps 4 KB and more.
-        return Rendered(b"%b" % text, None, whole, size, size)
+        return Rendered(exact(text), None, whole, size, size)
     return _cut_object(text, limit) if total is None else _cut_list(value, total, limit, size if whole else None)
 
 
@@ -124,7 +123,7 @@ def _render_text(value: str, limit: int) -> Rendered:
             payload = orjson.dumps(value)
         size = len(payload)
         if size <= limit:
-            return Rendered(b"%b" % payload, value, True, size, size)
+            return Rendered(exact(payload), value, True, size, size)
     head = value[:limit]
     head = leading(head if dumps(head) else repaired(head), limit - 2 - len(_suffix(total, total)))
     text = head + _suffix(len(head), total)
