@@ -24,6 +24,7 @@ from guardrails.core.events import event, is_shared, lose
 from guardrails.core.guards import amounts as units
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.budget import LIMITS, NO_LIMITS, TIME, Limits, unpriced
+from guardrails.core.guards.denials import Denials
 from guardrails.core.guards.evidence import changed_seq
 from guardrails.core.prepare import Prepared
 from guardrails.core.refusals import unreachable, unreadable
@@ -468,7 +469,7 @@ def _frees(state: SessionState) -> bool:
     """
     Returns whether a further message of the user would free anything: calls that ran, refusals, or an end.
     """
-    came = state.seq > changed_seq(state) or bool(state.reserved) or bool(state.own.get("denials"))
+    came = state.seq > changed_seq(state) or bool(state.reserved) or bool(state.own.get(Denials.name))
     return not state.closed and (came or state.exhausted is not None)
 
 
