@@ -24,8 +24,6 @@ _MARK: Final = re.compile(
 |^\W{0,8}(?:\.\.\.|\u2026)\ ?(?:and\ |\+)?\d[\d,]{0,12}\ (?:more|omitted)\b|^\W{0,8}(?:showing|displaying)(?:\ results?|\ rows?)?:?
 \ (?:\d[\d,]{0,12}\ ?(?:-|\u2013|to)\ ?)?(\d[\d,]{0,12})\ (?:out\ )?of\ (\d[\d,]{0,12})\b"""
 )
-MARK: Final = 7
-"""Characters of the shortest mark."""
 _TRUE: Final = (True, "true", "True")
 _NO_CURSOR: Final = re.compile("(?i) |^(?:null|none|-1)$")
 _SHOWABLE: Final = re.compile("[A-Za-z0-9_.:/?&=%+~@,|$-]{1,96}")
@@ -50,6 +48,8 @@ class Extent(NamedTuple):
 WHOLE: Final = Extent()
 
 
+Signs = tuple[bool | None, int | None, str | None]
+"""Whether a content is all, how many matches there are, and how to go on."""
 Place = tuple[str, Any, Form]
 """What holds an object that may speak of a content, `""` if that speaks itself, the object, and its form."""
 
@@ -77,11 +77,9 @@ def extent_of(read: Any) -> Extent:
     return Extent(False, how=LATER) if complete and goes_on else Extent(complete, found, matches, how)
 
 
-def _told(
-    content: Any, form: Form | None, found: int | None, declared: float | None
-) -> tuple[bool | None, int | None, str | None]:
+def _told(content: Any, form: Form | None, found: int | None, declared: float | None) -> Signs:
     """
-    Returns whether a *content* is all, how many matches there are, and how to go on, by its own signs.
+    Returns what a *content* says of itself by its own signs.
     """
     lists: list[Any] = []
     texts: list[Any] = []
@@ -91,28 +89,25 @@ def _told(
     signs: Any = declared
     for holder, owner, its in places:
         signs = signs or its.signs
-        for key, _ in its.lists:
-            lists.append(owner[key])
+        lists += [owner[key] for key, _ in its.lists]
         if its.remarks and not holder:
             texts += map(owner.__getitem__, its.remarks)
     lists = [content] if form is None else lists
     complete, matches, how = _by_signs(places, lists, found, declared) if signs else (True, found, None)
-    for some in lists:
-        texts += some[-1:]
-    for text in texts:
-        if how is None and type(text) is str and len(text) >= MARK:
+    for text in (*texts, *[some[-1] for some in lists if some]):
+        # The shortest mark has seven characters.
+        if how is None and type(text) is str and len(text) >= 7:
             how = cut_in(text)
     return complete if how is None else False, matches, how
 
 
-def _by_signs(
-    places: list[Place], lists: list[Any], found: int | None, declared: float | None
-) -> tuple[bool | None, int | None, str | None]:
+def _by_signs(places: list[Place], lists: list[Any], found: int | None, declared: float | None) -> Signs:
     shown = found if found is not None else len(lists[0]) if len(lists) == 1 else None
     if declared is not None and shown is not None:
         return shown >= declared, int(declared), None if shown >= declared else _part(shown, int(declared))
     rows = found is not None or any(type(some[0]) is dict for some in lists if some)
-    known, total, how = True, found if declared is None else int(declared), None
+    known: bool | None = True
+    total, how = found if declared is None else int(declared), None
     for holder, place, form in places:
         for key, its in form.signs:
             said = place[key]
@@ -144,19 +139,17 @@ def _places(content: Any) -> list[Place]:
         return []
     [top] = tops
     form = form_of(top)
-    places = [("", top, form)]
-    for key, _ in form.objects:
-        places.append((str(key), top[key], form_of(top[key])))
-    for _, place, form in places[1:]:
-        # `{"meta": {"pagination": {...}}}` speaks through its only member.
-        for key, _ in form.objects if len(place) == 1 else ():
-            places.append((str(key), place[key], form_of(place[key])))
-    return places
+    inner = _inner(top, form)
+    # `{"meta": {"pagination": {...}}}` speaks through its only member.
+    deeper = [one for _, place, its in inner if len(place) == 1 for one in _inner(place, its)]
+    return [("", top, form), *inner, *deeper]
 
 
-def _sign(
-    its: About, name: str, said: Any, shown: int | None, lists: list[Any], rows: bool, place: Any
-) -> tuple[bool, int | None, str | None]:
+def _inner(owner: Any, form: Form) -> list[Place]:
+    return [(str(key), owner[key], form_of(owner[key])) for key, _ in form.objects]
+
+
+def _sign(its: About, name: str, said: Any, shown: int | None, lists: list[Any], rows: bool, place: Any) -> Signs:
     """
     Returns what one sign tells: whether all is known beside it, the matches in all, and how to go on. Beside it stand so many elements *shown*,
     *lists*, perhaps of *rows*, and its own object.
@@ -169,10 +162,9 @@ def _sign(
             return True, None, _go_on(name, said)
         return its.loose or not there or bool(lists), None, None
     if kind == "left":
-        if type(said) is not int or said <= 0:
-            return True, None, None
-        quota = not _QUOTA.isdisjoint(str(one).lower() for one in place)
-        return not quota, None, None if quota else f"{said:,} more are not shown: ask for the next part."
+        left = said if type(said) is int and said > 0 else 0
+        quota = left and not _QUOTA.isdisjoint(str(one).lower() for one in place)
+        return not quota, None, f"{left:,} more are not shown: ask for the next part." if left and not quota else None
     if kind == "flag" or kind == "end":
         more = yes if kind == "flag" else said is False and (lists or name != "done")
         return True, None, ON if more else None
@@ -195,11 +187,11 @@ def cut_in(text: str) -> str | None:
     ends = text if len(text) <= 1200 else f"{text[:600]}\n{text[-600:]}"
     small = ends.lower()
     # One of them is in every mark.
-    told = "truncated" in small or "showing" in small or "displaying" in small or "output too large" in small
-    if not told and not (("..." in small or "\u2026" in small) and (" more" in small or " omitted" in small)):
+    if not ("truncated" in small or "showing" in small or "displaying" in small or "output too large" in small) and (
+        " more" not in small and " omitted" not in small
+    ):
         return None
-    mark = next(filter(None, map(_MARK.search, ends.splitlines())), None)
-    if mark is None:
+    if (mark := next(filter(None, map(_MARK.search, ends.splitlines())), None)) is None:
         return None
     shown, total = [int(number.replace(",", "")) for number in mark.groups("0")]
     return None if shown >= total > 0 else _part(shown, total) if total else NARROWER
