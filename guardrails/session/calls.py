@@ -59,7 +59,8 @@ class ParkedCall:
     """The model's id of the call; servers use ids again."""
     tool: str
     arguments: Any = None
-    """As they would run; text that is cut if they are more than 16 KiB of JSON. None of a call that may have happened."""
+    """As they would run; text that is cut if they are more than 16 KiB of JSON. None of a call that may have happened and whose end
+    another process read."""
     reason: str = UNKNOWN
     """Why a person is asked."""
     since: float
@@ -75,13 +76,14 @@ class ParkedCall:
     sig: int | None
 
     @classmethod
-    def of(cls, one: Pending | Uncertain, session: str, sig: int | None) -> "ParkedCall":
+    def of(cls, one: Pending | Uncertain, session: str, sig: int | None, known: Earlier | None = None) -> "ParkedCall":
         """
-        Returns the form in which a person reads *one*, of the signature *sig*.
+        Returns the form in which a person reads *one*, of the signature *sig*; *known* is what is kept of its end.
         """
         names: dict[str, Any] = {"id": one.id, "tool": one.tool, "n": one.n, "seq": one.seq, "sig": sig}
         if isinstance(one, Uncertain) or (asks := one.question) is None:
-            return cls(**names, session=session, since=one.at_ms / 1000)
+            arguments = None if known is None else json.loads(known.arguments)
+            return cls(**names, arguments=arguments, session=session, since=one.at_ms / 1000)
         try:
             arguments = json.loads(asks.shown)  # whole numbers to the last digit
         except ValueError:
@@ -438,10 +440,10 @@ class Calls:
         pending = self.ledger.read(lambda state, _: [*state.pending.values()])
         return [one for one in pending if (one.tool, one.sig, one.question) == asked_for]
 
-    def open_call(self, which: Decision | str, arguments: Any = None) -> Decision:
+    def open_call(self, which: Decision | str, arguments: Any = None, *, ends: bool = False) -> Decision:
         """
-        Returns the decision of the open call *which*, an id that may be of several; a decision is itself. Raises as
-        `complete` does.
+        Returns the decision of the open call *which*, an id that may be of several; a decision is itself. Where it *ends*,
+        a call whose end is unknown is open too. Raises as `complete` does.
         """
         ledger = self.ledger
         if isinstance(which, Decision):
@@ -451,11 +453,16 @@ class Calls:
         if not isinstance(which, str):
             raise TypeError(f"a call is told by its decision or its id, not by `{type(which).__name__}`")
 
-        def look(state: SessionState, _: int) -> list[Decision]:
+        def look(state: SessionState, _: int, __: Sequence[Scope]) -> list[Decision]:
             same = [one for one in state.pending.values() if one.id == which]
-            return [Decision.again(_bare(one), one, session=ledger.id, run=state.run) for one in same]
+            found = [Decision.again(_bare(one), one, session=ledger.id, run=state.run) for one in same]
+            for sig, one in state.uncertain.items() if ends else ():
+                if one.id == which and not one.came:
+                    call = ToolCall(one.tool, None, one.id, None, sig)
+                    found.append(Decision(call, one.n, one.at_ms, 0, ledger.id, state.run, claimed=True, seq=one.seq))
+            return found
 
-        decisions = given = ledger.read(look)
+        decisions = given = ledger.look(look)
         if arguments is not None:
             given = [made for one in decisions if (made := self._with(arguments, one)) is not None]
         if len(given) == 1:
@@ -479,7 +486,7 @@ class Calls:
         Returns the calls that wait for an answer, oldest first; with *refused* also those that a person has refused
         since nobody knows how they ended.
         """
-        session = self.ledger.id
+        session, find = self.ledger.id, self.ledger.policy.results.find
 
         def look(state: SessionState, now: int, _: Sequence[Scope]) -> list[ParkedCall]:
             waiting = [one for one in state.pending.values() if one.stage == "parked" and one.expires_ms > now]
@@ -487,7 +494,7 @@ class Calls:
             open_sigs = {one.sig for one in state.pending.values()}
             for sig, one in state.uncertain.items():
                 if not one.came and (refused if one.reason else sig not in open_sigs):
-                    parked.append(ParkedCall.of(one, session, sig))
+                    parked.append(ParkedCall.of(one, session, sig, find(session, sig)))
             return parked
 
         return self.ledger.look(look)

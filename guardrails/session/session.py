@@ -252,7 +252,7 @@ class Session:
         A second completion of a decision, or one after its admission expired, changes nothing and is only recorded.
         Raises SessionError if the decision is another session's, no open call has the id, or several have it.
         """
-        decision = self.calls.open_call(which, arguments)
+        decision = self.calls.open_call(which, arguments, ends=True)
         if decision.envelope is not None:
             return decision.envelope
         return self.calls.settle(decision, self.ledger.plan(decision.call.tool), outcome)

@@ -181,7 +181,7 @@ class TracedSession(Session):
         return decision
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
-        decision = self.calls.open_call(which, arguments)
+        decision = self.calls.open_call(which, arguments, ends=True)
         if decision.envelope is not None:
             return super().complete(decision, outcome)
         one = self._telemetry.take(key_of(decision))

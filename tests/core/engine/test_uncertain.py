@@ -115,6 +115,20 @@ def test_a_late_end_settles_it(clock: Any) -> None:
     assert pay(session).ok
 
 
+def test_an_unknown_end_is_settled_by_the_id_alone_too(clock: Any) -> None:
+    sink = MemorySink()
+    policy = Policy([], tools=[PAY])
+    session = policy.session("s", clock=clock, records=sink)
+    pay(session, slow, id="call_1")
+    assert [one.arguments for one in session.pending()] == [ARGUMENTS]
+    assert session.complete("call_1", "paid", arguments=ARGUMENTS).ok
+    assert session.pending() == []
+    with pytest.raises(SessionError):
+        session.complete("call_1", "again")
+    assert pay(session).ok
+    assert all(again.same for again in replay(policy.chain, sink.records))
+
+
 def test_a_late_success_that_no_model_has_read_is_given_once(clock: Any) -> None:
     ended = Event()
 
