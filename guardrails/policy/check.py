@@ -145,7 +145,8 @@ def _rules(kinds: Kinds) -> MapType:
 
 def _scopes(kinds: Kinds, written: bool) -> Any:
     doc = "Guards of all the sessions of one user, tenant or the like together."
-    scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope)
+    only = ". A scope holds amounts alone, and guards that go by more have no place in it"
+    scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope, only=only)
     return dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
 
 

@@ -125,6 +125,8 @@ class MapType:
     """The class that declares them."""
     look: Callable[[Any], "Iterable[Fault]"] = lambda _: ()
     """Further faults of a map as it is given."""
+    only: str = ""
+    """A sentence on what keys there are, for who names another."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -288,7 +290,7 @@ def _unknown(key: object, keys: MapType) -> str:
     if below and not near:
         near = f", did you mean {' or '.join(map(quoted, below))}?"
     if not near and len(known) <= 12:
-        near = f", known here: {', '.join(map(quoted, known))}"
+        near = f", known here: {', '.join(map(quoted, known))}{keys.only}"
     return f"unknown key {quoted(str(key))}{near}"
 
 
