@@ -110,7 +110,8 @@ def test_a12_what_calls_came_to_is_learned_by_the_same_fit_and_gate_and_is_serve
     assert made.retries.new < made.retries.present == made.retries.base
     assert train([tmp_path / "calls.jsonl"], path, loops=True).unchanged
     model = read_model(path, LOOPS)
-    likely = {at.what.failed: model.probability(at.what) for at in read_loops([tmp_path / "calls.jsonl"]).facts}
+    found: Any = [at.what for at in read_loops([tmp_path / "calls.jsonl"]).facts]
+    likely = {what.failed: model.probability(what) for what in found}
     assert likely[3] > 0.9
     with pytest.raises(ModelError, match="no retry model"):
         read_model(path, RETRIES)

@@ -95,7 +95,7 @@ def test_messages_of_an_agent_tell_the_calls_of_a_session_without_other_spans(re
         {"role": "assistant", "parts": [made]},
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": "2 rows"}]},
     ]
-    more = {"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": json.dumps(said)}
+    more: Any = {"gen_ai.operation.name": "invoke_agent", "gen_ai.output.messages": json.dumps(said)}
     agent = tool(1, "", **more)
     calls, _ = read(export(agent))
     assert [(c.id, c.tool, c.arguments, c.result) for c in calls] == [("c1", "find", {"q": "x"}, "2 rows")]
