@@ -132,7 +132,6 @@ def late(tool: str) -> Denial:
         message=f"This exact {tool} call was made before, and its end came late: it worked. It was not made again.",
         hint="Use its result. If it is to be made a second time, call it again.",
         strike=False,
-        values={"reason": ""},
     )
 
 
