@@ -214,7 +214,8 @@ class Moment:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        return marks(self.state, self.scopes) if self.engine.life is not None else None
+        alone = not self.scopes and self.state.family is None
+        return None if alone or self.engine.life is None else marks(self.state, self.scopes)
 
     def give_up(self, pending: Pending) -> int:
         """
@@ -359,8 +360,7 @@ def _open(
         made.left_ms = time_left(chain, state, moment.scopes)
     if moment.expired:
         made.expired = moment.expired
-    if moment.scopes or state.family is not None:
-        made.marks = moment.marks()
+    made.marks = moment.marks()
     return made
 
 
@@ -410,8 +410,7 @@ def _refuse(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims:
     made.observed, made.errors = tuple(found.observed), tuple(found.errors)
     made.refuse(*found.denials, limit=None if cause is None else cause.message, left_out=chain.left_out)
     made.expired = moment.expired
-    if moment.scopes or state.family is not None:
-        made.marks = moment.marks()
+    made.marks = moment.marks()
     return made
 
 
@@ -482,8 +481,7 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
         made = Decision.again(call, twin, own, state.run)
         made.at_ms, made.claim_n, made.park_n = state.now_ms, state.n, state.n if waited else 0
     made.left_ms, made.expired = left_ms, moment.expired
-    if moment.scopes or state.family is not None:
-        made.marks = moment.marks()
+    made.marks = moment.marks()
     return made
 
 
@@ -575,8 +573,7 @@ def _complete(
     envelope.close(chain.left_out, shown, chain.form)
     since, whole = now - state.started_ms, envelope.is_complete
     made = Completion(state.n, now, pending is None, took, since, state.run, plan.changes, whole, unknown)
-    if moment.scopes or state.family is not None:
-        made.marks = moment.marks()
+    made.marks = moment.marks()
     if limit is not None:
         made.limit = limit[0]
     if moment.errors:

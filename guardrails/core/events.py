@@ -206,7 +206,7 @@ def _unpark(at: Moment, values: Values, now_ms: int) -> None:
         one = state.uncertain.pop(sig)
         if yes:
             # A person said that it is to be made: what was before is no reason against it.
-            unsign(state, sig)
+            unsign(state, (entry for entry in state.window if entry.sig == sig))
         else:
             state.uncertain[sig] = one._replace(reason=values["reason"] or "it is never to be made again")
         _note(at, values, now_ms)

@@ -17,7 +17,7 @@ import orjson
 
 from guardrails.core.values.errors import StateUnreadable
 
-from .state import Entry, Pending, Question, SessionState, Turn, Uncertain
+from .state import Entry, Pending, Question, SessionState, Turn, Uncertain, latest_of
 
 
 VERSION: Final = 8
@@ -125,7 +125,7 @@ def _checked(state: SessionState) -> SessionState:
     counts += [*state.limits.values(), *_turn(state.present)[:-1]]
     if not {int}.issuperset(map(type, counts)):
         raise ValueError("what counts is no whole number")
-    state.latest = {entry.sig: entry.seq for entry in state.window}
+    state.latest = latest_of(state.window)
     return state
 
 

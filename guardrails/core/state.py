@@ -12,7 +12,7 @@ Promises, each with a test:
 * Time never goes back, and does not leap by a year. It stands still while every open call waits for a person.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
@@ -615,15 +615,20 @@ def drop(state: SessionState, pending: Pending, event: str) -> bool:
     return True
 
 
-def unsign(state: SessionState, sig: int | None) -> None:
+def latest_of(window: Iterable[Entry]) -> dict[int | None, int]:
     """
-    Let no call of the window be the same as another of signature *sig* any more.
+    Returns by signature the number of the latest call of a *window*.
     """
-    for entry in state.window:
-        if entry.sig == sig is not None:
-            entry.sig = None
-            state.latest[None] = max(entry.seq, state.latest.get(None, 0))
-    state.latest.pop(sig, None)
+    return {entry.sig: entry.seq for entry in window}
+
+
+def unsign(state: SessionState, entries: Iterable[Entry]) -> None:
+    """
+    Let *entries* of the window be evidence no more: what cannot be signed is never the same call as another.
+    """
+    for entry in entries:
+        entry.sig = None
+    state.latest = latest_of(state.window)
 
 
 def withdraw(state: SessionState, pending: Pending) -> bool:
@@ -632,17 +637,11 @@ def withdraw(state: SessionState, pending: Pending) -> bool:
     """
     if not drop(state, pending, "withdraw"):
         return False
-    entry, sig = pending.entry, pending.sig
+    entry = pending.entry
     _leave_turn(state, pending)
     entry.turn = entry.sketch = 0
-    if sig is None or entry.seq < state.window[0].seq:
-        return True
-    # What cannot be signed is never the same call as another.
-    entry.sig = None
-    state.latest[None] = max(entry.seq, state.latest.get(None, 0))
-    if state.latest.get(sig) == entry.seq:
-        del state.latest[sig]
-        state.latest.update((one.sig, one.seq) for one in state.window if one.sig == sig)
+    if entry.seq >= state.window[0].seq:
+        unsign(state, (entry,))
     return True
 
 

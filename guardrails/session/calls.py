@@ -301,28 +301,28 @@ class Calls:
 
     # After it ran
 
-    def settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
+    def settle(self, decision: Decision, plan: Plan, result: object, *, unread: bool = False) -> Envelope:
         """
-        Returns the envelope of a call that came to *result*, a value or an exception, and is over. What ends the program
-        while it is read is raised on, and the call is settled by it.
+        Returns the envelope of a call that came to *result*, a value or an exception, and is over; *unread*: it was answered
+        already. What ends the program while it is read is raised on, and the call is settled by it.
         """
         try:
             prepared = self.read(decision, plan, result)
         except BaseException as error:
             self.close(decision, plan, self.read(decision, plan, error))
             raise
+        prepared.unread = unread
         return self.close(decision, plan, prepared)
 
-    def late(self, decision: Decision, plan: Plan, result: object, *, awaited: bool = False) -> None:
+    def late(self, decision: Decision, plan: Plan, result: object) -> None:
         """
-        Settle a call that was answered already, where it is *awaited* without holding up the event loop.
+        Settle a call that was answered already, without holding up the event loop.
         """
-        prepared = self.read(decision, plan, result)
-        prepared.unread = True
-        if awaited and self.ledger.blocks:
-            later(self.ledger.store, partial(self.close, decision, plan, prepared))
+        settle = partial(self.settle, decision, plan, self.read(decision, plan, result), unread=True)
+        if self.ledger.blocks:
+            later(self.ledger.store, settle)
         else:
-            self.close(decision, plan, prepared)
+            settle()
 
     def read(self, decision: Decision, plan: Plan, result: object) -> Prepared:
         """

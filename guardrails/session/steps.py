@@ -322,12 +322,16 @@ class Run(NamedTuple):
     def now(self) -> Prepared:
         calls, decision, plan, _, _ = self
         limit = limit_of(plan, decision.left_ms, threaded=True)
-        made = self.made() if limit is None else with_timeout(self.made, limit, partial(calls.late, decision, plan))
+        made = (
+            self.made()
+            if limit is None
+            else with_timeout(self.made, limit, partial(calls.settle, decision, plan, unread=True))
+        )
         return calls.read(decision, plan, not_awaited(made) if inspect.isawaitable(made) else made)
 
     async def later(self) -> Prepared:
         calls, decision, plan, execute, tool = self
-        waits, late = is_async(execute), partial(calls.late, decision, plan, awaited=True)
+        waits, late = is_async(execute), partial(calls.late, decision, plan)
         limit = limit_of(plan, decision.left_ms, threaded=not waits)
         if limit is not None and not waits:
             return await in_time(self._read(threaded(self.made, limit, late)), limit, late)
