@@ -214,8 +214,7 @@ class Moment:
         """
         Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
-        alone = not self.scopes and self.state.family is None
-        return None if alone or self.engine.life is None else marks(self.state, self.scopes)
+        return marks(self.state, self.scopes) if self.engine.life and (self.scopes or self.state.family) else None
 
     def give_up(self, pending: Pending) -> int:
         """

@@ -821,7 +821,7 @@ def join(child: SessionState, root: SessionState, names: Sequence[str], session_
     """
     child.family = Family(session_id, root.run, root.n, root.shared + 1)
     # A call that is not to be made twice is so for a parent and another child too.
-    child.uncertain = root.uncertain
+    child.uncertain = root.uncertain = {**root.uncertain, **child.uncertain}
     for name in names:
         if name in root.own:
             child.own[name] = root.own[name]
