@@ -23,7 +23,7 @@ from guardrails.core.tools.tool_call import asked, claiming
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import checked_id
-from guardrails.core.values.usage import Priced, price_of, public, read_usage, tells
+from guardrails.core.values.usage import Priced, price_of, public, read_usage
 
 from .calls import Approver, Calls, ParkedCall
 from .ledger import Ledger, grow, reserve, take
@@ -357,11 +357,10 @@ class Session:
         if cost_usd is not None:
             priced = Priced(units.amount("cost_usd", "max_cost_usd", cost_usd), "caller")
         else:
-            known = used if tells(usage) else None
-            priced = price_of(known, model, ledger.policy.prices, provider, ledger.time())
+            priced = price_of(used, model, ledger.policy.prices, provider, ledger.time())
         ledger.event("turn", {"calls": count, **mark})
         values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
-        if whole and priced.untold:
+        if whole and priced.cost is None and not used.known:
             values["untold"] = True
         values |= mark if request is None else {**mark, "request": request.n}
         made = ledger.event("charge", values)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, Self, Unpack
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
-from guardrails.core.values.usage import Usage, read_usage, tells
+from guardrails.core.values.usage import Usage, read_usage
 from guardrails.policy.tools import Registry
 from guardrails.session.final_answer import refusal
 from guardrails.session.session import Requested, Session
@@ -265,8 +265,8 @@ class Conversation:
         usage = readable_usage(usage)
         told: dict[str, Any] = {"calls": calls, "provider": self._endpoint, "whole": whole, "request": self._asked}
         self._session.charge(model=self._model, usage=usage, **told)
-        if self._on_usage is not None and tells(usage):
-            self._on_usage(read_usage(usage))
+        if self._on_usage is not None and (used := read_usage(usage)).known:
+            self._on_usage(used)
 
     def _refuse_asynchronous(self) -> None:
         if self._blocking and self.tools.asynchronous:

@@ -19,7 +19,7 @@ from guardrails.core.state import SessionState
 from guardrails.core.text.signature import sign
 from guardrails.core.tools.tool_call import tool_call, unlabelled
 from guardrails.core.values.types import Denial, ToolCall, micro_dollars
-from guardrails.core.values.usage import Usage, cost_of
+from guardrails.core.values.usage import Usage, cost_of, own_price
 from guardrails.offline.transcripts.calls import RecordedCall
 from guardrails.policy.policy import Policy
 
@@ -337,9 +337,8 @@ class Judge:
     def _cost(self, call: RecordedCall) -> int | None:
         if call.cost_usd is not None:
             return min(micro_dollars(call.cost_usd), MOST)
-        if call.model is None:
-            return None
-        return cost_of(Usage(call.tokens_in or 0, call.tokens_out or 0), call.model, self.policy.prices)
+        price = None if call.model is None else own_price(call.model, self.policy.prices)
+        return None if price is None else cost_of(Usage(call.tokens_in or 0, call.tokens_out or 0), price)
 
     def judgement(self) -> Judgement:
         """
