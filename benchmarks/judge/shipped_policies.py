@@ -14,7 +14,7 @@ from typing import Final
 
 from guardrails import Policy
 from guardrails.offline.replay.run import judge_files
-from guardrails.offline.replay.tally import Judgement, Tally, summed
+from guardrails.offline.replay.tally import Judgement, Tally
 from guardrails.offline.transcripts.inputs import inputs
 
 
@@ -35,7 +35,7 @@ SPLIT: Final = ("policy", "source", "calls", "refused", "wrong", "repeat", "fail
 
 
 def together(judgement: Judgement, sources: Iterable[str]) -> Tally:
-    return summed("together", [tally for tally in judgement.tallies if tally.source in sources])
+    return Tally("together", [row for row in judgement.rows if row.source in sources])
 
 
 def rate(counter: Counter[str], calls: int, codes: tuple[str, ...] = ("",)) -> str:
@@ -61,7 +61,7 @@ def split(judgement: Judgement) -> list[list[str]]:
     What was refused, and of it what had worked, by source and of all.
     """
     rows = []
-    for tally in (*judgement.tallies, judgement.total):
+    for tally in (*judgement.sources, judgement.total):
         wrong = tally.wrong or tally.wrong_observed
         parts = (tally.wrong or tally.wrong_observed, tally.repeats, tally.failed, tally.unknown)
         counts = [tally.calls, tally.refused or tally.observed_calls, *(part.total() for part in parts)]

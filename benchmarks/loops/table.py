@@ -67,7 +67,7 @@ def learned(files: Sequence[Input], folder: Path) -> tuple[Policy, Judgement]:
     The learned score: of all *files* for the stories, and what a model of all other files does on each. Models go into *folder*.
     """
     facts = {file.path: read_loops([file.path]).facts for file in files}
-    judged = Judgement(LEARNED)
+    judged = Judgement(LEARNED, [])
     for path in ("", *facts):
         rest = Facts()
         for other, own in facts.items():
@@ -79,7 +79,7 @@ def learned(files: Sequence[Input], folder: Path) -> tuple[Policy, Judgement]:
         if not path:
             of_all = policy
         else:
-            judged.tallies += judge_files([policy], inputs([path]))[0].tallies
+            judged.rows += judge_files([policy], inputs([path]))[0].rows
     return of_all, judged
 
 

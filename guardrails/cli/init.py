@@ -129,7 +129,7 @@ def _policy(
     judged = _judged(text, files)
     if not _refused_wrongly(judged):
         return text, "enforce", ()
-    observed = {stop.tool for stop in judged.stops if stop.refused and stop.recorded != "repeat"}
+    observed = {row.tool for row in judged.rows if row.decision == "deny" and row.recorded != "repeat"}
     text = write(observed=observed)
     if not _refused_wrongly(_judged(text, files)):
         return text, "enforce", observed

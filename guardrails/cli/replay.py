@@ -30,7 +30,7 @@ from .policies import load_policy
 
 if TYPE_CHECKING:
     from guardrails.offline.replay.exactness import Exactness
-    from guardrails.offline.replay.tally import Judgement, Stop, Tally
+    from guardrails.offline.replay.tally import Judgement, Row, Tally
     from guardrails.offline.transcripts.inputs import Input
     from guardrails.policy.policy import Policy
 
@@ -172,7 +172,7 @@ def _judged(one: "Judgement") -> Iterator[str]:
     """
     One policy: the figures of each source, of all by guard, and what they come to.
     """
-    total, sources = one.total, sorted(one.tallies, key=lambda tally: -tally.calls)
+    total, sources = one.total, sorted(one.sources, key=lambda tally: -tally.calls)
     yield heading(f"{one.policy} on {_seen(total)}")
     columns = [(name, of) for name, of, _ in _COLUMNS if name in _ALWAYS or of(total)]
     rows = [(_name(t.source), *(f"{of(t):,}" for _, of in columns)) for t in (*sources[:MAX_ROWS], total)]
@@ -222,7 +222,7 @@ def _compared(one: "Judgement", other: "Judgement") -> Iterator[str]:
     names = (one.policy, other.policy) if one.policy != other.policy else (f"{one.policy} (1)", f"{one.policy} (2)")
     totals, wrong = (
         (one.total, other.total),
-        [[s for s in each.stops if s.refused and s.recorded == "worked"] for each in (one, other)],
+        [[row for row in each.rows if row.decision == "deny" and row.recorded == "worked"] for each in (one, other)],
     )
     yield heading(f"{names[0]} and {names[1]} on {_seen(totals[0])}")
     counts = "; ".join(f"{name} {plural(t.wrong.total(), 'call')}" for name, t in zip(names, totals, strict=True))
@@ -257,7 +257,7 @@ def _pair(one: float, other: float) -> tuple[str, str, str]:
     return f"{one:,{digits}}", f"{other:,{digits}}", "=" if same else f"{other - one:+,{digits}}"
 
 
-def _next(policy: str, total: "Tally", wrong: "list[Stop]") -> str:
+def _next(policy: str, total: "Tally", wrong: "list[Row]") -> str:
     if wrong:
         code = Counter(stop.code for stop in wrong).most_common(1)[0][0]
         return (
@@ -274,7 +274,7 @@ def _next(policy: str, total: "Tally", wrong: "list[Stop]") -> str:
     return f"`{policy}` refuses none of these calls. Record more days, or ask for more: `guardrails report --suggest`."
 
 
-def _place(stop: "Stop") -> tuple[str, str, str, int]:
+def _place(stop: "Row") -> tuple[str, str, str, int]:
     return stop.source, stop.session_id, stop.run, stop.call_index
 
 

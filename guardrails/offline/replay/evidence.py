@@ -91,12 +91,9 @@ def end_of(call: RecordedCall, tool: Tool) -> tuple[Outcome, int | None]:
     return outcome, ~(known & BITS)
 
 
-def shown_by(
-    call: RecordedCall, evidence: int, outcome: Outcome, made: ToolCall, plan: Plan, *, looks: bool
-) -> Prepared:
+def shown_by(call: RecordedCall, evidence: int, outcome: Outcome, made: ToolCall, plan: Plan) -> Prepared:
     """
-    Returns the result of *call* as guards see it once it is there. They see no more than its *evidence* unless one
-    *looks* closer.
+    Returns the result of *call*, with its *evidence*, as guards see it once it is there.
 
     It is made for the call as it was decided, and the *plan* of its tool.
     """
@@ -104,12 +101,10 @@ def shown_by(
     if result is None or steady:
         return Prepared(outcome, None, evidence, None, steady, empty)
     if outcome.error_type is not None:
-        if looks:
-            read = Reading(None, arguments=made.arguments)
-            read.error_type, read.error_message = outcome.error_type, result
-            steady = news_hash(read)
-        return Prepared(outcome, None, evidence, None, steady, empty)
-    brief, compared = looks and len(result) <= CLOSE, not plan.changes and len(result) < CUT
+        read = Reading(None, arguments=made.arguments)
+        read.error_type, read.error_message = outcome.error_type, result
+        return Prepared(outcome, None, evidence, None, news_hash(read), empty)
+    brief, compared = len(result) <= CLOSE, not plan.changes and len(result) < CUT
     if brief or (compared and data_in(result) is not result):
         read = outcome if type(outcome) is Reading else Reading(result, arguments=made.arguments)
         empty = says(read, look=not plan.changes) if brief else empty

@@ -5,34 +5,25 @@ Guards that only change the text of results are left out, for nobody reads it he
 which a transcript lacks are taken out, and named by `lacking`.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.engine import Engine
-from guardrails.core.guards.budget import Budget
-from guardrails.core.guards.denials import Denials
-from guardrails.core.guards.duplicates import Duplicates
-from guardrails.core.guards.growth import Growth
-from guardrails.core.guards.loops import Loops
-from guardrails.core.guards.rate import Rate
-from guardrails.core.guards.retryable import Retryable
 from guardrails.core.guards.summary import Summary
 from guardrails.core.guards.truncate import Truncate
+
+from .lacking import NEEDS
 
 
 TEXT_ONLY: Final = (Summary, Truncate)
 """Guards that only shape what the model reads; `Retryable` stays, for what it says of retries is remembered."""
-TIMED: Final = (Rate, Growth)
-UNTIMED: Final = ((Budget, "max_elapsed"), (Loops, "settled_for"), (Duplicates, "settled_for"))
-"""Settings that need times. Agents repeat themselves within seconds; that is said beside the figures."""
-UNTOLD: Final = ((Growth, "max_requests_per_second"),)
-"""No transcript says when a model request starts."""
 MAX_PLANS: Final = 1_024
 
 
-@dataclass(slots=True)
-class Lens:
+class Lens(NamedTuple):
     """
     The chain for one kind of session.
     """
@@ -42,54 +33,39 @@ class Lens:
     """Calls have times."""
     turned: bool
     """Calls say which model response made them."""
-    looks: bool
-    """A guard asks what results brought beyond their evidence."""
-    declared: dict[tuple[str, bool | None, bool], Plan] = field(default_factory=dict)
-
-    def plan(self, tool: str, read_only: bool | None, polling: bool) -> Plan:
-        """
-        Returns the plan for *tool*, which its transcript declares to be *read_only* or *polling*.
-        """
-        key = tool, read_only, polling
-        plan = self.declared.get(key)
-        if plan is None:
-            if len(self.declared) >= MAX_PLANS:
-                self.declared.clear()
-            plan = self.declared[key] = _declared(self.engine.chain.plan(tool), read_only, polling)
-        return plan
+    plan: Callable[[str, bool | None, bool], Plan]
+    """The plan for a tool, which its transcript declares to be read-only (None: it says nothing) or polling."""
 
 
 def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     """
     Returns the part of *chain* that can be judged in a session whose calls are *timed* and *turned*, or not.
     """
-    hidden = {*TEXT_ONLY, *(() if timed else TIMED), *(() if turned else (Denials,))}
-    unset = {*UNTOLD, *(() if timed else UNTIMED), *(() if turned else ((Budget, "max_turns"),))}
-    names, settings = {cls.name for cls in hidden}, {(cls.name, setting) for cls, setting in unset}
-    seen = [
-        replace(guard, **dict[str, Any]({setting: None for name, setting in settings if name == guard.name}))
+    lacking = {"starts", *(() if timed else ("times", "soon")), *(() if turned else ("turns",))}
+    gone = {(kind.name, setting) for kind, setting, need in NEEDS if need in lacking}
+    gone |= {(kind.name, "") for kind in TEXT_ONLY}
+
+    def left(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+        return {setting: value for setting, value in settings.items() if (name, setting) not in gone}
+
+    guards = [
+        replace(guard, **dict[str, Any]({setting: None for name, setting in gone if setting and name == guard.name}))
         for guard in chain.guards
-        if guard.name not in names
+        if (guard.name, "") not in gone
     ]
     rules = [
-        replace(
-            rule,
-            guards={
-                name: {setting: value for setting, value in own.items() if (name, setting) not in settings}
-                for name, own in rule.guards.items()
-                if name not in names
-            },
-        )
+        replace(rule, guards={name: left(name, own) for name, own in rule.guards.items() if (name, "") not in gone})
         for rule in chain.rules
     ]
-    made = chain.with_guards(seen, rules)
+    made = chain.with_guards(guards, rules)
     # Nobody reads it.
     made.left_out |= {"progress"}
-    content = (Duplicates, Loops, Retryable)
-    looks = any(isinstance(guard, content) and guard.mode != "off" for guard in seen) or any(
-        cls.name in rule.guards for rule in rules for cls in content
-    )
-    return Lens(Engine(made), timed, turned, looks)
+
+    @lru_cache(MAX_PLANS)
+    def plan(tool: str, read_only: bool | None, polling: bool) -> Plan:
+        return _declared(made.plan(tool), read_only, polling)
+
+    return Lens(Engine(made), timed, turned, plan)
 
 
 def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:

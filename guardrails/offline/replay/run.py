@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -19,8 +20,8 @@ from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.inputs import Input, calls_of
 from guardrails.policy.policy import Policy
 
-from .judge import Found, Judge, Said, sessions_of
-from .tally import Judgement
+from .judge import Judge, sessions_of
+from .tally import Judgement, Row
 
 
 SESSIONS: Final = 100
@@ -42,106 +43,67 @@ def judge_files(
     Raises OSError or ReaderError if a file given by name cannot be read.
     """
     began = time.monotonic()
-    judges, report = [Judge(policy) for policy in policies], Report()
+    judges, report, done = [Judge(policy) for policy in policies], Report(), 0
     with ExitStack() as stack:
         written = None if decisions is None else stack.enter_context(decisions.open("wb"))
         stack.enter_context(seldom_collected())
         sessions = sessions_of(calls_of(files, report, tell))
-        whole, done = sum(map(len, sessions)), 0
-        work = Work([Judge(policy) for policy in policies], sessions, written is not None)
-        for part in stack.enter_context(_each_part(work, processes)):
-            for judge, found in zip(judges, part.judged, strict=True):
-                judge.found.add(found)
+        whole = sum(map(len, sessions))
+        for part in stack.enter_context(_parts(policies, sessions, processes)):
+            for judge, rows in zip(judges, part, strict=True):
+                judge.rows += rows
             if written is not None:
-                written.writelines(part.lines)
-            done += part.calls
+                written.writelines(map(_line, part[0]))
+            done += len(part[0])
             if tell is not None:
                 tell(f"{done:,} of {whole:,} calls judged")
-    return [_judgement(judge, report, time.monotonic() - began) for judge in judges]
-
-
-class Part(NamedTuple):
-    """
-    Some sessions that were judged.
-    """
-
-    calls: int
-    judged: list[Found]
-    """By policy."""
-    lines: list[bytes]
-    """The word of the first policy on each call."""
-
-
-class Work(NamedTuple):
-    """
-    The sessions to be judged. A process that was forked has them, so that they are sent to none.
-    """
-
-    judges: list[Judge]
-    sessions: list[list[RecordedCall]]
-    written: bool
-    """The word on each call is asked for."""
-
-    def part(self, place: range) -> Part:
-        """
-        Returns the sessions of a *place*, judged.
-        """
-        for judge in self.judges:
-            judge.found = Found()
-        sessions, lines = self.sessions[place.start : place.stop], list[bytes]()
-        for calls in sessions:
-            first, *_ = [judge.judge(calls) for judge in self.judges]
-            if self.written:
-                lines += map(_line, calls, first)
-        return Part(sum(map(len, sessions)), [judge.found for judge in self.judges], lines)
-
-
-_WORK: list[Work] = []
-"""That of this process, if it was forked for one."""
-
-
-def _judged(place: range) -> Part:
-    return _WORK[0].part(place)
-
-
-@contextmanager
-def _each_part(work: Work, processes: int) -> Iterator[Iterator[Part]]:
-    """
-    All parts of *work*, in the order of its sessions.
-    """
-    places = [range(at, at + SESSIONS) for at in range(0, len(work.sessions), SESSIONS)]
-    if processes == 1 or "fork" not in multiprocessing.get_all_start_methods():
-        yield map(work.part, places)
-        return
-    with ProcessPoolExecutor(
-        processes, multiprocessing.get_context("fork"), initializer=_WORK.append, initargs=(work,)
-    ) as pool:
-        yield pool.map(_judged, places)
-
-
-def _judgement(judge: Judge, report: Report, seconds: float) -> Judgement:
-    made = judge.judgement()
-    made.notices += report.notices
-    made.read_as, made.without, made.broken_lines = report.read_as, report.without, len(report.broken)
-    made.seconds = seconds
+    made = [judge.judgement() for judge in judges]
+    for one in made:
+        one.notices += report.notices
+        one.read_as, one.without, one.broken_lines = report.read_as, report.without, len(report.broken)
+        one.seconds = time.monotonic() - began
     return made
 
 
-def _line(call: RecordedCall, said: Said) -> bytes:
+Part = list[list[Row]]
+"""The rows of some sessions, by policy."""
+_FORKED: list[Callable[[int], Part]] = []
+"""In a process that was forked to judge: how it judges. It has the sessions, so that they are sent to none."""
+
+
+@contextmanager
+def _parts(policies: Sequence[Policy], sessions: list[list[RecordedCall]], processes: int) -> Iterator[Iterator[Part]]:
     """
-    The word *said* on *call*; `run` stands in it if a record names the life of its session.
+    The rows of all *sessions*, in their order.
     """
-    data: dict[str, Any] = {
-        "source": call.source,
-        "session_id": call.session_id,
-        "call_index": call.call_index,
-        "decision": said.decision,
-        "code": said.code,
-    }
-    if call.run:
-        data["run"] = call.run
-    if said.decision == "deny" or said.observed:
-        data["recorded"] = said.recorded
+    judge, places = partial(_judged, policies, sessions), range(0, len(sessions), SESSIONS)
+    if processes == 1 or "fork" not in multiprocessing.get_all_start_methods():
+        yield map(judge, places)
+        return
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, fork, initializer=_FORKED.append, initargs=(judge,)) as pool:
+        yield pool.map(_in_fork, places)
+
+
+def _in_fork(at: int) -> Part:
+    return _FORKED[0](at)
+
+
+def _judged(policies: Sequence[Policy], sessions: list[list[RecordedCall]], at: int) -> Part:
+    judges = [Judge(policy) for policy in policies]
+    for calls in sessions[at : at + SESSIONS]:
+        for judge in judges:
+            judge.judge(calls)
+    return [judge.rows for judge in judges]
+
+
+def _line(row: Row) -> bytes:
+    """
+    The word on a call; `run` stands in it if a record names the life of its session.
+    """
+    names = ["source", "session_id", "call_index", "decision", "code"]
+    names += (["run"] if row.run else []) + (["recorded"] if row.decision == "deny" or row.observed else [])
+    data: dict[str, Any] = {name: getattr(row, name) for name in names}
     try:
         return orjson.dumps(data, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:

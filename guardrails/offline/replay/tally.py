@@ -1,13 +1,18 @@
 """
-The figures of a judgement: plain data that adds up, source by source.
+One row for each judged call, and the figures that rows add up to.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
+from .evidence import Worth
 
-MAX_STOPS: Final = 20_000
+
+TOOLS: Final = 200
+"""Tools with figures of their own: those with the most calls."""
 LIMITS: Final = ("budget.", "growth.", "rate.", "streak.", "tools.")
 """Codes of limits: somebody chose them."""
 
@@ -20,6 +25,49 @@ RECORDED: Final[tuple[Recorded, ...]] = get_args(Recorded)
 
 
 @dataclass(slots=True)
+class Row:
+    """
+    One recorded call, and the word of a policy on it.
+    """
+
+    source: str
+    session_id: str
+    run: str
+    """Which life of the session, where its name has more than one."""
+    call_index: int
+    tool: str
+    timed: bool
+    """Calls of its session have times."""
+    turned: bool
+    """They say which model response made them."""
+    blind: bool
+    """Its arguments were not kept."""
+    watched: bool
+    """When it was recorded, a guard that observed would have refused it."""
+    worth: Worth = "new"
+    recorded: Recorded = "worked"
+    decision: Literal["allow", "nudge", "pending", "deny"] = "allow"
+    codes: tuple[str, ...] = ()
+    """Of the denial that was shown, else of all nudges."""
+    observed: tuple[str, ...] = ()
+    """Of guards in observe mode that would have denied it."""
+    further: bool = False
+    """It was refused, and its session was over and had refused a call since."""
+    advised: bool | None = None
+    """Whether a retry model called its failure worth a retry; None: none was asked."""
+    priced: bool | None = None
+    """Whether the cost is known of the model response that came ahead of it; None: there was none with a usage."""
+    tokens: int = 0
+    """Of that response."""
+    micro_usd: int = 0
+    saved: tuple[int, int] | None = None
+    """Tokens and micro-dollars of a response of which this is the first call, if all of its calls were refused."""
+
+    @property
+    def code(self) -> str | None:
+        return self.codes[0] if self.codes else None
+
+
 class Tally:
     """
     The effects of a policy on the calls of one source, of one tool, or of all.
@@ -28,54 +76,60 @@ class Tally:
     the latest identical call within the last 20 of its session: two equal successes, or two failures that are equal but for digits.
     """
 
-    source: str
-    sessions: int = 0
-    one_by_one: int = 0
-    """Sessions with neither times nor a word on which response made a call: each call is taken for a response of its own."""
-    calls: int = 0
-    denied: Counter[str] = field(default_factory=Counter)
-    """Refused calls, but for those of sessions that had refused one since they were over."""
-    after_exhaustion: Counter[str] = field(default_factory=Counter)
-    """Those, by the code that ended the session."""
-    wrong: Counter[str] = field(default_factory=Counter)
-    """Of both, by any guard: calls that had worked."""
-    repeats: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
-    unknown: Counter[str] = field(default_factory=Counter)
-    nudged: Counter[str] = field(default_factory=Counter)
-    wrong_nudges: Counter[str] = field(default_factory=Counter)
-    """Of calls that had worked."""
-    observed: Counter[str] = field(default_factory=Counter)
-    """What guards in observe mode would have refused, by code; a call that several object to counts for each."""
-    observed_calls: int = 0
-    """The same, each call once."""
-    wrong_observed: Counter[str] = field(default_factory=Counter)
-    """Of these, those that had worked, by the first code."""
-    recorded_observed: int = 0
-    """Calls of our own records that their own policy, which observed, would have refused."""
-    recorded_observed_worked: int = 0
-    """Of these, those that had worked."""
-    pointless_second: int = 0
-    """Repeats that are the second of their kind in the window, refused or not."""
-    pointless_later: int = 0
-    stopped_second: int = 0
-    """Of them, refused by any guard."""
-    stopped_later: int = 0
-    observed_second: int = 0
-    """Of them, those that some guard in observe mode would have refused."""
-    observed_later: int = 0
-    asked: int = 0
-    """Failures that a retry model was asked about."""
-    advised: int = 0
-    """Of them, those that it called worth a retry."""
-    saved_responses: int = 0
-    """Model responses all of whose calls were refused: an upper bound of what would have been saved, as are the next two."""
-    saved_tokens: int = 0
-    saved_micro_usd: int = 0
-    tokens: int = 0
-    """Of all responses whose usage is recorded."""
-    micro_usd: int = 0
-    """Of all responses whose cost is recorded or priced by the policy."""
+    def __init__(self, source: str, rows: Iterable[Row] = ()) -> None:
+        rows = [*rows]
+        refused = [row for row in rows if row.decision == "deny"]
+        ran = [row for row in rows if row.decision != "deny"]
+        watched = [row for row in rows if row.observed]
+        sessions = {(row.source, row.session_id, row.run): row.timed or row.turned for row in rows}
+
+        def by_code(some: Iterable[Row]) -> Counter[str]:
+            return Counter(row.codes[0] for row in some)
+
+        self.source = source
+        self.sessions = len(sessions)
+        self.one_by_one = [*sessions.values()].count(False)
+        """Sessions with neither times nor a word on which response made a call: each call is taken for a response of its own."""
+        self.calls = len(rows)
+        self.denied = by_code(row for row in refused if not row.further)
+        """Refused calls, but for those of sessions that had refused one since they were over."""
+        self.after_exhaustion = by_code(row for row in refused if row.further)
+        """Those, by the code that ended the session."""
+        self.wrong, self.repeats, self.failed, self.unknown = (
+            by_code(row for row in refused if row.recorded == recorded) for recorded in RECORDED
+        )
+        """Of both, by any guard; wrong: calls that had worked."""
+        self.nudged = Counter(code for row in ran for code in row.codes)
+        self.wrong_nudges = Counter(code for row in ran if row.recorded == "worked" for code in row.codes)
+        """Of calls that had worked."""
+        self.observed = Counter(code for row in watched for code in row.observed)
+        """What guards in observe mode would have refused, by code; a call that several object to counts for each."""
+        self.observed_calls = len(watched)
+        """The same, each call once."""
+        self.wrong_observed = Counter(row.observed[0] for row in watched if row.recorded == "worked")
+        """Of these, those that had worked, by the first code."""
+        self.recorded_observed = sum(row.watched for row in rows)
+        """Calls of our own records that their own policy, which observed, would have refused."""
+        self.recorded_observed_worked = sum(row.watched and row.recorded == "worked" for row in rows)
+        """Of these, those that had worked."""
+        self.pointless_second, self.pointless_later = _repeats(rows)
+        """Repeats that are the second of their kind in the window, refused or not; and further ones."""
+        self.stopped_second, self.stopped_later = _repeats(refused)
+        """Of them, refused by any guard."""
+        self.observed_second, self.observed_later = _repeats(watched)
+        """Of them, those that some guard in observe mode would have refused."""
+        self.asked = sum(row.advised is not None for row in rows)
+        """Failures that a retry model was asked about."""
+        self.advised = sum(bool(row.advised) for row in rows)
+        """Of them, those that it called worth a retry."""
+        saved = [row.saved for row in rows if row.saved is not None]
+        self.saved_responses = len(saved)
+        """Model responses all of whose calls were refused: an upper bound of what would have been saved, as are the next two."""
+        self.saved_tokens, self.saved_micro_usd = sum(one for one, _ in saved), sum(one for _, one in saved)
+        self.tokens = sum(row.tokens for row in rows)
+        """Of all responses whose usage is recorded."""
+        self.micro_usd = sum(row.micro_usd for row in rows)
+        """Of all responses whose cost is recorded or priced by the policy."""
 
     @property
     def refused(self) -> int:
@@ -98,78 +152,42 @@ class Tally:
         """
         return 1000 * self.wrong_observed.total() / self.calls if self.calls else 0.0
 
-    def count(self, code: str, recorded: Recorded, *, further: bool) -> None:
-        """
-        Add a refused call; *further*: its session was over, and had refused a call since.
-        """
-        (self.after_exhaustion if further else self.denied)[code] += 1
-        {"worked": self.wrong, "repeat": self.repeats, "failed": self.failed, "unknown": self.unknown}[recorded][
-            code
-        ] += 1
-
-    def add(self, other: "Tally") -> None:
-        """
-        Add the figures of *other*.
-        """
-        for name in Tally.__slots__[1:]:
-            value = getattr(other, name)
-            if isinstance(value, Counter):
-                getattr(self, name).update(value)
-            else:
-                setattr(self, name, getattr(self, name) + value)
-
     def to_dict(self) -> dict[str, Any]:
         """
         Returns all of it as JSON has it, codes by their names.
         """
-        data = {name: getattr(self, name) for name in Tally.__slots__}
-        data = {name: dict(sorted(one.items())) if isinstance(one, Counter) else one for name, one in data.items()}
+        data = {
+            name: dict(sorted(one.items())) if isinstance(one, Counter) else one for name, one in vars(self).items()
+        }
         rates = {"wrong_per_1000": self.wrong_per_1000, "wrong_observed_per_1000": self.wrong_observed_per_1000}
         return {**data, "refused": self.refused, **{name: round(rate, 4) for name, rate in rates.items()}}
 
 
-def summed(name: str, tallies: "list[Tally]") -> Tally:
+def _repeats(rows: list[Row]) -> tuple[int, int]:
+    worth = [row.worth for row in rows]
+    return worth.count("second"), worth.count("later")
+
+
+def tallies(rows: Iterable[Row], name: Callable[[Row], str]) -> list[Tally]:
     """
-    Returns *tallies* together, under a *name*.
+    Returns the figures of *rows* by their *name*, in the order in which the names first come.
     """
-    whole = Tally(name)
-    for tally in tallies:
-        whole.add(tally)
-    return whole
+    parts: dict[str, list[Row]] = {}
+    for row in rows:
+        parts.setdefault(name(row), []).append(row)
+    return [Tally(own, part) for own, part in parts.items()]
 
 
-@dataclass(slots=True)
-class Stop:
-    """
-    One refused call, or one that guards in observe mode would have refused, for a list.
-    """
-
-    source: str
-    session_id: str
-    call_index: int
-    tool: str
-    code: str
-    recorded: Recorded
-    refused: bool
-    run: str = ""
-    """Which life of the session, where its name has more than one."""
-
-
-@dataclass(slots=True)
+@dataclass
 class Judgement:
     """
     A policy over a set of files.
     """
 
     policy: str
-    tallies: list[Tally] = field(default_factory=list)
-    """One for each source."""
+    rows: list[Row]
     not_judged: dict[str, str] = field(default_factory=dict)
     """Guard to reason: what the transcripts lack for it."""
-    stops: list[Stop] = field(default_factory=list)
-    """At most `MAX_STOPS`; the counts above are of all."""
-    tools: dict[str, Tally] = field(default_factory=dict)
-    """The same figures by tool (of the 200 with the most calls)."""
     models: dict[str, str] = field(default_factory=dict)
     """The retry models whose advice was taken: file to name in records."""
     notices: list[str] = field(default_factory=list)
@@ -180,23 +198,38 @@ class Judgement:
     broken_lines: int = 0
     seconds: float = 0.0
 
-    @property
+    @cached_property
     def total(self) -> Tally:
         """
         All sources together.
         """
-        return summed("total", self.tallies)
+        return Tally("total", self.rows)
+
+    @cached_property
+    def sources(self) -> list[Tally]:
+        """
+        The figures by source.
+        """
+        return tallies(self.rows, lambda row: row.source)
+
+    @cached_property
+    def tools(self) -> list[Tally]:
+        """
+        The figures by tool, those with the most calls first.
+        """
+        made = tallies(self.rows, lambda row: row.tool)
+        return sorted(made, key=lambda tally: (-tally.calls, tally.source))[:TOOLS]
 
     def to_dict(self) -> dict[str, Any]:
         """
-        Returns the figures as JSON has them, without the single stops.
+        Returns the figures as JSON has them, without the single rows.
         """
         return {
             "policy": self.policy,
             "seconds": round(self.seconds, 3),
             "total": self.total.to_dict(),
-            "sources": [tally.to_dict() for tally in self.tallies],
-            "tools": [tally.to_dict() for tally in self.tools.values()],
+            "sources": [tally.to_dict() for tally in self.sources],
+            "tools": [tally.to_dict() for tally in self.tools],
             "not_judged": self.not_judged,
             "models": self.models,
             "read_as": self.read_as,

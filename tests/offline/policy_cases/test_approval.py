@@ -71,7 +71,7 @@ def test_a_recorded_call_that_ran_is_taken_for_approved() -> None:
         ("pending", "approve.pending"),
         ("deny", "duplicates.window"),
     ]
-    assert judge.judgement().tallies[0].nudged == {"approve.pending": 2}
+    assert judge.judgement().sources[0].nudged == {"approve.pending": 2}
 
 
 def test_a_refused_call_of_our_own_records_holds_up_no_other(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from guardrails import (
 from guardrails.core.guards.base import Guard
 from guardrails.core.values.types import Nudge
 from guardrails.core.values.usage import Price
-from guardrails.offline.replay.judge import Judge, Said
-from guardrails.offline.replay.tally import Tally
+from guardrails.offline.replay.judge import Judge
+from guardrails.offline.replay.tally import Row, Tally
 from guardrails.offline.transcripts import RecordedCall
 from tests.offline.judging import judged as told
 from tests.tables import table
@@ -48,7 +48,7 @@ def codes(policy: Policy | Guard, made: list[RecordedCall]) -> list[str | None]:
     return [said.code for said in judged(policy, made)[0]]
 
 
-def judged(policy: Policy | Guard, made: list[RecordedCall]) -> tuple[list[Said], Tally]:
+def judged(policy: Policy | Guard, made: list[RecordedCall]) -> tuple[list[Row], Tally]:
     judge = Judge(policy if isinstance(policy, Policy) else Policy([policy]))
     said = told(judge, made)
     return said, judge.judgement().total
@@ -289,11 +289,11 @@ def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:
     judge = Judge(Policy([ALWAYS]))
     told(judge, [*calls("a=1", "a=1", "b=1"), *calls("a=1", source="more")])
     judgement = judge.judgement()
-    assert [(tally.source, tally.calls, tally.refused) for tally in judgement.tallies] == [
+    assert [(tally.source, tally.calls, tally.refused) for tally in judgement.sources] == [
         ("data", 3, 1),
         ("more", 1, 0),
     ]
-    assert {name: tally.calls for name, tally in judgement.tools.items()} == {"a": 3, "b": 1}
+    assert {tally.source: tally.calls for tally in judgement.tools} == {"a": 3, "b": 1}
 
 
 @pytest.fixture

@@ -84,4 +84,4 @@ def test_sessions_that_do_not_tell_responses_apart_are_said_once(
     found = judge.judgement()
     lacking = "no times and no word on which response made a call in 1 of 4 sessions (bare)"
     assert found.notices == ([] if does is None else [f"{lacking}: {does}"])
-    assert {tally.source: tally.one_by_one for tally in found.tallies} == {"bare": 1, "timed": 0, "turned": 0}
+    assert {tally.source: tally.one_by_one for tally in found.sources} == {"bare": 1, "timed": 0, "turned": 0}

@@ -63,7 +63,7 @@ def test_two_processes_find_what_one_does(tmp_path: Path) -> None:
 
 def test_each_file_is_a_source(files: list[str]) -> None:
     (judgement,) = judged(*files)
-    assert [(tally.source, tally.sessions, tally.calls) for tally in judgement.tallies] == [
+    assert [(tally.source, tally.sessions, tally.calls) for tally in judgement.sources] == [
         ("0", 7, 700),
         ("1", 7, 700),
         ("2", 7, 700),
