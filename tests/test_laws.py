@@ -33,9 +33,10 @@ from guardrails import (
     scoped,
 )
 from guardrails.core.guards.base import Guard
-from guardrails.offline.replay.exact import replay, replay_together
+from guardrails.offline.replay.exact import replay as replay_together
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink
+from tests.replaying import replay
 
 
 NOW = 1_800_000_000.0

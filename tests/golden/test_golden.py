@@ -20,7 +20,7 @@ from guardrails.agent.conversations import ConversationError
 from guardrails.core.packing import VERSION
 from guardrails.core.retries.model import parse
 from guardrails.core.values.errors import ModelError
-from guardrails.offline.replay.exact import replay_together
+from guardrails.offline.replay.exact import replay as replay_together
 
 
 HERE = Path(__file__).parent

@@ -27,8 +27,8 @@ from guardrails import (
 )
 from guardrails.hooks.events import EVENTS, answer
 from guardrails.hooks.results import cut
-from guardrails.offline.replay.exact import replay
 from tests.conftest import FakeClock
+from tests.replaying import replay
 from tests.tables import table
 
 

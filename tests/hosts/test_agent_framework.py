@@ -33,8 +33,8 @@ from agent_framework import (
 
 from guardrails import Budget, Duplicates, MemorySink, Policy
 from guardrails.integrations.agent_framework import GuardrailsMiddleware
-from guardrails.offline.replay.exact import replay
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+from tests.replaying import replay
 
 from .behaviours.base import envelope, in_turn, search, searching
 from .contract import Contract

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrails import Approve, Denials, MemorySink, Policy, PolicyError, SessionState
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -32,7 +32,8 @@ from guardrails.core.packing import pack, unpack
 from guardrails.core.scopes import OPEN
 from guardrails.core.state import SessionState
 from guardrails.core.values.names import scope_key
-from guardrails.offline.replay.exact import replay, replay_together
+from guardrails.offline.replay.exact import replay as replay_together
+from tests.replaying import replay
 
 
 TOOLS = [Tool(name="pay", cost_usd=0.25, tokens=10), Tool(name="look", read_only=True), Tool(name="slow", timeout=30)]

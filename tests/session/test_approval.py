@@ -29,7 +29,8 @@ from guardrails import (
 )
 from guardrails.core.guards.approve import Approve
 from guardrails.core.packing import pack, unpack
-from guardrails.offline.replay.exact import replay, replay_together
+from guardrails.offline.replay.exact import replay as replay_together
+from tests.replaying import replay
 
 
 HOUR = 3_600

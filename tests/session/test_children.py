@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, SessionError, SessionState, Success
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 

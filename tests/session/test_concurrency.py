@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Success
-from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
+from tests.replaying import replay
 
 
 class Counter:

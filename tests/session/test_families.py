@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Growth, Policy, Rate, Rule, SessionError
-from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
+from tests.replaying import replay
 
 
 def ok(*_: Any) -> str:

@@ -20,8 +20,8 @@ from guardrails import (
     Tool,
 )
 from guardrails.agent.builtin import Spawn
-from guardrails.offline.replay.exact import replay
 from guardrails.session.session import Session
+from tests.replaying import replay
 from tests.tables import table
 
 

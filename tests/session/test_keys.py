@@ -13,7 +13,7 @@ from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, SessionE
 from guardrails.core.guards.budget import held
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import KEYS, SessionState
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 
 
 USAGE = {"prompt_tokens": 90, "completion_tokens": 10}

@@ -5,7 +5,7 @@ Arguments that only tell a person what a call is for.
 from pathlib import Path
 
 from guardrails import Approve, Duplicates, MemorySink, Policy, Tool
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 
 
 RUN = Tool(name="run", labels=("reason",))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Envelope, MemorySink, MemoryStore, Policy, Session, SqliteStore, Tool
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 
 
 TICKS = 300

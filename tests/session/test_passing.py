@@ -12,7 +12,7 @@ import pytest
 from guardrails import Budget, Duplicates, MemorySink, MemoryStore, Policy, Success, Tool, scoped
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 
 
 class Interrupt(Exception):

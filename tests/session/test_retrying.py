@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, SessionState, Tool
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -19,7 +19,8 @@ import pytest
 from guardrails import Budget, Policy, Rate, RedisStore, SessionState, StoreError, Tool, by_session, read
 from guardrails.core.packing import pack
 from guardrails.core.values.errors import MissingExtra, StateUnreadable
-from guardrails.offline.replay.exact import kin, replay_together
+from guardrails.offline.replay.exact import kin
+from guardrails.offline.replay.exact import replay as replay_together
 from guardrails.stores.redis import MARK_BYTES
 from tests.stores.redis_server import Server, cluster, in_redis, needed, shared
 from tests.stores.test_redis_faults import wait_for

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from guardrails.core.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
-from guardrails.offline.replay.exact import Record, Rules, kin, life_key, replay_together
+from guardrails.offline.replay.exact import Record, Rules, kin, life_key, replay
 from guardrails.offline.transcripts import Report, open_lines
 from guardrails.offline.transcripts.inputs import Input
 from guardrails.offline.transcripts.json_text import parse
@@ -45,7 +45,7 @@ class Difference:
     replayed: str
 
 
-@dataclass(slots=True)
+@dataclass
 class Exactness:
     """
     The outcome of deciding records again.
@@ -74,13 +74,12 @@ class Exactness:
         """
         return not self.differing
 
-    def differs(self, difference: Difference) -> None:
+    def differs(self, *difference: Any) -> None:
         """
         Count a difference, and keep it while there is room.
         """
         self.differing += 1
-        if len(self.first) < SHOWN:
-            self.first.append(difference)
+        self.first += (Difference(*difference),) * (len(self.first) < SHOWN)
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -99,29 +98,21 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     found = Exactness(policy.name)
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
     records = _records(files, found)
-    if not records:
-        if not found.without:
-            raise NoRecordsError("there are no files: `--exact` has nothing to decide again")
-        first, *more = found.without
-        others_too = f", nor do {len(more):,} more files" if more else ""
-        raise SessionError(
-            f"`{first}` holds no records of this library{others_too}: `--exact` has nothing to decide again"
-        )
     found.sessions = len(set(map(life_key, records)))
     try:
         groups = [*kin(records)]
     except SessionError as error:
         groups = []
-        found.differs(Difference(records[0]["session_id"], None, None, str(error), "cannot be replayed"))
+        found.differs(records[0]["session_id"], None, None, str(error), "cannot be replayed")
     for group in groups:
         try:
-            for one in replay_together(policy.chain, group, scopes=policy.scopes, others=known):
+            for one in replay(policy.chain, group, scopes=policy.scopes, others=known):
                 found.calls += 1
                 if not one.same:
                     place = one.record["session_id"], one.record["n"], one.record["tool"]
-                    found.differs(Difference(*place, one.recorded, one.decided))
+                    found.differs(*place, one.recorded, one.decided)
         except GuardrailsError as error:
-            found.differs(Difference(group[0]["session_id"], None, None, str(error), "cannot be replayed"))
+            found.differs(group[0]["session_id"], None, None, str(error), "cannot be replayed")
     if not found.calls and found.same:
         raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
     found.not_judged = no_arguments(policy.chain, sum(map(_is_blind, records)))
@@ -130,24 +121,20 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
 
 def _records(files: Iterable[Input], found: Exactness) -> list[Record]:
     """
-    Returns the records of all sessions, in the order of these. An event that is written twice counts once.
+    Returns the records of all sessions. An event that is written twice counts once.
     """
-    records: list[Record] = []
-    origins: dict[tuple[str, str, bytes], int] = {}
-    copies = 0
-    for at, file in enumerate(files):
-        before = found.events
-        for record, line in _events(file, found):
-            found.events += 1
-            origin = origins.setdefault((*life_key(record), line), at)
-            copies += origin != at
-            if len(origins) > len(records):
-                records.append(record)
-        if found.events == before:
-            found.without.append(file.path)
-    if copies:
-        found.notices.append(f"left out, as each counts once: events that stand in more than one file ({copies:,})")
-    return sorted(records, key=lambda record: (*life_key(record), record["n"]))
+    records: dict[bytes, Record] = {}
+    for file in files:
+        own = {line: record for record, line in _events(file, found)}
+        found.events += len(own)
+        found.without += () if own else (file.path,)
+        records |= own
+    if not records:
+        named = f"`{found.without[0]}` holds no records of this library" if found.without else "there are no files"
+        more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
+        error = SessionError if found.without else NoRecordsError
+        raise error(f"{named}{more}: `--exact` has nothing to decide again")
+    return [*records.values()]
 
 
 def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
@@ -155,7 +142,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
     Yields each event in *file*, with its line.
     """
     report = Report()
-    newer = latest = 0
+    newer = list[int]()
     try:
         for line in open_lines(file.path, report, rotated=file.rotated):
             try:
@@ -164,7 +151,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
                 found.broken_lines += bool(line.strip())
                 continue
             if type(record) is dict and (version := newer_version(record)) is not None:
-                newer, latest = newer + 1, max(latest, version)
+                newer.append(version)
             elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
                 yield record, line
     except OSError as error:
@@ -173,7 +160,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
             raise SessionError(said) from None
         report.notices.append(said)
     if newer:
-        report.note(file.path, f"lines left out: {newer:,}; records of {newer_told(latest)}")
+        report.note(file.path, f"lines left out: {len(newer):,}; records of {newer_told(max(newer))}")
     found.notices += report.notices
 
 

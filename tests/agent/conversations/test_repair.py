@@ -11,7 +11,7 @@ import pytest
 from guardrails import Budget, Duplicates, MemorySink, Policy, Tool
 from guardrails.agent.conversations.repair import INTERRUPTED, Repaired, repair, unanswered
 from guardrails.integrations.openai.conversation import WIRES
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 
 
 def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:

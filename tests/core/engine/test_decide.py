@@ -25,7 +25,7 @@ from guardrails import (
 from guardrails.core.chain import Chain
 from guardrails.core.engine import Engine
 from guardrails.core.state import digest_of, suspend
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, Success, Tool
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -24,7 +24,8 @@ from guardrails import (
     Tool,
 )
 from guardrails.core.state import LIFE
-from guardrails.offline.replay.exact import replay, replay_together
+from guardrails.offline.replay.exact import replay as replay_together
+from tests.replaying import replay
 from tests.tables import table
 
 

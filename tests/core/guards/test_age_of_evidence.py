@@ -15,8 +15,8 @@ from benchmarks.loops import stories, table
 from guardrails import Duplicates, Loops, Policy, Rule, Tool
 from guardrails.core.guards.evidence import BURST_MS, SHARE
 from guardrails.core.state import LEAP_MS
-from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
+from tests.replaying import replay
 
 
 DAY = 86_400.0

@@ -16,9 +16,9 @@ from guardrails.core.chain import Chain, Rule
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import NEVER_AGAIN
 from guardrails.core.values.types import ERROR_TYPES
-from guardrails.offline.replay.exact import replay
 from tests.conftest import FakeClock
 from tests.core.retries.conftest import constant
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Duplicates, Envelope, MemorySink, Policy, Session
-from guardrails.offline.replay.exact import replay_together
+from guardrails.offline.replay.exact import replay as replay_together
 from guardrails.stores.sqlite import SqliteStore
 from tests.conftest import FakeClock
 from tests.tables import table

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from guardrails import Budget, Growth, Policy, Rate, Retryable
 from guardrails.core.state import LEAP_MS, STEP_BACK_MS, read_clock
 from guardrails.core.values.types import NO_TIME
-from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
+from tests.replaying import replay
 from tests.tables import table
 
 

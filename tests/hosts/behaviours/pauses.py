@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from guardrails import Approve, Budget, MemorySink, Policy
-from guardrails.offline.replay.exact import replay
 from tests.conftest import FakeClock
 from tests.hosts.driver import Asked, Call, Say
+from tests.replaying import replay
 
 from .base import Behaviours, envelope, in_turn, search, searching
 

@@ -20,9 +20,9 @@ from guardrails import (
     StoreError,
     Validation,
 )
-from guardrails.offline.replay.exact import replay
 from tests.conftest import FakeClock
 from tests.hosts.driver import HELPER, MODEL, Asked, Call, Helper, Say
+from tests.replaying import replay
 
 from .base import Behaviours, in_turn, roaming, search, searching, statuses, stuck
 

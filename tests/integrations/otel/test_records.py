@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from guardrails import Budget, Duplicates, JsonLines, Policy, Success
 from guardrails.cli import app
 from guardrails.integrations.otel.sink import ids_of
-from guardrails.offline.replay.exact import replay
 from guardrails.offline.transcripts import RecordedCall, Report
 from guardrails.offline.transcripts.files import calls_in
 from tests.integrations.otel.seen import Seen
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -314,7 +314,6 @@ def test_tools_that_nobody_lists_are_not_judged(calls: Calls) -> None:
     assert set(judge.judgement().not_judged) == {
         "tool_filter.unknown",
         "validation",
-        "duplicates.stable",
         "growth.max_requests_per_second",
     }
 

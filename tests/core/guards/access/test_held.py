@@ -4,8 +4,8 @@ The guard that refuses the calls of a tool that is held.
 
 from guardrails import Policy, Tool
 from guardrails.core.guards.tool_filter import Held
-from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
+from tests.replaying import replay
 from tests.tables import table
 
 

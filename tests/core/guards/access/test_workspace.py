@@ -11,7 +11,7 @@ from guardrails import Envelope, Guard, JsonLines, Policy, Tool, Workspace, by_s
 from guardrails.core.guards.base import Facts
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -14,8 +14,8 @@ from guardrails.core.guards.base import Event, Facts
 from guardrails.core.guards.denials import REMEMBERED
 from guardrails.core.packing import pack, unpack
 from guardrails.core.state import SessionState, end_turn
-from guardrails.offline.replay.exact import replay
 from guardrails.sinks import MemorySink
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, SessionError, SessionState, SqliteStore, Success, Tool
 from guardrails.core.guards.budget import held
-from guardrails.offline.replay.exact import replay, replay_together
+from guardrails.offline.replay.exact import replay as replay_together
+from tests.replaying import replay
 
 
 def ok(*_: Any) -> str:

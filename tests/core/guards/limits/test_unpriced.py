@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Growth, MemorySink, MemoryStore, Policy, Price, Rule
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 

@@ -16,7 +16,7 @@ from guardrails import Duplicates, Envelope, Guard, MemorySink, Policy, Retryabl
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.retry_budget import TOKEN
 from guardrails.core.packing import pack, unpack
-from guardrails.offline.replay.exact import replay_together
+from guardrails.offline.replay.exact import replay as replay_together
 
 
 Session = Any

@@ -7,7 +7,7 @@ from typing import Any
 from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
 from guardrails.core.values.errors import AMBIGUOUS
 from guardrails.core.values.types import Outcome
-from guardrails.offline.replay.exact import replay
+from tests.replaying import replay
 from tests.tables import table
 
 
