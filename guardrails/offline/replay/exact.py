@@ -334,7 +334,7 @@ class Replay:
         chain, plan = way
         stop = stopped(str(record["stop"])) if "stop" in record else None
         claims, now = record.get("claimed", True), record["ts_ms"]
-        decision = self._apply(
+        decision: Decision = self._apply(
             life, record, chain, lambda at, *states: at.decide(call, plan, now, claims, stop, *states)
         )
         life.decisions[n] = decision, way

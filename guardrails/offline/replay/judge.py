@@ -209,8 +209,8 @@ class Track:
         due = [one for one in self.running if one[0] <= now] if self.running else ()
         if due:
             self.running = [one for one in self.running if one[0] > now]
-            for end_ms, *shown in sorted(due, key=itemgetter(0)):
-                self._complete(*shown, end_ms)
+            for end_ms, decision, shown, plan, row in sorted(due, key=itemgetter(0)):
+                self._complete(decision, shown, plan, row, end_ms)
 
     def _complete(self, decision: Decision, shown: Prepared, plan: Plan, row: Row, now: int) -> None:
         envelope, _ = self.lens.engine.complete(decision, shown, plan, now, None, (self.state,))
