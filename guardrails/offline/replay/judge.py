@@ -24,7 +24,7 @@ from guardrails.offline.transcripts.calls import RecordedCall
 from guardrails.policy.policy import Policy
 
 from .evidence import Past, end_of, shown_by
-from .lacking import not_judged, one_by_one
+from .lacking import not_judged
 from .lens import Lens, lens
 from .tally import Judgement, Row
 
@@ -84,8 +84,7 @@ class Judge:
         lacks = not_judged(chain, rows, specified=specified)
         lacks |= {f"scopes.{name}": "no transcript says whose a session is" for name in self.policy.scopes}
         models = {path: model.name for path, model in chain.models.loaded.items()}
-        parted = one_by_one(chain, rows)
-        return Judgement(self.policy.name, rows, lacks, models, [] if parted is None else [parted])
+        return Judgement(self.policy.name, rows, lacks, models)
 
 
 @dataclass(slots=True)

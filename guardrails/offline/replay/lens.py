@@ -12,13 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import Chain, Plan
 from guardrails.core.engine import Engine
-from guardrails.core.guards.summary import Summary
-from guardrails.core.guards.truncate import Truncate
 
 from .lacking import NEEDS
 
 
-TEXT_ONLY: Final = (Summary, Truncate)
+TEXT_ONLY: Final = ("summary", "truncate")
 """Guards that only shape what the model reads; `Retryable` stays, for what it says of retries is remembered."""
 MAX_PLANS: Final = 1_024
 
@@ -42,8 +40,8 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     Returns the part of *chain* that can be judged in a session whose calls are *timed* and *turned*, or not.
     """
     lacking = {"starts", *(() if timed else ("times", "soon")), *(() if turned else ("turns",))}
-    gone = {(kind.name, setting) for kind, setting, need in NEEDS if need in lacking}
-    gone |= {(kind.name, "") for kind in TEXT_ONLY}
+    gone = {(name, setting) for name, setting, need in NEEDS if need in lacking}
+    gone |= {(name, "") for name in TEXT_ONLY}
 
     def left(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         return {setting: value for setting, value in settings.items() if (name, setting) not in gone}

@@ -118,7 +118,7 @@ def test_without_times_every_repeat_of_a_failure_counts_as_soon_and_that_is_said
     made = calls(*[{"call": "a!no such file", "error_type": "not_found"}] * 2, timed=False)
     judge = Judge(Policy([Loops()]))
     assert [each.code for each in told(judge, made)] == [None, "loops.unrepaired"]
-    assert judge.judgement().not_judged == {"loops.settled_for": "no times in data: every repeat counts as soon"}
+    assert judge.judgement().not_judged["loops.settled_for"] == "no times in data: every repeat counts as soon"
 
 
 def test_with_times_they_are(calls: Calls) -> None:

@@ -61,27 +61,19 @@ def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
     assert judge.judgement().not_judged == {"scopes.user": "no transcript says whose a session is"}
 
 
-@table(
-    "guards, does",
-    [
-        ([Loops(), Denials()], "`loops` sees calls one by one, and `denials` is left out"),
-        ([Loops()], "`loops` sees calls one by one"),
-        ([Denials(), Duplicates()], None),
-        ([Loops(mode="off"), Denials()], None),
-    ],
-)
-def test_sessions_that_do_not_tell_responses_apart_are_said_once(
-    calls: Calls, guards: list[Guard], does: str | None
-) -> None:
+@table("guards, told", [([Loops(), Denials()], True), ([Denials(), Duplicates()], False), ([Loops(mode="off")], False)])
+def test_sessions_that_do_not_tell_responses_apart_are_told(calls: Calls, guards: list[Guard], told: bool) -> None:
     judge = Judge(Policy(guards))
-    told = [
-        *calls("a=1", "a=1", source="bare", timed=False),
-        *calls("a=1", source="bare", session_id="turned", timed=False, turn=1),
-        *calls("a=1", source="timed"),
-        *calls("a=1", source="turned", turn=1),
-    ]
-    judged(judge, told)
+    judged(
+        judge,
+        [
+            *calls("a=1", "a=1", source="bare", timed=False),
+            *calls("a=1", source="bare", session_id="turned", timed=False, turn=1),
+            *calls("a=1", source="timed"),
+            *calls("a=1", source="turned", turn=1),
+        ],
+    )
     found = judge.judgement()
-    lacking = "no times and no word on which response made a call in 1 of 4 sessions (bare)"
-    assert found.notices == ([] if does is None else [f"{lacking}: {does}"])
+    reason = "no times and no word on which response made a call in 1 of 4 sessions (bare): it sees calls one by one"
+    assert found.not_judged.get("loops") == (reason if told else None)
     assert {tally.source: tally.one_by_one for tally in found.sources} == {"bare": 1, "timed": 0, "turned": 0}
