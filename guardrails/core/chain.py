@@ -191,9 +191,10 @@ class Chain:
         lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
         self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
         """From which age on a session is told that its time is soon up."""
-        self.spenders = _hooks([(g, True) for g in with_companions(enforced)], "spent")
-        self.call_spenders = tuple(hook for hook in self.spenders if self._guard(hook).ends_by_calls)
-        self.turn_spenders = tuple(hook for hook in self.spenders if self._guard(hook).ends_by_turns)
+        ending = [(g, True) for g in with_companions(enforced)]
+        self.spenders = _hooks(ending, "spent")
+        self.call_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls], "spent")
+        self.turn_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_turns], "spent")
         counting = with_companions([g for g in self.guards if g.mode != "off" and mode != "off"])
         if all(g.limits is None for g in counting):
             # Responses without a price are counted all the same.
@@ -328,10 +329,6 @@ class Chain:
     def _known(self) -> frozenset[str] | None:
         named = [pattern for rule in self.rules for pattern in rule.match if not set(pattern) & set("*?[")]
         return frozenset([*self.tools, *named]) if self.tools else None
-
-    def _guard(self, hook: Hook) -> Guard:
-        guard: Guard = hook[3].__self__  # type: ignore[attr-defined]
-        return guard
 
     def ruled(self) -> list[Guard]:
         """

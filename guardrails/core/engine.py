@@ -16,7 +16,7 @@ Promises, each with a test:
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-from guardrails.core.chain import Chain, Hooks, Plan, first_cause
+from guardrails.core.chain import Chain, Hook, Hooks, Plan, first_cause
 from guardrails.core.decision import Completion, Decision, Expired
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Event, Facts
@@ -63,7 +63,6 @@ from guardrails.core.state import (
     park,
     part,
     settle,
-    shares,
     take_up,
     time_of,
     touch,
@@ -79,8 +78,8 @@ Voice = tuple[SessionState, Plan, Chain, Scope | None, int, str]
 
 States = Sequence[SessionState]
 Clocks = Sequence[int] | None
-Errors = list[tuple[str, str]]
-"""(guard, what it raised)"""
+Failures = tuple[tuple[str, bool, Exception], ...]
+"""(guard, enforced, what it raised)"""
 
 _IMPLIED: Final = {"calls": 0}
 
@@ -216,6 +215,15 @@ class Moment:
         """
         return marks(self.state, self.scopes) if self.engine.life and (self.scopes or self.state.family) else None
 
+    def answer(self, made: Decision, found: Found | None = None) -> Decision:
+        """
+        Returns the decision *made* with what else is recorded of it: what guards *found*, and its place.
+        """
+        if found is not None:
+            made.observed, made.errors = tuple(found.observed), tuple(found.errors)
+        made.expired, made.marks = self.expired, self.marks()
+        return made
+
     def give_up(self, pending: Pending) -> int:
         """
         Give up one admission. Returns the number of the event.
@@ -305,23 +313,15 @@ def _count(voices: tuple[Voice, ...], call: ToolCall, facts: Facts, found: Found
     """
     Let guards count a call, in all states or, if one that is needed fails, in none.
     """
-    counted = []
+    before = [(voice[0], voice[0].own.copy()) for voice in voices]
     for its, applied, chain, scope, facts.now_ms, facts.holder in voices:
-        own = its.own
-        for name, key, enforced, hook in applied.family_admits if shares(its) else applied.admits:
-            mine = own.get(key)
-            try:
-                made = hook(call, its, mine, facts)
-            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                found = found or Found()
-                found.fail(error, name, chain, scope, deny=applied.deny_on_error and enforced)
-            else:
-                if made is not mine:
-                    counted.append((own, key, mine))
-                    _keep(own, key, made)
+        hooks = applied.family_admits if its.reserved or its.family is not None else applied.admits
+        for name, enforced, error in remember(hooks, its, facts, call):
+            found = found or Found()
+            found.fail(error, name, chain, scope, deny=applied.deny_on_error and enforced)
     if found is not None and found.denials:
-        for own, key, mine in reversed(counted):
-            _keep(own, key, mine)
+        for its, own in before:
+            its.own = own
     return found
 
 
@@ -345,7 +345,6 @@ def _open(
     if failed is not None:
         made.retry_source = "explore" if failed.explored else "policy" if failed.advised else "agent"
     if found is not None:
-        made.observed, made.errors = tuple(found.observed), tuple(found.errors)
         made.nudges = pending.hints = tuple(found.nudges)
         if found.questions:
             park(pending, Question.about(call, found.questions[0], now))
@@ -357,10 +356,7 @@ def _open(
         pending.limit = _used_up(state, voices, facts, whole=state.present.is_whole)
     if moment.scopes or state.limits or now - state.started_ms >= chain.soon_ms:
         made.left_ms = time_left(chain, state, moment.scopes)
-    if moment.expired:
-        made.expired = moment.expired
-    made.marks = moment.marks()
-    return made
+    return moment.answer(made, found)
 
 
 def _used_up(state: SessionState, voices: tuple[Voice, ...], facts: Facts, *, whole: bool) -> Limit | None:
@@ -391,7 +387,7 @@ def _refuse(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims:
     state.n += 1
     facts = Facts(state.now_ms, plan.tool, turn=turn.number)
     values = {"sig": call.sig, "code": first.code, "strike": first.strike, "tool": call.tool}
-    tell(state, plan.on, "refusal", values, facts, found.errors)
+    found.errors += [failure(error, name) for name, _, error in tell(state, plan.on, "refusal", values, facts)]
     if first.strike:
         note_refused(state, call.sig)
     if first.code == UNCERTAIN and not first.running and call.sig is not None:
@@ -406,11 +402,8 @@ def _refuse(moment: Moment, call: ToolCall, plan: Plan, found: Found, *, claims:
         facts.turn_over = True
         cause = first_cause(chain, chain.spenders, state, facts)
     made = Decision(call, state.n, state.now_ms, turn.number, moment.engine.id, state.run, claims)
-    made.observed, made.errors = tuple(found.observed), tuple(found.errors)
     made.refuse(*found.denials, limit=None if cause is None else cause.message, left_out=chain.left_out)
-    made.expired = moment.expired
-    made.marks = moment.marks()
-    return made
+    return moment.answer(made, found)
 
 
 # The same call again
@@ -479,9 +472,8 @@ def _again(moment: Moment, call: ToolCall, plan: Plan, twin: Pending, *, claims:
             move_in(scope.state, twin, taken)
         made = Decision.again(call, twin, own, state.run)
         made.at_ms, made.claim_n, made.park_n = state.now_ms, state.n, state.n if waited else 0
-    made.left_ms, made.expired = left_ms, moment.expired
-    made.marks = moment.marks()
-    return made
+    made.left_ms = left_ms
+    return moment.answer(made)
 
 
 def tell_of(state: SessionState, plan: Plan, pending: Pending, name: str, *, holder: str = "", **more: Any) -> None:
@@ -493,35 +485,32 @@ def tell_of(state: SessionState, plan: Plan, pending: Pending, name: str, *, hol
     tell(state, plan.on, name, values, facts)
 
 
-def tell(
-    state: SessionState, on: Hooks, name: str, values: Any, facts: Facts, errors: Errors | None = None
-) -> tuple[str, ...]:
+def tell(state: SessionState, on: Hooks, name: str, values: Any, facts: Facts) -> Failures:
     """
-    Let the hooks of *on* know of the event *name*. Returns the names of enforced guards that failed.
+    Let the hooks of *on* know of the event *name*.
     """
     hooks = on.get(name)
-    failed: tuple[str, ...] = ()
-    if hooks:
-        own, event = state.own, Event(name, values)
-        for guard, key, enforced, hook in hooks:
-            mine = own.get(key)
-            try:
-                made = hook(event, state, mine, facts)
-            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                failed += (guard,) if enforced else ()
-                if errors is not None:
-                    errors.append(failure(error, guard))
-            else:
-                if made is not mine:
-                    _keep(own, key, made)
-    return failed
+    return remember(hooks, state, facts, Event(name, values)) if hooks else ()
 
 
-def _keep(own: dict[str, Any], key: str, mine: Any) -> None:
-    if mine is not None:
-        own[key] = mine
-    else:
-        own.pop(key, None)
+def remember(hooks: tuple[Hook, ...], state: SessionState, facts: Facts, *asked: Any) -> Failures:
+    """
+    Let guards remember what happened, each by its hook, which is *asked*. One that fails remembers what it did before.
+    """
+    own = state.own
+    failures: Failures = ()
+    for name, key, enforced, hook in hooks:
+        mine = own.get(key)
+        try:
+            made = hook(*asked, state, mine, facts)
+        except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
+            failures += ((name, enforced, error),)
+        else:
+            if made is None:
+                own.pop(key, None)
+            elif made is not mine:
+                own[key] = made
+    return failures
 
 
 def begin_implied_turn(chain: Chain, state: SessionState, facts: Facts) -> None:
@@ -625,16 +614,9 @@ def _settle(
             if pending is None:
                 continue
             settle_in(its, (decision.cost, decision.tokens), outcome)
-        own = its.own
-        for name, key, _, hook in plan.family_settles if shares(its) else plan.settles:
-            mine = own.get(key)
-            try:
-                made = hook(call, outcome, its, mine, facts)
-            except Exception as error:  # noqa: BLE001  a guard that fails is decided by `on_error`
-                moment.errors += (failure(error, name, scope),)
-            else:
-                if made is not mine:
-                    _keep(own, key, made)
+        hooks = plan.family_settles if its.reserved or its.family is not None else plan.settles
+        for name, _, error in remember(hooks, its, facts, call, outcome):
+            moment.errors += (failure(error, name, scope),)
     return unknown
 
 

@@ -170,7 +170,7 @@ def _count(chain: Chain, state: SessionState, facts: Facts, name: str, values: V
         state.cost += values["cost"] or 0
         state.tokens += values["tokens"]
     facts.least = chain.least
-    failed = tell(state, chain.on, name, values, facts)
+    failed = [guard for guard, enforced, _ in tell(state, chain.on, name, values, facts) if enforced]
     if failed and chain.on_error != "allow" and chain.mode == "enforce":
         exhaust(state, chain.worded(broken(failed[0], ends=True)))
     _end(chain, state, facts)
