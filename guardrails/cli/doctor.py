@@ -17,7 +17,6 @@ import typer
 
 from guardrails.cli.group import examples
 from guardrails.cli.text.printing import FOUND, paragraph, print_json
-from guardrails.core.values.errors import EXTRAS
 
 
 NEXT: Final = (
@@ -27,6 +26,8 @@ NEXT: Final = (
 
 
 OURS: Final = "toolcall-guardrails"
+FOR_WORK_ON_IT: Final = ("dev", "docs", "test")
+"""Extras that no user lacks."""
 THEIRS: Final = "guardrails-ai"
 FILES_OF_THEIRS: Final = ("guard.py", "async_guard.py", "validator_base.py", "hub")
 """What that one has in a folder of the same name, and this one has not."""
@@ -131,7 +132,7 @@ def wanted_packages(lines: Iterable[str] | None = None) -> dict[str, list[dict[s
     found: dict[str, list[dict[str, Any]]] = {}
     for line in lines:
         read = _REQUIREMENT.match(line.strip())
-        if read is None or read[1] == OURS or (read[3] is not None and read[3] not in EXTRAS):
+        if read is None or read[1] == OURS or (read[3] in FOR_WORK_ON_IT):
             continue
         one = {"name": read[1], "wanted": read[2].strip(), "installed": _installed(read[1])}
         found.setdefault(read[3] or "", []).append(one)

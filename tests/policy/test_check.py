@@ -79,8 +79,8 @@ def test_a_rule_takes_what_people_write() -> None:
     ("rule", "said"),
     [
         ({"match": "x"}, "is no rule: write `Rule(match=..., declared={...}, guards={...})`"),
-        (Rule(match="b["), "rules.0.match.0: a glob with a `[` that is never closed"),
-        (Rule(match=""), "rules.0.match.0: an empty glob"),
+        (Rule(match="b["), "rules.0.match.0: a glob that matches no name"),
+        (Rule(match=""), "rules.0.match.0: a glob that matches no name"),
         (Rule(match=()), "rules.0.match: must have a length of at least 1, got 0"),
         (Rule(match=7), "rules.0.match: not text or a list: got `7`"),  # type: ignore[arg-type]
         (Rule(match="x", declared={"pollng": True}), "rules.0: unknown key `pollng`, did you mean `polling`?"),

@@ -93,7 +93,7 @@ def test_a_valid_file_gives_the_settings() -> None:
         ("budget: {max_elapsed: 0s}", "2:23: budget.max_elapsed: must be above 0, got `0s`"),
         (
             "truncate: {max_bytes: 64KB}",
-            "2:23: truncate.max_bytes: not a size: write 64KiB or 64000 (bytes), got `64KB`",
+            "2:23: truncate.max_bytes: not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `64KB`",
         ),
         (
             "truncate: {max_bytes: }",

@@ -53,7 +53,8 @@ def prospect_of(call: ToolCall, state: SessionState, facts: Facts) -> Prospect:
     """
     Returns the levels of *call* before it runs; its sketch is kept for the calls after it.
     """
-    sketch, again = call.note_sketch(sketch_of(call.arguments)), again_of(call, state, facts)
+    sketch = call.sketch = sketch_of(call.arguments)
+    again = again_of(call, state, facts)
     own = past(state, call.tool)
     others = [one.sketch for one in own if one.sig != call.sig]
     near = (same_but_numbers(one, sketch) or same_words(one, sketch) for one in others)

@@ -195,7 +195,7 @@ class Loops(Guard):
         Returns the verdict on looks of one tool in a row that brought the same, or nothing.
         """
         run, tool = run_of(state, last, call.tool), {"tool": call.tool}
-        sketch = call.note_sketch(sketch_of(call.arguments))
+        sketch = call.sketch = sketch_of(call.arguments)
         refuse = last.seq == state.seq and self._is_near(state, last) and not shell
         count = sum(same_words(entry.sketch, sketch) for entry in run)
         verdict = self._graded("reworded", count, tool, refuse)

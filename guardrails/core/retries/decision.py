@@ -149,7 +149,7 @@ def _instead(model: RetryModel, stakes: Stakes, failure: Failure, price: float) 
     error = failure.error
     if error in TRANSIENT:
         return "give_up", 0.0
-    default: NextAction = INSTEAD.get(error, "give_up")  # type: ignore[call-overload]
+    default: NextAction = INSTEAD.get(error, "give_up")
     options: list[tuple[float, NextAction]] = []
     if default in ("fix_precondition", "fix_arguments"):
         repaired = max(one.p for one in _tries(model, stakes, failure, price, repaired=True))

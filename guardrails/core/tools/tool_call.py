@@ -33,17 +33,13 @@ def tool_call(
         arguments = {}
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
-    signed = sign(tool, unlabelled(arguments, labels) if labels else arguments)
-    asked, canonical = {**arguments} if type(arguments) is dict else None, signed[2] or b""
-    if (
-        len(canonical) <= SMALL
-        and asked
-        and (canonical.find(b"[") > 0 or canonical.rfind(b"{") > 0)
-        and canonical.find(TAG) < 0
-    ):
+    signature, sig, canonical = sign(tool, unlabelled(arguments, labels) if labels else arguments)
+    asked = {**arguments} if type(arguments) is dict else None
+    text = canonical or b""
+    if asked and len(text) <= SMALL and (b"[" in text or text.rfind(b"{") > 0) and TAG not in text:
         # What is inside of others may be changed by the tool too.
-        asked = orjson.loads(canonical)
-    return ToolCall.signed(tool, arguments, call_id, signed, problems, asked)
+        asked = orjson.loads(text)
+    return ToolCall(tool, arguments, call_id, signature, sig, problems, canonical, asked)
 
 
 def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:

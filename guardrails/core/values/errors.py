@@ -19,73 +19,46 @@ The exceptions of the library.
 The two that carry an envelope are in `core/envelope/envelope.py`.
 """
 
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from .types import ErrorType, NextAction
+    from .types import NextAction
 
 
-_KINDS: Final = """
-auth          ask_user          never
-permission    ask_user          never
-rate_limit    -                 transient passing
-validation    fix_arguments     lasting wrong correctable never
-not_found     fix_arguments     lasting correctable never
-conflict      fix_precondition  passing repairable
-precondition  fix_precondition  passing repairable
-server_error  -                 transient passing
-unavailable   -                 transient passing
-timeout       -                 transient passing ambiguous
-connection    -                 transient passing ambiguous
-cancelled     ask_user          passing ambiguous
-tool_missing  give_up           lasting wrong never without_effect
-invalid_path  fix_arguments     lasting wrong correctable never
-too_large     fix_arguments     lasting correctable never
-exec_nonzero  fix_precondition  repairable
-code_error    fix_arguments     lasting correctable repairable
-other         -                 correctable
-"""
-"""The kinds of failure: what follows if repeating the call does not pay (`-`: nobody knows), and what is true of each."""
-_ROWS: Final = {words[0]: words[1:] for words in map(str.split, _KINDS.strip().split("\n"))}
+# What is true of the kinds of failure
 
-
-def _kinds(word: str) -> "frozenset[ErrorType | None]":
-    return frozenset(kind for kind, words in _ROWS.items() if word in words)  # type: ignore[misc]
-
-
-TRANSIENT: Final = _kinds("transient")
+TRANSIENT: Final = frozenset(("rate_limit", "server_error", "unavailable", "timeout", "connection"))
 """Failures that may pass by themselves: nothing is there to be repaired or corrected."""
-PASSING: Final = _kinds("passing")
+PASSING: Final = TRANSIENT | {"conflict", "precondition", "cancelled"}
 """Failures that may pass by themselves, or by what somebody else does."""
-LASTING: Final = _kinds("lasting")
-"""Failures whose cause lies in the call: the same call meets it again unless something is done in between."""
-NEVER_AGAIN: Final = _kinds("never")
-"""Failures that the same arguments always meet again, for any declaration, until records show otherwise."""
-WRONG: Final = _kinds("wrong")
+WRONG: Final = frozenset(("validation", "tool_missing", "invalid_path"))
 """Failures that say that a call is wrong, and nothing of the world."""
-REPAIRABLE: Final = _kinds("repairable")
+LASTING: Final = WRONG | {"not_found", "too_large", "code_error"}
+"""Failures whose cause lies in the call: the same call meets it again unless something is done in between."""
+NEVER_AGAIN: Final = WRONG | {"auth", "permission", "not_found", "too_large"}
+"""Failures that the same arguments always meet again, for any declaration, until records show otherwise."""
+REPAIRABLE: Final = frozenset(("conflict", "precondition", "exec_nonzero", "code_error"))
 """Failures after which the same call works once something else is done."""
-AMBIGUOUS: Final = _kinds("ambiguous")
+AMBIGUOUS: Final = frozenset(("timeout", "connection", "cancelled"))
 """Failures after which the call may have taken effect all the same."""
-WITHOUT_EFFECT: Final = _kinds("without_effect")
+WITHOUT_EFFECT: Final = frozenset(("tool_missing",))
 """Failures before which nothing was done. A call that failed otherwise may have done half of its work: `mkdir a && cp b a`."""
-CORRECTABLE: Final[frozenset[str | None]] = _kinds("correctable") | {"validation_error"}
+CORRECTABLE: Final = (LASTING - {"tool_missing"}) | {"other", "validation_error"}
 """
 Failures that other arguments mend. The next call of the tool is then nearly always the same one corrected: 22 of 26 that
 were looked at in public agents' sessions, 3 of 10 after a command that failed or was cancelled.
 """
-INSTEAD: "Final[dict[ErrorType, NextAction]]" = {kind: words[0] for kind, words in _ROWS.items() if words[0] != "-"}  # type: ignore[misc]
-"""The next step if repeating the call does not pay; transient kinds, and what is not known: give up."""
-EXTRAS: Final = frozenset(
-    (
-        *("mcp", "notebook", "openai", "otel", "postgres", "prices", "redis", "shell", "spark", "train", "zstd"),
-        *("agent-framework", "claude-agent-sdk", "crewai", "fastmcp", "google-adk"),
-        *("langchain", "openai-agents", "pydantic-ai", "strands"),
-    )
+_INSTEAD: "Final[tuple[tuple[NextAction, str], ...]]" = (
+    ("ask_user", "auth permission cancelled"),
+    ("fix_arguments", "validation not_found invalid_path too_large code_error"),
+    ("fix_precondition", "conflict precondition exec_nonzero"),
+    ("give_up", "tool_missing"),
 )
-"""Those of this library that a user may lack; any other name is that of a distribution."""
+INSTEAD: Final = {kind: action for action, kinds in _INSTEAD for kind in kinds.split()}
+"""The next step if repeating the call does not pay; transient kinds, and what is not known: give up."""
 
 
 class GuardrailsError(Exception):
@@ -168,37 +141,34 @@ class MissingExtra(GuardrailsError, ModuleNotFoundError):
     """
 
 
-class needs:  # noqa: N801  read as a statement
+@contextmanager
+def needs(extra: str, who: str = "this") -> Iterator[None]:
     """
-    A block that imports packages of *extra*, one of this library's or a distribution (`openai-agents`).
+    A block that imports packages of *extra*, one of this library's.
 
         with needs("mcp"):
             from mcp import Client
 
     Raises MissingExtra if one of them cannot be imported; its message begins with *who*.
     """
-
-    def __init__(self, extra: str, who: str = "this") -> None:
-        self._extra = extra
-        self._who = who
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if not isinstance(error, ImportError) or isinstance(error, MissingExtra):
-            return
-        absent = isinstance(error, ModuleNotFoundError) and error.name is not None
-        lacks = f"`{error.name}`" if absent else f"`{self._extra}`, which cannot be imported ({error})"
-        told = MissingExtra(f"{self._who} needs {lacks}: {install(self._extra)}", name=error.name)
-        raise told from (None if absent else error)
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except ImportError as error:
+        lacks = (
+            f"`{error.name}`"
+            if isinstance(error, ModuleNotFoundError)
+            else f"`{extra}`, which cannot be imported ({error})"
+        )
+        raise MissingExtra(f"{who} needs {lacks}: {install(extra)}", name=error.name) from error
 
 
 def install(extra: str) -> str:
     """
-    Returns the command that installs *extra*, one of this library's or a distribution.
+    Returns the command that installs *extra*.
     """
-    return f'pip install "toolcall-guardrails[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
+    return f'pip install "toolcall-guardrails[{extra}]"'
 
 
 class ResponseFailed(GuardrailsError):
@@ -209,26 +179,18 @@ class ResponseFailed(GuardrailsError):
     without control characters and secrets. Each is None if it is not known.
     """
 
-    def __init__(
-        self,
-        message: str,
-        code: str | None = None,
-        *,
-        url: str | None = None,
-        status: int | None = None,
-        body: str | None = None,
-    ) -> None:
+    url: str | None = None
+    status: int | None = None
+    body: str | None = None
+
+    def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message if code is None else f"{code}: {message}")
         self.code = code
-        self.url = url
-        self.status = status
-        self.body = body
 
 
 def said_of(error: OSError) -> str:
     """
     Returns the words for a file, a pipe or a disk that fails.
     """
-    if error.filename:
-        return f"cannot use `{error.filename}`: {error.strerror}"
-    return f"cannot go on: {error.strerror}" if error.strerror else str(error)
+    place = f"use `{error.filename}`" if error.filename else "go on"
+    return f"cannot {place}: {error.strerror or error}"

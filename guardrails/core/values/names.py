@@ -15,7 +15,7 @@ from .errors import SessionError
 MAX_BYTES: Final = 256
 SCOPES: Final = "/"
 """The beginning of the keys of scopes in a store; no session's id begins so."""
-_UNSEEN: Final = frozenset({"Cf", "Zl", "Zp"})
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _JOINERS: Final = "\u200c\u200d"
 """Marks that words of some scripts and pictures are spelt with."""
 
@@ -29,21 +29,15 @@ def checked_id(name: str, what: str = "a session id") -> str:
     """
     if not isinstance(name, str):
         raise SessionError(f"{what} is text, not {type(name).__name__}")
-    if not name.strip():
-        raise SessionError(f"{what} must not be empty")
-    try:
-        size = len(name.encode())
-    except UnicodeEncodeError:
-        raise SessionError(f"{what} must be valid Unicode") from None
-    if size > MAX_BYTES:
-        raise SessionError(f"{what} has at most {MAX_BYTES} bytes, not {size}")
-    if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in name):
-        raise SessionError(f"{what} must not hold control characters")
-    if not name.isascii() and any(map(_is_unseen, name)):
-        raise SessionError(f"{what} must not hold characters that are not seen or turn the text around")
-    for bad in ("..", "/", "\\"):
-        if bad in name:
-            raise SessionError(f"{what} must not hold `{bad}`: `{name}`")
+    size = len(name.encode(errors="replace"))
+    if size > MAX_BYTES or not name.strip():
+        raise SessionError(f"{what} must not be empty; it has at most {MAX_BYTES} bytes, not {size}")
+    if not name.isprintable() and any(map(_is_unseen, name)):
+        raise SessionError(
+            f"{what} must not hold control characters, or others that are not seen or turn the text around"
+        )
+    if ".." in name or "/" in name or "\\" in name:
+        raise SessionError(f"{what} must not hold `..`, `/` or `\\`: `{name}`")
     return name
 
 
@@ -94,27 +88,24 @@ TOKEN: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """A word within a name: `list` and `Queues` of `listQueues`."""
 MARKS: Final = re.compile(r"__|[/.:]")
 """Marks between a host's prefix and a tool's own name."""
-_WORDS: Final = re.compile(r"[-_]")
-_WORK: Final = """
-ack acknowledge acquire add advance and append apply approval approve archive assign attach buy cancel clear click
+_VERBS: Final = (
+    """ack acknowledge acquire add advance and append apply approval approve archive assign attach buy cancel clear click
 commit confirmation consume create decrement delete deploy deposit dequeue detach disable drag drain edit enable
 enqueue feedback flush increment input insert invite lock merge mint modify navigate next or publish purchase purge
 random rebuild refresh register reindex remove rename reorder replace reset restart restore revert rollback rotate
-save send shuffle submit subscribe then toggle undo unlock unsubscribe update upload upsert withdraw write"""
-WORK: Final = frozenset(_WORK.split())
-"""Words of what is done, or asked of a person, and those that join two things. With one of them in its name no tool is a look."""
-_FIRST: Final = """
-ask block book charge checkout claim close confirm copy draw drop fill fix go hire hover import install issue kill log
+save send shuffle submit subscribe then toggle undo unlock unsubscribe update upload upsert withdraw write""",
+    """ask block book charge checkout claim close confirm copy draw drop fill fix go hire hover import install issue kill log
 make mark move new notify open order pause pay place play pop post press push put refund reject release reload reply
-reserve roll schedule scroll set sign start stop store swap swipe sync take tap transfer type"""
-FIRST: Final = frozenset(_FIRST.split())
-"""The same, if a name begins with one: elsewhere they are things (`get_order`)."""
-_LOOKS: Final = """
-browse calculate cat check compare count describe diff explain fetch find get glob grep head help inspect list look
-lookup ls peek preview read retrieve scan search show snapshot stat status suggest tail validate verify view"""
-LOOKS: Final = frozenset(_LOOKS.split())
-"""Words of looks, anywhere in a name. `query`, `execute`, `run` and `sql` are on neither list: they do what their arguments say."""
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+reserve roll schedule scroll set sign start stop store swap swipe sync take tap transfer type""",
+    """browse calculate cat check compare count describe diff explain fetch find get glob grep head help inspect list look
+lookup ls peek preview read retrieve scan search show snapshot stat status suggest tail validate verify view""",
+)
+WORK, FIRST, LOOKS = (frozenset(words.split()) for words in _VERBS)
+"""
+Words of work, or asked of a person, and those that join two things: with one of them in its name no tool is a look. Words of
+work if a name begins with one: elsewhere they are things (`get_order`). Words of looks, anywhere in a name. `query`, `execute`, `run` and
+`sql` are nowhere: they do what their arguments say.
+"""
 
 
 def own_name(name: str) -> str:
@@ -126,8 +117,8 @@ def own_name(name: str) -> str:
     """
     own = MARKS.split(name)[-1]
     server, hyphen, rest = own.rpartition("-")
-    words = _WORDS.split(server.lower())
-    if hyphen and "_" in rest and WORK.isdisjoint(words) and FIRST.isdisjoint(words):
+    words = re.split("[-_]", server.lower())
+    if hyphen and "_" in rest and (WORK | FIRST).isdisjoint(words):
         return rest
     return own
 
@@ -153,11 +144,11 @@ def look_by_name(tool: str) -> bool | None:
     A name that begins like a look and goes on like work (`get_next_page`, `find_or_create`) does not say, nor one in which a look
     follows work behind a server's word (`gmail_mark_read`).
     """
-    words = [word.lower() for word in _WORD.findall(own_name(tool))]
-    looks = not LOOKS.isdisjoint(words)
+    words = [word.lower() for word in TOKEN.findall(own_name(tool))]
+    looks, works = (not verbs.isdisjoint(words) for verbs in (LOOKS, WORK))
     if words and (words[0] in WORK or words[0] in FIRST):
         return False
-    verbs = [word for word in words[:-1] if word in FIRST or word in LOOKS]
-    if WORK.isdisjoint(words) and not (verbs and verbs[0] in FIRST):
+    verb = next((word for word in words[:-1] if word in FIRST or word in LOOKS), "")
+    if not works and verb not in FIRST:
         return True if looks else None
     return None if looks else False

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, Self, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 
 Status = Literal["success", "error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"]
@@ -44,43 +44,41 @@ RetrySource = Literal["agent", "policy", "explore"]
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000
-MAX_CLAIM: Final = 2**53
+MAX_AMOUNT: Final = 2**53
 """Micro-dollars (nine billion USD), and tokens, that can be stored anywhere."""
-MONEY_CHARS: Final = 100
-"""Of an amount that is written as text."""
 NO_TIME: Final = -1
-"""The time of a clock that fails, in milliseconds: the session\'s time stands still."""
+"""The time of a clock that fails, in milliseconds: the session's time stands still."""
 
 
 @lru_cache(maxsize=1024)
 def micro_dollars(usd: float | str | Decimal) -> int:
     """
-    Returns *usd* as integer micro-dollars, halves to even; the decimal the reader sees is what counts (0.1 is 100,000).
+    Returns *usd* as integer micro-dollars, halves to even, at most `MAX_AMOUNT`; the decimal the reader sees is what counts (0.1 is
+    100,000).
 
     Raises ValueError if *usd* is no finite number.
     """
-    # What raises is not kept either.
-    if isinstance(usd, str) and len(usd) > MONEY_CHARS:
-        raise ValueError(f"not an amount in USD: `{usd[:MONEY_CHARS]}`")
+    # What raises is not kept.
     try:
-        return int((Decimal(str(usd)) * MICRO).to_integral_value(ROUND_HALF_EVEN))
+        exact = Decimal(str(usd)) * MICRO
+        if exact.is_finite():
+            exact = max(Decimal(-MAX_AMOUNT), min(exact, Decimal(MAX_AMOUNT)))
+        return int(exact.to_integral_value(ROUND_HALF_EVEN))
     except (ArithmeticError, ValueError):
-        raise ValueError(f"not an amount in USD: `{usd}`") from None
+        raise ValueError(f"not an amount in USD: `{usd!s:.100}`") from None
 
 
 def claimed(usd: Any, tokens: Any) -> tuple[int | None, int | None]:
     """
     Returns the micro-dollars and the tokens that a tool says a call used. None, which keeps the estimate, for what is no amount; a larger
-    claim than `MAX_CLAIM` counts as that.
+    claim than `MAX_AMOUNT` counts as that.
     """
     try:
-        amount = float(usd)
-        cost = (
-            None if not amount >= 0 else min(micro_dollars(usd), MAX_CLAIM) if amount * 1e6 < MAX_CLAIM else MAX_CLAIM
-        )
-    except (TypeError, ValueError, OverflowError):
-        cost = None
-    return cost, min(tokens, MAX_CLAIM) if isinstance(tokens, int) and tokens >= 0 else None
+        cost = micro_dollars(usd)
+    except (TypeError, ValueError):
+        cost = -1
+    used = min(tokens, MAX_AMOUNT) if isinstance(tokens, int) else -1
+    return cost if cost >= 0 else None, used if used >= 0 else None
 
 
 class Problem(NamedTuple):
@@ -118,34 +116,6 @@ class ToolCall:
     None: nobody looked."""
     sketch: int | None = None
     """The number by which calls that are worded alike are found, see `similarity`; None if nobody looked."""
-
-    @classmethod
-    def signed(
-        cls,
-        tool: str,
-        arguments: Any,
-        call_id: str,
-        signed: tuple[bytes | None, int | None, bytes | None],
-        problems: tuple[Problem, ...],
-        asked: Any,
-    ) -> Self:
-        """
-        Returns a call whose `signature`, `sig` and `canonical` arguments are *signed*.
-        """
-        made = cls.__new__(cls)
-        made.tool, made.arguments, made.id = tool, arguments, call_id
-        made.signature, made.sig, made.canonical = signed
-        made.problems = problems
-        made.asked = asked
-        made.places = made.sketch = None
-        return made
-
-    def note_sketch(self, sketch: int) -> int:
-        """
-        Keep the *sketch* that was taken of it.
-        """
-        self.sketch = sketch
-        return sketch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

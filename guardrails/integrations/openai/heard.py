@@ -93,8 +93,8 @@ class Heard:
         if shown:
             http = "the server" if status is None else f"HTTP {status}"
             message += f" ({http}{f' from `{url}`' if url else ''}: {f'`{body}`' if body else 'an empty body'})"
-        failed = ResponseFailed(without_key(message, self._secret), url=url, status=status, body=body)
-        failed.code = code
+        failed = ResponseFailed(without_key(message, self._secret))
+        failed.code, failed.url, failed.status, failed.body = code, url, status, body
         return failed
 
     def _listen(self) -> None:

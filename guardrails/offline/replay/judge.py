@@ -266,6 +266,6 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
         if type(arguments) is dict:
             labels = (*plan.tool.labels, *call.labels)
             bare = unlabelled(arguments, labels) if labels else arguments
-            signed = (bare is arguments and call.signed) or sign(tool, bare)
-            return ToolCall.signed(tool, arguments, call_id, signed, (), None)
+            signature, sig, canonical = (bare is arguments and call.signed) or sign(tool, bare)
+            return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
     return tool_call(tool, arguments, call_id, plan.arguments, (*plan.tool.labels, *call.labels))

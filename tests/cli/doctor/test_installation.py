@@ -16,7 +16,6 @@ from guardrails import Budget, Policy, SqliteStore, __version__
 from guardrails.cli import app
 from guardrails.cli.doctor import OURS, clash, versions, wanted_packages, wrong_version
 from guardrails.core.packing import VERSION
-from guardrails.core.values.errors import EXTRAS
 
 
 def doctor(*arguments: object) -> Result:
@@ -44,7 +43,7 @@ def test_packages_are_wanted_by_the_library_or_by_an_extra() -> None:
 
 def test_the_extras_of_this_installation_are_shown() -> None:
     told = json.loads(doctor("--json").stdout)
-    assert {one["name"] for one in told["extras"]} <= EXTRAS
+    assert {one["name"] for one in told["extras"]}.isdisjoint({"dev", "docs", "test"})
     assert {"name": "typer", "installed": version("typer")}.items() <= next(
         one for one in told["packages"] if one["name"] == "typer"
     ).items()

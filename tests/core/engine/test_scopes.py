@@ -303,7 +303,10 @@ def test_threads_of_many_sessions_admit_exactly_the_budget_of_their_scope(make: 
         ({"user": "", "tenant": "t"}, "the id of the scope `user` must not be empty"),
         ({"user": "../x", "tenant": "t"}, "the id of the scope `user` must not hold"),
         ({"user": 7, "tenant": "t"}, "the id of the scope `user` is text, not int"),
-        ({"user": "x" * 300, "tenant": "t"}, "the id of the scope `user` has at most 256 bytes, not 300"),
+        (
+            {"user": "x" * 300, "tenant": "t"},
+            "the id of the scope `user` must not be empty; it has at most 256 bytes, not 300",
+        ),
     ],
 )
 def test_a_session_must_say_whose_it_is(given: Any, said: str) -> None:

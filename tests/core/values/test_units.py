@@ -49,32 +49,16 @@ def test_a_duration_is_read_to_the_millisecond(written: object, expected: int) -
     assert duration_s(written) == expected / 1_000
 
 
-@table(
-    "written",
-    ["24 hours", "30", "", "s", "-5s", "+5s", "1:30", "30S", "10M", " 30s", "30s\n", "1e3s", "٣s", "infs", "1m30s"],
-)
-def test_any_other_text_is_refused_with_the_forms_that_work(written: str) -> None:
+WRONG = ["24 hours", "30", "", "s", "-5s", "+5s", "1:30", "30S", "10M", " 30s", "30s\n", "1e3s", "٣s", "infs", "1m30s"]
+
+
+@table("written", [*WRONG, "0.5ms", "36501d", -1, float("inf"), 10**40, True, None])
+def test_any_other_duration_is_refused_with_the_forms_that_work(written: object) -> None:
     with pytest.raises(ValueError, match="not a duration") as caught:
         duration_ms(written)
 
-    assert str(caught.value) == f"not a duration: write 500ms, 30s, 10m, 24h or 7d, got `{written}`"
-
-
-@table(
-    ("written", "message"),
-    [
-        ("0.5ms", "not a duration: must be whole milliseconds, got `0.5ms`"),
-        ("36501d", "not a duration: must be between 0s and 36500d, got `36501d`"),
-        (-1, "not a duration: must be between 0s and 36500d, got `-1`"),
-        (float("inf"), "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `inf`"),
-        (True, "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `true`"),
-    ],
-)
-def test_a_duration_out_of_bounds_says_its_bounds(written: object, message: str) -> None:
-    with pytest.raises(ValueError, match="not a duration") as caught:
-        duration_ms(written)
-
-    assert str(caught.value) == message
+    got = {True: "`true`", None: "nothing"}.get(written, f"`{str(written)[:40]}`")  # type: ignore[call-overload]
+    assert str(caught.value) == f"not a duration: write 500ms, 30s, 10m, 24h or 7d, got {got}"
 
 
 @table(
@@ -85,23 +69,13 @@ def test_a_size_is_read_in_bytes(written: object, expected: int) -> None:
     assert byte_size(written) == expected
 
 
-@table(
-    ("written", "message"),
-    [
-        ("64KB", "not a size: write 64KiB or 64000 (bytes), got `64KB`"),
-        ("2M", "not a size: write 2MiB or 2000000 (bytes), got `2M`"),
-        ("1.5GB", "not a size: write 1.5GiB or 1500000000 (bytes), got `1.5GB`"),
-        ("1000", "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `1000`"),
-        (1.5, "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `1.5`"),
-        ("9999999GiB", "not a size: must be between 0 and 1125899906842624 bytes, got `9999999GiB`"),
-        (-1, "not a size: must be between 0 and 1125899906842624 bytes, got `-1`"),
-    ],
-)
-def test_a_size_that_is_ambiguous_or_wrong_is_refused_with_a_fix(written: object, message: str) -> None:
+@table("written", ["64KB", "2M", "1.5GB", "1000", 1.5, "9999999GiB", -1])
+def test_a_size_that_is_ambiguous_or_wrong_is_refused_with_the_forms_that_work(written: object) -> None:
     with pytest.raises(ValueError, match="not a size") as caught:
         byte_size(written)
 
-    assert str(caught.value) == message
+    forms = "65536, 512B, 64KiB, 4MiB or 1GiB"
+    assert str(caught.value) == f"not a size: write {forms}, got `{written}`"
 
 
 @given(st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.booleans(), st.binary()))
@@ -132,12 +106,9 @@ def test_a_glob_that_some_name_matches_is_kept(pattern: object) -> None:
     assert glob(pattern) == pattern
 
 
-@table(
-    ("pattern", "said"),
-    [("", "an empty glob"), ("b[", "never closed"), ("[]", "never closed"), ("[z-a]", "empty range")],
-)
-def test_a_glob_that_no_name_can_match_is_refused(pattern: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+@table("pattern", ["", "b[", "[]", "[z-a]"])
+def test_a_glob_that_no_name_can_match_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="matches no name"):
         glob(pattern)
 
 
