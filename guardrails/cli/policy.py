@@ -43,14 +43,19 @@ HOSTS: Final = (
     *("pydantic-ai", "strands", *WITHOUT_MODEL),
 )
 """Hosts that an adapter is for, and the MCP proxy."""
-OF_MODELS: Final = (
-    ("budget", "max_turns", ""),
-    ("budget", "max_tokens", "tokens"),
-    ("budget", "max_cost_usd", "cost_usd"),
-    ("growth", "max_requests_per_second", ""),
-    ("growth", "max_tokens_per_minute", "tokens"),
-)
+OF_MODELS: Final[dict[tuple[str, ...], str]] = {
+    ("budget", "max_turns"): "",
+    ("budget", "max_tokens"): "tokens",
+    ("budget", "max_cost_usd"): "cost_usd",
+    ("growth", "max_requests_per_second"): "",
+    ("growth", "max_tokens_per_minute"): "tokens",
+}
 """Limits of what a model does; with the declaration of a tool by which they count too."""
+NOT_HELD: Final[dict[str, tuple[str, dict[tuple[str, ...], str]]]] = {
+    **dict.fromkeys(WITHOUT_MODEL, ("tells of no model response", OF_MODELS)),
+    "claude-agent-sdk": ("ends no tool that runs", {("timeout",): ""}),
+}
+"""By host: what it does not do, and the settings that limit nothing there."""
 
 policy = Commands(no_args_is_help=True)
 
@@ -248,14 +253,11 @@ class Checked:
     guards: int | None = None
     """In its chain; None where there is none."""
     mistakes: tuple[str, ...] = ()
-    hints: tuple[str, ...] = ()
-    """What is read, and written otherwise now."""
     missing: bool = False
     """There is no such file."""
 
     def __str__(self) -> str:
-        said = self.mistakes or (f"{self.file}: ok, {plural(self.guards or 0, 'guard')}",)
-        return "\n".join((*said, *self.hints))
+        return "\n".join(self.mistakes or (f"{self.file}: ok, {plural(self.guards or 0, 'guard')}",))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -266,7 +268,6 @@ class Checked:
             "ok": not self.mistakes,
             "guards": self.guards,
             "mistakes": [_placed(mistake) for mistake in self.mistakes],
-            "hints": [_placed(hint.replace(": hint: ", ": ", 1)) for hint in self.hints],
         }
 
 
@@ -326,8 +327,7 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = (), host: str | None 
     try:
         document = Document(file, kinds_of(own))
         policy = Policy.load(file, guards=own)
-        mistakes, hints = tuple(_lacking(policy, document, host)), tuple(document.renamed())
-        return Checked(file, guards=len(policy.chain), mistakes=mistakes, hints=hints)
+        return Checked(file, guards=len(policy.chain), mistakes=tuple(_lacking(policy, document, host)))
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)
@@ -396,7 +396,7 @@ def _lacking(policy: "Policy", document: "Document", host: str | None = None) ->
     said = []
     for place, message in (*_packages(policy), *_models(policy), *_not_held(policy, host)):
         position = _position(document.root, place)
-        if position is not None and Path(position.source.name).parent == shipped() and "no model response" in message:
+        if position and Path(position.source.name).parent == shipped() and message.startswith(f"`{host}`"):
             # A shipped policy is for all hosts; the limits that a person wrote are wanted.
             continue
         told = f"{'.'.join(map(str, place))}: {message}"
@@ -423,19 +423,26 @@ def _guards_of(policy: "Policy") -> "Iterator[tuple[Place, Guard]]":
 
 def _not_held(policy: "Policy", host: str | None) -> Iterator[tuple[Place, str]]:
     """
-    Limits of model responses, where *host* has none: what no tool declares is never counted there.
+    Settings that limit nothing in *host*: what a limit counts is told by nobody there, or declared by no tool.
     """
-    if host not in WITHOUT_MODEL:
-        return
-    declared = {key for rule in policy.chain.rules for key in rule.declared}
-    for place, guard in _guards_of(policy):
-        for name, limit, by in OF_MODELS:
-            if guard.name == name and getattr(guard, limit) is not None and by not in declared:
+    lacks, limits = NOT_HELD.get(host or "", ("", {}))
+    rules = policy.chain.rules
+    declared = {key for rule in rules for key in rule.declared}
+    said: list[tuple[Place, Any]] = [((*place, guard.name), guard.settings()) for place, guard in _guards_of(policy)]
+    for number, rule in enumerate(rules):
+        said += [
+            (("tools", number), rule.declared),
+            *((("tools", number, name), own) for name, own in rule.guards.items()),
+        ]
+    for place, settings in said:
+        for limit, by in limits.items():
+            if (
+                (*place, *limit[-1:])[-len(limit) :] == limit
+                and settings.get(limit[-1]) is not None
+                and by not in declared
+            ):
                 hint = f", and no tool declares `{by}`" if by else ""
-                yield (
-                    (*place, name, limit),
-                    f"`{host}` tells of no model response, so that this limits nothing there{hint}",
-                )
+                yield (*place, limit[-1]), f"`{host}` {lacks}, so that this limits nothing there{hint}"
 
 
 def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:

@@ -11,13 +11,12 @@ Promises, each with a test:
 """
 
 import dataclasses
-import json
 import re
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from string import Template
-from typing import Annotated, Any, Final, Literal, Union
+from typing import Annotated, Any, Final, Literal, TypedDict, TypeVar, Union
 
 from guardrails.core.chain import Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL
@@ -31,7 +30,6 @@ from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.schema import (
     Checked,
     Fault,
-    FromText,
     MapType,
     MinLen,
     Schema,
@@ -54,6 +52,8 @@ Place = Literal["", "Tool", "Scope"]
 """The place of a guard's settings, as their type's name begins: the policy, a rule, a scope."""
 OnError = Literal["deny", "allow"]
 
+T = TypeVar("T")
+
 _SCOPE: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
@@ -72,25 +72,19 @@ CODES: Final[Mapping[str, Numbers]] = codes_of((*GUARDS, Held)) | ENGINE_CODES
 # Types
 
 
-def _version(version: object) -> object:
-    if type(version) is not int or version < 1:
-        raise ValueError(f"not a version: write {VERSION}, got {quoted(json.dumps(version, default=str))}")
-    if version > VERSION:
-        said = f"newer than this library, which reads version {VERSION}: upgrade toolcall-guardrails"
-        raise ValueError(f"{said}, got `{version}`")
-    return version
+class Head(TypedDict, total=False):
+    """
+    The keys that each file has for itself.
+    """
+
+    version: Literal[1]
+    """Version of the file format, 1; every file names it."""
+    extends: str | list[str]
+    """Policies this one builds on: names of policies that come with the library, or paths relative to this file. Maps merge, rules of
+    `tools:` add up, other values replace, the later one wins."""
 
 
-_VERSION: Final = {"const": VERSION, "description": f"Version of the file format, {VERSION}; every file names it."}
-_EXTENDS: Final = {
-    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-    "description": (
-        "Policies this one builds on: names of policies that come with the library, or paths relative to this "
-        "file. Maps merge, rules of `tools:` add up, other values replace, the later one wins."
-    ),
-}
-HEAD: Final = MapType("Policy", {"version": Annotated[Any, FromText(_version)], "extends": str | list[str]})
-"""The keys that each file has for itself."""
+_WORDS: Final = MapType("Message", {"message": str, "hint": str})
 SETTINGS: Final[Mapping[str, Any]] = {
     "mode": Mode,
     "stop": Annotated[str, MinLen(1)],
@@ -99,7 +93,7 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "envelope": Literal[FORMS],
     "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
     "prices": dict[str, Price],
-    "messages": dict[str, MapType("Message", {"message": str, "hint": str})],  # type: ignore[misc]
+    "messages": dict[str, _WORDS],  # type: ignore[valid-type]
 }
 """Those of a policy beside its guards, scopes and tools."""
 
@@ -110,11 +104,14 @@ def file_type(kinds: Kinds, *, written: bool = True) -> MapType:
     Returns the type of a policy file that may have guards of these *kinds*: it makes the arguments of `Policy`. What code gives is of the
     same type, with settings too that are not *written* in a file.
     """
-    types: dict[str, Any] = {**SETTINGS, "tools": list[_rules(kinds)], "scopes": _scopes(kinds, written)}  # type: ignore[misc]
-    types |= _guards(kinds, "", written)
+    doc = "Guards of all the sessions of one user, tenant or the like together."
+    only = ". A scope holds amounts alone, and guards that go by more have no place in it"
+    scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope, only=only)
+    scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
+    guards = _guards(kinds, "", written)
+    types = {**SETTINGS, "tools": list[_rules(kinds)], "scopes": scopes, **guards}  # type: ignore[misc]
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
-    make = partial(_arguments, frozenset(cls.name for cls in kinds))
-    return MapType("Policy", types, doc=doc, make=make, look=partial(_wrong_words, kinds))
+    return MapType("Policy", types, doc=doc, make=partial(_arguments, guards))
 
 
 def file_schema(kinds: Kinds) -> Schema:
@@ -125,29 +122,23 @@ def file_schema(kinds: Kinds) -> Schema:
     """
     named: dict[str, Schema] = {}
     json_schema(file_type(kinds), named)
-    dialect = "https://json-schema.org/draft/2020-12/schema"
+    json_schema(Head, named)
     body = named.pop("Policy")
-    properties = {"version": _VERSION, "extends": _EXTENDS, **body["properties"]}
-    return {"$schema": dialect, "$defs": named, **body, "properties": properties, "required": ["version"]}
+    body["properties"] = {**named.pop("Head")["properties"], **body["properties"]}
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "$defs": named, **body, "required": ["version"]}
 
 
 def _rules(kinds: Kinds) -> MapType:
-    declared, ruled = {**map_type(Tool).types}, _guards(kinds, "Tool")
-    del declared["name"], declared["description"]
-    declared |= {"annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
+    ruled = _guards(kinds, "Tool")
+    declared = {**map_type(Tool).types, "annotations": dict[str, Any], **dict.fromkeys(REPEATS, bool)}
     # A word of both, such as `retryable`: a declaration of the tool, or how its failures are judged.
     both = {name: Union[declared[name], ruled[name]] for name in declared.keys() & ruled.keys()}  # noqa: UP007
-    types = {"match": Glob | Annotated[list[Glob], MinLen(1)], **declared, "mode": Mode, "on_error": OnError}
+    match = Glob | Annotated[list[Glob], MinLen(1)]
+    types = {"match": match, **declared, "mode": Mode, "on_error": OnError, **ruled, **both}
+    del types["name"], types["description"]
     doc = "What is declared and overridden for the tools that match; first match wins, key by key."
-    make = partial(_rule, frozenset(ruled))
-    return MapType("ToolRule", {**types, **ruled, **both}, frozenset({"match"}), doc, make=make)
-
-
-def _scopes(kinds: Kinds, written: bool) -> Any:
-    doc = "Guards of all the sessions of one user, tenant or the like together."
-    only = ". A scope holds amounts alone, and guards that go by more have no place in it"
-    scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope, only=only)
-    return dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
+    return MapType("ToolRule", types, frozenset({"match"}), doc, make=partial(_rule, ruled))
 
 
 def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
@@ -159,8 +150,7 @@ def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
         allowed = {"": None, "Tool": cls.tool_settings, "Scope": cls.scope_settings}[place]
         if allowed == () or (place == "Scope" and not overrides(cls, "edges")):
             continue
-        hidden = cls.unwritten if written else ()
-        whole: MapType = map_type(cls)
+        whole, hidden = map_type(cls), cls.unwritten if written else ()
         types = {n: t for n, t in whole.types.items() if n not in hidden and (allowed is None or n in allowed)}
         found[cls.name] = made = dataclasses.replace(
             whole,
@@ -214,20 +204,24 @@ def _values(made: Any) -> dict[str, Any]:
     return {field.name: getattr(made, field.name) for field in dataclasses.fields(made)}
 
 
-def _rule(ruled: frozenset[str], *, match: Any, mode: Any = None, on_error: Any = None, **entry: Any) -> Rule:
+def _rule(ruled: Iterable[str], *, match: Any, mode: Any = None, on_error: Any = None, **entry: Any) -> Rule:
     guards = {name: entry.pop(name) for name in ruled if isinstance(entry.get(name), dict)}
-    globs = (match,) if isinstance(match, str) else tuple(match)
-    return Rule(match=globs, declared=entry, guards=guards, mode=mode, on_error=on_error)
+    return Rule(
+        match=match if isinstance(match, str) else tuple(match),
+        declared=entry,
+        guards=guards,
+        mode=mode,
+        on_error=on_error,
+    )
 
 
-def _arguments(names: frozenset[str], *, tools: Any = (), **said: Any) -> dict[str, Any]:
-    guards = [said.pop(name) for name in [*said] if name in names]
-    return {"guards": guards, "rules": list(tools), **said}
+def _arguments(names: Iterable[str], *, tools: Any = (), **said: Any) -> dict[str, Any]:
+    return {"guards": [said.pop(name) for name in names if name in said], "rules": list(tools), **said}
 
 
-def _wrong_words(kinds: Iterable[type[Guard]], said: Mapping[str, Any]) -> Iterator[Fault]:
+def wrong_words(kinds: Kinds, said: Mapping[str, Any]) -> Iterator[Fault]:
     """
-    Returns the mistakes in a policy's own words: codes that none of *kinds* says, numbers that a message does not have. Codes of a scope begin
+    Returns the faults in a policy's own words: codes that none of *kinds* says, numbers that a message does not have. Codes of a scope begin
     with its name.
     """
     messages, scopes, own = said.get("messages"), said.get("scopes"), [cls for cls in kinds if cls not in GUARDS]
@@ -235,22 +229,17 @@ def _wrong_words(kinds: Iterable[type[Guard]], said: Mapping[str, Any]) -> Itera
     for written, words in messages.items() if isinstance(messages, Mapping) else ():
         scope, _, rest = str(written).partition(".")
         code = rest if isinstance(scopes, Mapping) and scope in scopes else str(written)
+        path = ("messages", written)
+        if code not in codes and not code.startswith(free):
+            unsaid = f"no guard says {quoted(str(written))}{suggestion(code, sorted(codes))}"
+            yield Fault(path, words, unsaid, kind="key")
         numbers = codes.get(code)
-        if numbers is None:
-            if code not in codes and not code.startswith(free):
-                said_of = f"no guard says {quoted(str(written))}{suggestion(code, sorted(codes))}"
-                yield Fault(("messages", written), words, said_of, kind="key")
-            continue
-        texts = [text for text in words.values() if isinstance(text, str)] if isinstance(words, Mapping) else []
-        used = dict.fromkeys(name for text in texts for name in Template(text).get_identifiers())
-        there = ", ".join(f"`${name}`" for name in numbers) or "none"
-        wrong = [
-            f"`${name}` stands for nothing here{suggestion(name, numbers)}; there are: {there}"
-            for name in used
-            if name not in numbers
-        ]
-        if wrong:
-            yield Fault(("messages", written), words, "; ".join(wrong))
+        texts = words.values() if isinstance(words, Mapping) and numbers is not None else ()
+        used = dict.fromkeys(name for text in texts for name in Template(str(text)).get_identifiers())
+        there = ", ".join(f"`${name}`" for name in numbers or ()) or "none"
+        for name in (one for one in used if one not in (numbers or ())):
+            near = suggestion(name, numbers or ())
+            yield Fault(path, words, f"`${name}` stands for nothing here{near}; there are: {there}")
 
 
 # Guards, tools, rules and prices in code
@@ -269,22 +258,24 @@ def checked_settings(
     Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
-    given = _named_guards(guards, mistakes)
-    shared = {scope: _named_guards(own, mistakes, f"scopes.{scope}: ") for scope, own in scopes.items()}
+    given = _named(guards, mistakes)
+    shared = {scope: _named(own, mistakes, f"scopes.{scope}: ") for scope, own in scopes.items()}
     own = [type(guard) for named in (given, *shared.values()) for guard in named.values()]
     known = kinds_of((*kinds, *own))
-    said = {key: value for key, value in said.items() if value is not None}
-    said |= {name: guard.settings() for name, guard in given.items()}
-    said["scopes"] = {
-        scope: {name: guard.settings() for name, guard in named.items()} for scope, named in shared.items()
-    }
-    said["tools"] = list(_entries(rules, mistakes))
     # A guard in the place of one of the library's has its name.
-    made, faults = fit(file_type((*known, *(cls for cls in own if cls not in known)), written=False), said)
-    named, more = _fit_tools(tools, mistakes)
+    types = (*known, *(cls for cls in own if cls not in known))
+    written: dict[str, Any] = {key: value for key, value in said.items() if value is not None}
+    written |= {name: guard.settings() for name, guard in given.items()}
+    written["scopes"] = {
+        scope: {name: guard.settings() for name, guard in one.items()} for scope, one in shared.items()
+    }
+    written["tools"] = [entry for rule in rules for entry in _entries(rule, mistakes)]
+    made, faults = fit(file_type(types, written=False), written)
+    faults = [*wrong_words(types, written), *faults]
+    # What a file calls tools is rules here.
     faults = [one._replace(path=("rules", *one.path[1:])) if one.path[:1] == ("tools",) else one for one in faults]
-    _refuse([*faults, *more], mistakes)
-    return {**made, "tools": named, "kinds": known}
+    named = _tools(tools, mistakes, faults)
+    return {**_held(made, faults, mistakes), "tools": named, "kinds": known}
 
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
@@ -292,68 +283,61 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
     Returns the tools as their type makes them. Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
-    made, faults = _fit_tools(tools, mistakes)
-    _refuse(faults, mistakes)
-    return made
+    faults: list[Fault] = []
+    return _held(_tools(tools, mistakes, faults), faults, mistakes)
 
 
-def _refuse(faults: Iterable[Fault], mistakes: Iterable[str]) -> None:
+def _held(made: T, faults: Iterable[Fault], mistakes: Iterable[str]) -> T:
+    """
+    Returns *made*. Raises PolicyError if anything is wrong.
+    """
     told = []
     for fault in faults:
         path = fault.path[:-1] if fault.kind == "unknown" else fault.path
         told.append(f"{'.'.join(map(str, path))}: {fault.sentence(f'`{fault.value!r:.80}`')}")
     if told or mistakes:
         raise PolicyError([*told, *mistakes])
+    return made
 
 
-def _named_guards(guards: Iterable[Guard], mistakes: list[str], where: str = "") -> dict[str, Guard]:
+def _named(guards: Iterable[Guard], mistakes: list[str], where: str = "") -> dict[str, Guard]:
     named: dict[str, Guard] = {}
     for guard in guards:
         if not isinstance(guard, Guard):
             shown = getattr(guard, "__name__", None) or type(guard).__name__
             hint = "; call it: it is a class" if isinstance(guard, type) else ""
             mistakes.append(f"{where}`{shown}` is no guard{hint}")
-            continue
-        if guard.name in named:
+        elif named.setdefault(guard.name, guard) is not guard:
             mistakes.append(f"{where}`{guard.name}` is given twice")
-        if where and not overrides(guard, "edges"):
-            mistakes.append(
-                f"{where}`{guard.name}` goes by more than amounts, and a scope has guards that define `edges`"
-            )
-            continue
-        named[guard.name] = guard
     return named
 
 
-def _fit_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> tuple[list[Tool], list[Fault]]:
+def _tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str], faults: list[Fault]) -> list[Tool]:
     named: dict[str, Tool] = {}
     for given in tools:
         if not isinstance(given, Tool) and not (callable(given) and hasattr(given, "__name__")):
             mistakes.append(f"`{given!r:.80}` is no tool: a tool is a `Tool` or a function")
             continue
         tool = given if isinstance(given, Tool) else Tool.of(given)
-        if tool.name in named:
+        if named.setdefault(tool.name, tool) is not tool:
             mistakes.append(f"the tool `{tool.name}` is given twice")
-        named[tool.name] = tool
-    made, faults = fit(dict[str, Tool], named, ("tools",))
-    return list(made.values()), faults
+    made, wrong = fit(dict[str, Tool], named, ("tools",))
+    faults += wrong
+    return list(made.values())
 
 
-def _entries(rules: Iterable[Rule], mistakes: list[str]) -> Iterator[dict[str, Any]]:
+def _entries(rule: Any, mistakes: list[str]) -> list[dict[str, Any]]:
     """
-    Returns *rules* as a file has them.
+    Returns *rule* as a file has it: as two where it declares and sets something of the same name.
     """
-    for place, rule in enumerate(rules):
-        if not isinstance(rule, Rule) or not all(isinstance(one, Mapping) for one in (rule.declared, rule.guards)):
-            hint = "write `Rule(match=..., declared={...}, guards={...})`"
-            mistakes.append(f"rules.{place}: `{rule!r:.80}` is no rule: {hint}")
-            continue
-        match = tuple(rule.match) if isinstance(rule.match, (set, frozenset)) else rule.match
-        modes = {key: mode for key in ("mode", "on_error") if (mode := getattr(rule, key)) is not None}
-        twice = rule.declared.keys() & rule.guards.keys()
-        yield {"match": match, **modes, **rule.guards, **({} if twice else rule.declared)}
-        if twice:
-            yield {"match": match, **rule.declared}
+    if not isinstance(rule, Rule) or not all(isinstance(one, Mapping) for one in (rule.declared, rule.guards)):
+        mistakes.append(f"`{rule!r:.80}` is no rule: write `Rule(match=..., declared={{...}}, guards={{...}})`")
+        return []
+    match: Any = tuple(rule.match) if isinstance(rule.match, (set, frozenset)) else rule.match
+    modes = {key: mode for key in ("mode", "on_error") if (mode := getattr(rule, key)) is not None}
+    if rule.declared.keys() & rule.guards.keys():
+        return [{"match": match, **modes, **rule.guards}, {"match": match, **rule.declared}]
+    return [{"match": match, **modes, **rule.guards, **rule.declared}]
 
 
 def unusable(guards: Iterable[Guard]) -> list[str]:

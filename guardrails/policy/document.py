@@ -12,7 +12,6 @@ Promises, each with a test:
 """
 
 import os
-import re
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -23,17 +22,15 @@ from typing import Any, Final
 
 from guardrails.core.guards import Kinds, kinds_of
 from guardrails.core.guards.base import Guard
-from guardrails.core.tools.tool import REPEATS
 from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.schema import fit, quoted
+from guardrails.core.values.schema import fit, map_type, quoted
 
-from .check import HEAD, VERSION, file_type, unusable
+from .check import VERSION, Head, file_type, unusable, wrong_words
 from .file import (
     MAX_BYTES,
     PATH,
     Mistake,
     Node,
-    Parsed,
     Position,
     Source,
     find,
@@ -43,6 +40,7 @@ from .file import (
     mistakes_at,
     parse,
     plain,
+    told,
 )
 from .reload import Content, digest, is_name, stamp
 
@@ -61,14 +59,13 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Gua
     Raises PolicyError with every mistake.
     """
     given = list(guards)
-    made = [guard for guard in given if isinstance(guard, Guard)]
-    classes = [each if isinstance(each, type) else type(each) for each in given]
+    classes = (each if isinstance(each, type) else type(each) for each in given)
     own = tuple(dict.fromkeys(cls for cls in classes if issubclass(cls, Guard)))
+    made = [each for each in given if not (isinstance(each, type) and issubclass(each, Guard))]
     document = Document(source, kinds_of(own))
-    arguments = document.arguments()
-    document.check_rules(arguments, made)
+    arguments = document.arguments(made)
     arguments["sources"] = {os.path.abspath(name): content for name, content in document.files.items()}  # noqa: PTH100
-    arguments["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
+    arguments["guards"] += made
     return {"name": str(source), "kinds": own, **arguments}
 
 
@@ -93,50 +90,33 @@ class Document:
         except OSError as error:
             raise PolicyError([_unreadable(path, error)]) from None
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self, made: Iterable[Any] = ()) -> dict[str, Any]:
         """
-        Returns the arguments that it stands for. Raises PolicyError with every mistake, file by file.
+        Returns the arguments that it stands for, beside guards that were *made* in code. Raises PolicyError with every mistake, file by file.
         """
-        arguments, faults = fit(file_type(tuple(self.kinds.values())), plain(self.root))
-        self._refuse(*mistakes_at(faults, self.root))
+        kinds, said = tuple(self.kinds.values()), plain(self.root)
+        arguments, faults = fit(file_type(kinds), said)
+        self.mistakes += mistakes_at([*wrong_words(kinds, said), *faults], self.root)
+        if not self.mistakes:
+            self.mistakes += self._of_rules(arguments, made)
+        if self.mistakes:
+            raise PolicyError(told(self.mistakes, self.sources))
         return arguments  # type: ignore[no-any-return]
 
-    def check_rules(self, arguments: dict[str, Any], made: Iterable[Guard]) -> None:
+    def _of_rules(self, arguments: dict[str, Any], made: Iterable[Any]) -> Iterable[Mistake]:
         """
-        Raise PolicyError if the settings of a rule do not go together with those of the policy, or of the guards *made* in code.
+        Returns the settings of rules that do not go together with those of the policy.
         """
-        guards = {guard.name: guard for guard in (*made, *arguments["guards"])}
+        guards = {guard.name: guard for guard in (*made, *arguments["guards"]) if isinstance(guard, Guard)}
         for number, (rule, node) in enumerate(zip(arguments["rules"], items(self.root, "tools"), strict=True)):
             for name, own in rule.guards.items():
-                wrong = unusable(self.kinds[name].ruled(guards.get(name), own))
-                self.mistakes += [Mistake((inner(node, name) or node).place, f"tools.{number}.{one}") for one in wrong]
-        self._refuse()
-
-    def renamed(self) -> list[str]:
-        """
-        Returns the older words of the named file that still work, each with the one that stands for it now.
-        """
-        return [
-            str(Mistake(entry.named, f"tools.{number}.{old}: {old} is now `repeats: {now}`")).partition("\n")[0]
-            for number, rule in enumerate(items(self.root, "tools"))
-            for old, now in REPEATS.items()
-            if (entry := inner(rule, old)) is not None and rule.position.source is self.sources[0]
-        ]
-
-    def _refuse(self, *mistakes: Mistake) -> None:
-        found = {*self.mistakes, *mistakes}
-        if found:
-            order = {source: place for place, source in enumerate(self.sources)}
-            ordered = sorted(found, key=lambda one: (order[one.position.source], *one.position[1:], one.message))
-            raise PolicyError(list(map(str, ordered)))
-
-    def _mistake(self, position: Position, message: str) -> None:
-        self.mistakes.append(Mistake(position, message))
+                for wrong in unusable(self.kinds[name].ruled(guards.get(name), own)):
+                    yield Mistake((inner(node, name) or node).place, f"tools.{number}.{wrong}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """
         Returns the settings of a file, which those of *chain* extend, with those that it extends. Raises PolicyError if it is extended and is
-        no policy.
+        no policy: the content of another file may be a secret, and is not shown in a mistake.
         """
         real = path.resolve()
         if real in self._done:
@@ -144,48 +124,49 @@ class Document:
         with path.open("rb") as stream:
             seen, text = stamp(os.fstat(stream.fileno())), stream.read(MAX_BYTES + 1)
         parsed = parse(text, str(path))
-        if chain and not _is_policy(parsed):
-            raise PolicyError([f"{quoted(str(path), PATH)} is no policy: a policy begins with `version: {VERSION}`"])
+        version = inner(parsed.root, "version")
+        if chain and (version is None or type(version.value) is not int):
+            raise PolicyError([f"{quoted(str(path), PATH)} is no policy that can be read: check it by itself"])
         self.files[str(path)] = Content(seen, digest(text))
         self.sources.append(parsed.source)
         self.mistakes += parsed.mistakes
-        root = parsed.root or Node(Position(parsed.source, 1, 1), {}, broken=True)
-        made = self._done[real] = self._settings(root, path.parent, (*chain, path))
+        made = Node(Position(parsed.source, 1, 1), {})
+        if parsed.root is not None:
+            made = self._settings(parsed.root, path.parent, (*chain, path))
+        self._done[real] = made
         return made
 
     def _settings(self, root: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
         if not isinstance(root.value, dict):
-            self._mistake(root.position, f"not a map of keys: got {got(root)}")
+            self.mistakes.append(Mistake(root.position, f"not a map of keys: got {got(root)}"))
             return replace(root, value={})
-        settings, tools = {**root.value}, inner(root, "tools")
-        version, extends = settings.pop("version", None), settings.pop("extends", None)
-        if version is None and not root.broken:
-            said = f"missing key `version`: write `version: {VERSION}`, the version of the file format"
-            self._mistake(root.position, said)
-        head = {"version": version, "extends": extends}
-        _, faults = fit(HEAD, {name: plain(node) for name, node in head.items() if node is not None})
-        self.mistakes += mistakes_at(faults, root)
-        if tools is not None and tools.value is None and not tools.written:
+        version, extends = inner(root, "version"), inner(root, "extends")
+        if version is None or got(version) != f"`{VERSION}`":
+            place = version.place if version else root.position
+            said = f"write `version: {VERSION}`, the file format that this release of the library reads"
+            self.mistakes.append(Mistake(place, f"{said}, got {got(version) if version else 'no version'}"))
+        if extends is not None:
+            self.mistakes += mistakes_at(fit(map_type(Head).types["extends"], plain(extends), ("extends",))[1], root)
+        listed = items(root, "extends") or ([extends] if extends else [])
+        parents = [self._parent(item, folder, chain) for item in listed if isinstance(item.value, str)]
+        settings = {key: node for key, node in root.value.items() if key not in map_type(Head).types}
+        if (tools := inner(root, "tools")) is not None and got(tools) == "nothing":
             # All of its rules are comments.
             del settings["tools"]
-        listed = items(root, "extends") or ([] if extends is None else [extends])
-        parents = [self._parent(item, folder, chain) for item in listed if isinstance(item.value, str)]
         own = self._renamed(replace(root, value=settings), folder)
-        base = reduce(_laid, parents) if parents else replace(root, value={})
-        return _laid(base, own, replaces=tools is not None and tools.replaces)
+        return _with_rules(reduce(_merged, parents, replace(root, value={})), own, parents)
 
     def _parent(self, item: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
-        path = folder / item.value  # type: ignore[operator]
+        written = str(item.value)
+        path = folder / written
         try:
-            path = find(item.value if is_name(item.value) else path)  # type: ignore[arg-type]
+            path = find(written if is_name(written) else path)
             real = path.resolve()
-            circle = [at for at, above in enumerate(chain) if above.resolve() == real]
             if real.parts[1:2] in (("proc",), ("sys",), ("dev",)):
                 # There to read is to ask: it may wait for ever, and tell what no file tells.
                 said = f"no policy file {quoted(str(path), PATH)}"
-            elif circle:
-                links = " -> ".join(quoted(str(link), PATH) for link in [*chain[circle[0] :], path])
-                said = f"goes in a circle, {links}"
+            elif real in [above.resolve() for above in chain]:
+                said = f"goes in a circle, {' -> '.join(quoted(str(link), PATH) for link in [*chain, path])}"
             elif len(self.sources) >= MAX_FILES:
                 said = f"more than {MAX_FILES} files"
             else:
@@ -194,7 +175,7 @@ class Document:
             said = str(error)
         except OSError as error:
             said = _unreadable(path, error)
-        self._mistake(item.position, f"extends: {said}")
+        self.mistakes.append(Mistake(item.position, f"extends: {said}"))
         return replace(item, value={})
 
     def _renamed(self, node: Node, folder: Path, key: str = "") -> Node:
@@ -212,40 +193,30 @@ class Document:
             name = kind.aliases.get(written, written)
             if name in made:
                 said = f"key {quoted(written)} is {quoted(name)} by another name, given twice"
-                self._mistake(value.named, f"{said} (first on line {made[name].named.line})")
-                continue
-            if name in kind.files and isinstance(value.value, str) and value.value:
-                value = replace(value, value=str(folder.absolute() / value.value))  # noqa: PLW2901
-            made[name] = self._renamed(value, folder, name)
+                self.mistakes.append(Mistake(value.named, said))
+            elif name in kind.files and isinstance(value.value, str) and value.value:
+                made[name] = replace(value, value=str(folder.absolute() / value.value))
+            else:
+                made[name] = self._renamed(value, folder, name)
         return replace(node, value=made)
-
-
-def _is_policy(parsed: Parsed) -> bool:
-    """
-    Whether a file says that it is a policy. The content of another file may be a secret, and is not shown in a mistake.
-    """
-    if parsed.root is None:
-        line = re.compile(r"version:[ ]{1,9}[0-9]{1,9}\s{0,9}(?:#.*)?")
-        return any(line.fullmatch(one[:200]) for one in parsed.source.lines[:200])
-    version = inner(parsed.root, "version")
-    return version is not None and type(version.value) is int
 
 
 def _unreadable(path: Path, error: OSError) -> str:
     return f"cannot read {quoted(str(path), PATH)}: {(error.strerror or 'unknown error').lower()}"
 
 
-def _laid(base: Node, over: Node, *, replaces: bool = False) -> Node:
+def _with_rules(base: Node, own: Node, parents: list[Node]) -> Node:
     """
-    Returns the settings *over* laid upon *base*: the rules of `tools:` stand before those of *base*, or *replaces* them.
+    Returns the settings *own* laid upon *base*, which are those of *parents*: its rules of `tools:` stand before theirs.
     """
-    merged, below = _merged(base, over), items(base, "tools")
-    tools = inner(merged, "tools")
-    if not below or replaces or tools is None or not isinstance(tools.value, list):
+    merged = _merged(base, own)
+    tools: Any = inner(merged, "tools")
+    if tools is None or not isinstance(tools.value, list):
         return merged
+    layers = [own] if tools.replaces else [*parents, own]
     # Two files may extend the same one: its rules stand once, below those of both.
-    both = [*(rule for rule in items(over, "tools") if not any(rule is one for one in below)), *below]
-    merged.value["tools"] = replace(tools, value=both)  # type: ignore[call-overload, index]
+    below_first = dict.fromkeys(rule for layer in layers for rule in reversed(items(layer, "tools")))
+    merged.value["tools"] = replace(tools, value=[*below_first][::-1], replaces=False)  # type: ignore[call-overload, index]
     return merged
 
 

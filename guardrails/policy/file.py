@@ -4,9 +4,8 @@ Policy files: YAML read strictly, and every mistake told at its place.
 Promises, each with a test:
 
 * YAML is read as editors read it, by the 1.2 core schema: only `true` and `false` are booleans; `on`, `no`, `1:30`, `1_000` and
-  `2024-01-01` are text. Text that readers disagree on (`010`), tags, anchors, merge keys, repeated keys, second documents and numbers without a
-  finite value are mistakes.
-* No text does harm: size, depth and mistakes are bounded while a text is read.
+  `2024-01-01` are text. So are numbers that readers disagree on (`010`) or without a finite value: mistakes where a number is wanted.
+* No text does harm: its size and depth are checked before it is put together. Tags, anchors, merge keys and second documents end the reading.
 * A mistake is `file:line:column: message`, the line and a caret, on three lines that any terminal can show. It names the value as it was
   written, how to write it if that is plain, and the key or the word that was probably meant.
 * A policy is found by its name among the library's own, or at a path; the working directory is never searched for a name.
@@ -17,7 +16,8 @@ import math
 import re
 
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -39,6 +39,8 @@ MAX_MISTAKES: Final = 200
 PATH: Final = 500
 """Characters of a path in a message: its end is what tells it apart."""
 _LINE: Final = 100
+_MAX_INTEGER: Final = (1 << 63) - 1
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # Beside control characters: breaks that are one in YAML 1.1 but not in 1.2, the byte order mark, surrogates.
 _FORBIDDEN: Final = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]"
@@ -48,12 +50,11 @@ _CONSTANTS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_INTEGER: Final = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
-_FLOAT: Final = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-_MAX_INTEGER: Final = (1 << 63) - 1
+_INTEGER: Final = r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+"
+_FLOAT: Final = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _NUMBERS: Final = {
-    "a whole number": r'"?([-+]?[0-9][0-9_,]*)(?:\.0*)?"?',
-    "a number": r'"([-+]?[0-9]+(?:\.[0-9]+)?)"',
+    "a whole number": r'"?([-+]?)0*([0-9][0-9_,]*)(?:\.0*)?"?',
+    "a number": r'"?([-+]?)0*([0-9]+(?:\.[0-9]+)?)"?',
 }
 """Text that people write for a number, by its kind."""
 _YES: Final = ("yes", "on", "y", "true", "1")
@@ -103,6 +104,15 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def told(mistakes: Iterable[Mistake], sources: Sequence[Source]) -> list[str]:
+    """
+    Returns the texts of the first 200 of *mistakes*, in the order of their places, file by file.
+    """
+    ordered = sorted({*mistakes}, key=lambda one: (sources.index(one.position.source), *one.position[1:], one.message))
+    more = [f"more than {MAX_MISTAKES} mistakes: {len(ordered) - MAX_MISTAKES} are not shown"]
+    return [*map(str, ordered[:MAX_MISTAKES]), *more * (len(ordered) > MAX_MISTAKES)]
+
+
 @dataclass(slots=True, eq=False)
 class Node:
     """
@@ -115,8 +125,6 @@ class Node:
     """A scalar as it was written, quoted text in double quotes."""
     block: bool = False
     """A collection spread over lines: messages about it point to its key."""
-    broken: bool = False
-    """A mistake was reported here, the value says nothing."""
     replaces: bool = False
     """A list of `tools:` that is tagged `!replace`."""
     key: Position | None = None
@@ -151,11 +159,11 @@ def inner(node: Node | None, *path: str | int) -> Node | None:
     Returns the value at *path* below *node*; None if there is none.
     """
     for part in path:
-        value = None if node is None else node.value
-        if isinstance(value, dict) and isinstance(part, str):
-            node = value.get(part)
-        else:
-            node = value[part] if isinstance(value, list) and isinstance(part, int) and part < len(value) else None
+        value: Any = None if node is None else node.value
+        try:
+            node = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
     return node
 
 
@@ -189,14 +197,10 @@ class Parsed(NamedTuple):
     mistakes: list[Mistake]
 
 
-class _Unreadable(Exception):
+class _UnreadableError(Exception):
     """
     A mistake that ends the reading.
     """
-
-    def __init__(self, position: Position, message: str) -> None:
-        super().__init__(message)
-        self.mistake = Mistake(position, message)
 
 
 def parse(text: bytes | str, name: str) -> Parsed:
@@ -204,27 +208,85 @@ def parse(text: bytes | str, name: str) -> Parsed:
     Read *text* (bytes: UTF-8), called *name* in messages. Raises nothing: mistakes are data.
     """
     decoded = text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode(errors="surrogateescape")
-    source = Source(name, tuple(re.split(_BREAK, decoded)))
-    reading = _Reading(source)
+    source, root = Source(name, tuple(re.split(_BREAK, decoded))), None
+    mistakes: list[Mistake] = []
     try:
-        _check_text(decoded, source, is_bytes=decoded is not text)
-        root = reading.document(decoded)
-    except _Unreadable as stopped:
-        return Parsed(source, None, [*reading.mistakes, stopped.mistake])
+        _check_text(decoded, source)
+        _check_events(decoded, source)
+        root = _node(yaml.compose(decoded, Loader=_LOADER), source, mistakes)
+    except _UnreadableError as stopped:
+        mistakes.append(stopped.args[0])
     except yaml.MarkedYAMLError as error:
-        return Parsed(source, None, [*reading.mistakes, _no_yaml(error, source)])
-    return Parsed(source, root, reading.mistakes)
+        mistakes.append(_no_yaml(error, source))
+    return Parsed(source, root, mistakes)
 
 
-def _check_text(text: str, source: Source, *, is_bytes: bool) -> None:
+def _check_text(text: str, source: Source) -> None:
+    """
+    Raise _UnreadableError if *text* is too large, or has a character that no policy has. A byte that is not UTF-8 is decoded as such a one.
+    """
     if len(text) > MAX_BYTES:
-        raise _Unreadable(Position(source, 1, 1), f"the file is larger than {MAX_BYTES} bytes")
+        raise _UnreadableError(Mistake(Position(source, 1, 1), f"the file is larger than {MAX_BYTES} bytes"))
     if found := re.search(_FORBIDDEN, text):
         lines, code = re.split(_BREAK, text[: found.start()]), ord(found[0])
         said = f"the character U+{code:04X} is not allowed"
-        if is_bytes and 0xDC80 <= code <= 0xDCFF:
+        if 0xDC80 <= code <= 0xDCFF:
             said = f"not UTF-8: byte 0x{code - 0xDC00:02x}, save the file as UTF-8"
-        raise _Unreadable(Position(source, len(lines), len(lines[-1]) + 1), said)
+        raise _UnreadableError(Mistake(Position(source, len(lines), len(lines[-1]) + 1), said))
+
+
+def _check_events(text: str, source: Source) -> None:
+    """
+    Raise _UnreadableError if *text* is empty, nested too deep for what puts it together, or says in YAML what a policy has no use for.
+    """
+    depth, values = 0, 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        values += isinstance(event, yaml.NodeEvent)
+        tag, said = getattr(event, "tag", None), ""
+        if depth > MAX_DEPTH:
+            said = f"nested deeper than {MAX_DEPTH}"
+        elif getattr(event, "anchor", None):
+            said = "anchors and aliases are not allowed, write the value out"
+        elif tag not in (None, "!", REPLACE):
+            said = (
+                f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
+            )
+        if said:
+            raise _UnreadableError(Mistake(_position(event, source), said))
+    if not values:
+        raise _UnreadableError(Mistake(Position(source, 1, 1), "the file is empty"))
+
+
+def _position(at: Any, source: Source) -> Position:
+    return Position(source, at.start_mark.line + 1, at.start_mark.column + 1)
+
+
+def _node(at: Any, source: Source, mistakes: list[Mistake], *path: str) -> Node:
+    position = _position(at, source)
+    if at.tag == REPLACE and (path != ("tools",) or not isinstance(at, yaml.SequenceNode)):
+        raise _UnreadableError(Mistake(position, f"`{REPLACE}` stands before the list of `tools:` only"))
+    if isinstance(at, yaml.ScalarNode):
+        written = json.dumps(at.value, ensure_ascii=False) if at.style else at.value
+        return Node(position, at.value if at.style else resolve(at.value), written)
+    block = not at.flow_style
+    if isinstance(at, yaml.SequenceNode):
+        listed = [_node(one, source, mistakes, *path, "") for one in at.value]
+        return Node(position, listed, block=block, replaces=at.tag == REPLACE)
+    made: dict[str, Node] = {}
+    for key, value in at.value:
+        place, name = _position(key, source), key.value
+        if not isinstance(name, str) or (name == "<<" and not key.style):
+            said = "merge keys `<<` are not allowed, write the keys out or use `extends`"
+            raise _UnreadableError(Mistake(place, said if name == "<<" else "a key must be text"))
+        if name in made:
+            mistakes.append(
+                Mistake(place, f"key {quoted(name)} is given twice (first on line {made[name].named.line})")
+            )
+        else:
+            made[name] = _node(value, source, mistakes, *path, name)
+            made[name].key = place
+    return Node(position, made, block=block)
 
 
 def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
@@ -239,123 +301,27 @@ def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
     return Mistake(Position(source, line + 1, column + 1), "a tab in the indentation: use spaces" if tab else said)
 
 
-class _Reading:
+def resolve(text: str) -> str | int | float | bool | None:
     """
-    Makes the tree of a policy from the events of a YAML parser.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.mistakes: list[Mistake] = []
-
-    def document(self, text: str) -> Node:
-        """
-        Returns the one value of *text*.
-        """
-        self.events: Iterator[Any] = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        root = None
-        for event in self.events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                if root is not None:
-                    said = "expected a single document in the stream, but found another document"
-                    raise _Unreadable(self._position(event), f"not YAML: {said}")
-                root = self.node(next(self.events), ())
-        if root is None or (root.value is None and not root.broken):
-            raise _Unreadable(Position(self.source, 1, 1), "the file is empty")
-        return root
-
-    def node(self, event: Any, path: tuple[str, ...]) -> Node:
-        """
-        Returns the value that begins with *event*, at *path*.
-        """
-        position, listed = self._position(event), isinstance(event, yaml.SequenceStartEvent)
-        replaces = listed and event.tag == REPLACE and path == ("tools",)
-        broken = not replaces and self._is_refused(event, position)
-        if isinstance(event, yaml.CollectionStartEvent):
-            if len(path) >= MAX_DEPTH:
-                raise _Unreadable(position, f"nested deeper than {MAX_DEPTH}")
-            value = self._list(path) if listed else self._map(path)
-            return Node(position, value, block=not event.flow_style, replaces=replaces)
-        text = getattr(event, "value", "")
-        if getattr(event, "style", None):
-            return Node(position, text, json.dumps(text, ensure_ascii=False), broken=broken)
-        scalar, problem = resolve(text)
-        if problem:
-            self._mistake(position, problem)
-        return Node(position, scalar, text, broken=broken or bool(problem))
-
-    def _list(self, path: tuple[str, ...]) -> list[Node]:
-        made = []
-        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            made.append(self.node(event, (*path, "")))
-        return made
-
-    def _map(self, path: tuple[str, ...]) -> dict[str, Node]:
-        made: dict[str, Node] = {}
-        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
-            position, key = self._position(event), getattr(event, "value", None)
-            if key is None:
-                self.node(event, (*path, ""))
-                self._mistake(position, "a key must be text")
-            else:
-                self._is_refused(event, position)
-            node = self.node(next(self.events), (*path, key or ""))
-            if key == "<<" and not event.style:
-                self._mistake(position, "merge keys `<<` are not allowed, write the keys out or use `extends`")
-            elif key in made:
-                self._mistake(position, f"key {quoted(key)} is given twice (first on line {made[key].named.line})")
-            elif key is not None:
-                node.key = position
-                made[key] = node
-        return made
-
-    def _position(self, event: Any) -> Position:
-        return Position(self.source, event.start_mark.line + 1, event.start_mark.column + 1)
-
-    def _is_refused(self, event: Any, position: Position) -> bool:
-        tag = getattr(event, "tag", None)
-        if event.anchor:
-            self._mistake(position, "anchors and aliases are not allowed, write the value out")
-        elif tag == REPLACE:
-            self._mistake(position, f"`{REPLACE}` stands before the list of `tools:` only")
-        elif tag not in (None, "!"):
-            shown = quoted(tag.replace("tag:yaml.org,2002:", "!!"))
-            self._mistake(position, f"tags such as {shown} are not allowed, write a plain value")
-        return bool(event.anchor) or tag not in (None, "!")
-
-    def _mistake(self, position: Position, message: str) -> None:
-        if len(self.mistakes) >= MAX_MISTAKES:
-            raise _Unreadable(position, f"more than {MAX_MISTAKES} mistakes stand above")
-        self.mistakes.append(Mistake(position, message))
-
-
-def resolve(text: str) -> tuple[str | int | float | bool | None, str]:
-    """
-    Returns the value of the unquoted scalar *text* in the core schema, and its mistake or `""`.
+    Returns the value of the unquoted scalar *text* in the core schema. A number that readers disagree on is text.
     """
     if text in _CONSTANTS:
-        return _CONSTANTS[text], ""
-    if re.fullmatch(r"[-+]?0[0-9]+", text):
-        digits = text[: text[0] in "+-"] + (text.lstrip("+-0") or "0")
-        return None, f'a number with a leading zero: write {digits} or "{text}", got {quoted(text)}'
+        return _CONSTANTS[text]
     if re.fullmatch(_INTEGER, text):
         whole = int(text, 0) if len(text) <= 20 else _MAX_INTEGER + 1
-        big = abs(whole) > _MAX_INTEGER
-        return (None, f"a number above 2^63 - 1: got {quoted(text)}") if big else (whole, "")
-    if re.fullmatch(_FLOAT, text):
-        number = float(text) if text.lstrip("+-").lower() not in (".inf", ".nan") else math.inf
-        return (number, "") if math.isfinite(number) else (None, f"not a finite number: got {quoted(text)}")
-    return text, ""
+        return whole if abs(whole) <= _MAX_INTEGER else text
+    number = float(text) if re.fullmatch(_FLOAT, text) else math.inf
+    return number if math.isfinite(number) else text
 
 
 # Faults at their places
 
 
-def mistakes_at(faults: Sequence[Fault], root: Node) -> Iterator[Mistake]:
+def mistakes_at(faults: Iterable[Fault], root: Node) -> Iterator[Mistake]:
     """
     Returns *faults* in the data of *root*, as mistakes at their places.
     """
-    for fault in faults[:MAX_MISTAKES]:
+    for fault in faults:
         node = root
         for part in fault.path:
             node = inner(node, part) or node
@@ -364,30 +330,28 @@ def mistakes_at(faults: Sequence[Fault], root: Node) -> Iterator[Mistake]:
             yield Mistake(node.named, fault.said)
         elif fault.kind == "key":
             yield Mistake(node.named, f"{where}: {fault.sentence(quoted(str(fault.path[-1])))}")
-        elif not node.broken:
+        else:
             said = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
             yield Mistake(node.place, f"{where}: {said}" if where else said)
-    if len(faults) > MAX_MISTAKES:
-        yield Mistake(root.position, f"more than {MAX_MISTAKES} mistakes: {len(faults) - MAX_MISTAKES} are not shown")
 
 
 def _fix(kind: str, node: Node) -> str:
     """
     Returns how the value of *node* would have to be written to be of *kind*, "" if that is not plain.
     """
-    written, value = node.written, node.value
-    if value is None or not written:
+    written, folded, text = node.written, str(node.value).casefold(), ""
+    if node.value is None or not written:
         return ""
-    text, folded = "", str(value).casefold()
     if kind in _NUMBERS:
         found = re.fullmatch(_NUMBERS[kind], written)
-        text = re.sub(r"[_,]", "", found[1]) if found else ""
+        text = re.sub(r"[_,]", "", found[1] + found[2]) if found else ""
     elif kind == "true or false":
         text = "true" if folded in _YES else "false" if folded in _NO else ""
-    elif kind in ("text", "a list"):
-        text = json.dumps(written if kind == "text" else value, ensure_ascii=False)
-        text = text if kind == "text" else f"[{text}]"
-    return f"write {text}, " if text else ""
+    elif kind == "text":
+        text = json.dumps(written, ensure_ascii=False)
+    elif kind == "a list":
+        text = f"[{json.dumps(node.value, ensure_ascii=False)}]"
+    return f"write {text}, " if text and text != written else ""
 
 
 # Files
@@ -420,14 +384,12 @@ def find(name_or_path: str | PathLike[str]) -> Path:
         known = names()
         if name_or_path in known:
             return shipped() / f"{name_or_path}.yaml"
-        listed = f"; there are {', '.join(map(quoted, known))}" if known else ""
-        hint = f"{suggestion(name_or_path, known)}{listed}; a file is written as a path, `./{name_or_path}.yaml`"
-        raise PolicyError([f"no policy named {quoted(name_or_path)}{hint}"])
+        there = f"{suggestion(name_or_path, known)}; there are {', '.join(map(quoted, known))}"
+        raise PolicyError(
+            [f"no policy named {quoted(name_or_path)}{there}; a file is written as a path, `./{name_or_path}.yaml`"]
+        )
     path = Path(name_or_path)
-    try:
-        found = path.is_file()
-    except (OSError, ValueError):
-        found = False
-    if not found:
-        raise PolicyError([f"no policy file {quoted(str(path), PATH)}"])
-    return path
+    with suppress(OSError, ValueError):
+        if path.is_file():
+            return path
+    raise PolicyError([f"no policy file {quoted(str(path), PATH)}"])

@@ -52,9 +52,11 @@ def test_a_setting_may_be_an_object_and_one_that_cannot_be_checked_is_named() ->
     client = Client()
     assert next(iter(Policy([Holds(client=client)]).chain)) == Holds(client=client)
     (said,) = mistakes(Holds(client=3))  # type: ignore[arg-type]
-    assert said.startswith("holds.client: the type `Client` cannot be checked: Unable to generate pydantic-core schema")
+    assert said.startswith(
+        "holds.client: the type of this setting cannot be checked: Unable to generate pydantic-core schema"
+    )
     (said,) = mistakes(Lost(where=3))
-    assert said.startswith("lost.where: the type `Nowhere` cannot be checked: ")
+    assert said.startswith("lost.where: the type of this setting cannot be checked: ")
 
 
 # Rules

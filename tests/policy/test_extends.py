@@ -251,7 +251,7 @@ def test_of_a_file_that_is_no_policy_nothing_is_shown(tmp_path: Path, content: s
 
     (told,) = caught.value.mistakes
     assert "top.yaml:2:10: extends: " in told
-    assert "is no policy" in told
+    assert "is no policy that can be read" in told
     assert SECRET not in str(caught.value)
 
 
@@ -274,7 +274,7 @@ def test_what_is_no_file_of_a_disk_is_not_opened(tmp_path: Path, there: str) -> 
     "text",
     [
         "version: 1\n" + "".join(f"budgot{n}: 1\n" for n in range(5_000)),
-        "version: 1\nx: [" + "012," * 5_000 + "]\n",
+        "version: 1\nx: {" + "a: 1, " * 5_000 + "}\n",
     ],
 )
 def test_of_very_many_mistakes_the_first_are_told(tmp_path: Path, text: str) -> None:
@@ -283,4 +283,4 @@ def test_of_very_many_mistakes_the_first_are_told(tmp_path: Path, text: str) -> 
     with pytest.raises(PolicyError, match="more than 200 mistakes") as caught:
         Policy.load(tmp_path / "top.yaml")
 
-    assert 200 <= len(caught.value.mistakes) <= 402
+    assert len(caught.value.mistakes) == 201

@@ -47,7 +47,7 @@ def mistakes(kind: Any, value: str) -> list[str]:
         (Annotated[int, Ge(3)], "2", "1:4: a: must be at least 3, got `2`"),
         (Annotated[int, Lt(3)], "3", "1:4: a: must be below 3, got `3`"),
         (Annotated[float, Le(0.5)], "0.75", "1:4: a: must be at most 0.5, got `0.75`"),
-        (Annotated[int, MultipleOf(5)], "7", "1:4: a: must be a multiple of 5, got `7`"),
+        (Annotated[int, MultipleOf(5)], "7", "1:4: a: must be a multiple of 5"),
         (Annotated[str, Len(3)], "ab", "1:4: a: must have a length of at least 3, got 2"),
         (Annotated[str, Len(0, 3)], "abcd", "1:4: a: must have a length of at most 3, got 4"),
         (Annotated[list[int], Len(1)], "[]", "1:4: a: must have a length of at least 1, got 0"),
@@ -67,7 +67,7 @@ def mistakes(kind: Any, value: str) -> list[str]:
         (Literal["only"], "onyl", "1:4: a: not `only`: got `onyl`, did you mean `only`?"),
         (Literal[1, 2], "3", "1:4: a: not one of `1`, `2`: got `3`"),
         (Literal["x", False], "y", "1:4: a: not one of `x`, `false`: got `y`"),
-        (bytes, "3", "1:4: a: must be a valid bytes, got `3`"),
+        (bytes, "3", "1:4: a: must be a valid bytes"),
     ],
 )
 def test_each_kind_of_error_is_said_in_our_words(kind: Any, value: str, expected: str) -> None:

@@ -91,7 +91,7 @@ def test_every_mistake_is_told_at_once() -> None:
         "messages.budget.max_calls: unknown key `mesage`, did you mean `message`?",
         "budget.max_calls: must be at least 0, got `-1`",
         "duplicates.window: must be at least 1, got `0`",
-        "tools.a.cost_usd: must be at least 0, got `-1.0`",
+        "tools.a.cost_usd: must be at least 0, got `-1`",
         "tools.b.timeout",
         "`Duplicates` is no guard; call it: it is a class",
         "`int` is no guard",

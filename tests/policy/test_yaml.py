@@ -82,31 +82,30 @@ def mistakes_of(text: str | bytes) -> list[str]:
     ],
 )
 def test_a_plain_scalar_is_what_yaml_1_2_says(written: str, value: object) -> None:
-    read, problem = resolve(written)
+    read = resolve(written)
 
-    assert problem == ""
     assert read == value
     assert type(read) is type(value)
 
 
 @table(
-    ("written", "message"),
+    "written",
     [
-        ("010", 'a number with a leading zero: write 10 or "010", got `010`'),
-        ("-007", 'a number with a leading zero: write -7 or "-007", got `-007`'),
-        ("00", 'a number with a leading zero: write 0 or "00", got `00`'),
-        (".inf", "not a finite number: got `.inf`"),
-        ("-.INF", "not a finite number: got `-.INF`"),
-        (".nan", "not a finite number: got `.nan`"),
-        ("1e999", "not a finite number: got `1e999`"),
-        ("9223372036854775808", "a number above 2^63 - 1: got `9223372036854775808`"),
-        ("9" * 5_000, f"a number above 2^63 - 1: got `{'9' * 60}...`"),
-        ("0x" + "f" * 16, "a number above 2^63 - 1: got `0xffffffffffffffff`"),
+        "010",
+        "-007",
+        "00",
+        "01.5",
+        ".inf",
+        "-.INF",
+        ".nan",
+        "1e999",
+        "9223372036854775808",
+        "9" * 5_000,
+        "0x" + "f" * 16,
     ],
 )
-def test_a_number_that_readers_disagree_on_is_a_mistake(written: str, message: str) -> None:
-    assert resolve(written) == (None, message)
-    assert mistakes_of(f"a: {written}") == [f"1:4: {message}"]
+def test_a_number_that_readers_disagree_on_is_text(written: str) -> None:
+    assert resolve(written) == value_of(f"[{written}]")[0] == written
 
 
 @table(
@@ -122,13 +121,9 @@ def test_a_number_that_readers_disagree_on_is_a_mistake(written: str, message: s
         ),
         ("!policy {a: 1}", ["1:1: tags such as `!policy` are not allowed, write a plain value"]),
         ("? [a, b]\n: 1", ["1:3: a key must be text"]),
-        ("{[a]: 1, {b: c}: 2}", ["1:2: a key must be text", "1:10: a key must be text"]),
+        ("{[a]: 1, {b: c}: 2}", ["1:2: a key must be text"]),
         ("a: &x 1", ["1:4: anchors and aliases are not allowed, write the value out"]),
-        (
-            "a: [*x, 2]\n*y : 1",
-            [f"{place}: anchors and aliases are not allowed, write the value out" for place in ("1:5", "2:1")]
-            + ["2:1: a key must be text"],
-        ),
+        ("a: [*x, 2]\n*y : 1", ["1:5: anchors and aliases are not allowed, write the value out"]),
         ("!!str a: 1", ["1:1: tags such as `!!str` are not allowed, write a plain value"]),
     ],
 )
@@ -136,12 +131,12 @@ def test_what_a_policy_has_no_use_for_is_a_mistake(text: str, expected: list[str
     assert mistakes_of(text) == expected
 
 
-def test_reading_goes_on_after_a_mistake_that_allows_it() -> None:
-    parsed = parse("a: 010\nb: 1\n? [x]\n: y\nb: 2\nc: 3\n", "t")
+def test_reading_goes_on_after_a_key_that_is_given_twice() -> None:
+    parsed = parse("a: 1\nb: 1\nb: 2\nc: 3\na: 4\n", "t")
 
     assert parsed.root is not None
-    assert plain(parsed.root) == {"a": None, "b": 1, "c": 3}
-    assert [mistake.position.line for mistake in parsed.mistakes] == [1, 3, 5]
+    assert plain(parsed.root) == {"a": 1, "b": 1, "c": 3}
+    assert [mistake.position.line for mistake in parsed.mistakes] == [3, 5]
 
 
 @table(
@@ -149,12 +144,10 @@ def test_reading_goes_on_after_a_mistake_that_allows_it() -> None:
     [
         (b"", "1:1: the file is empty"),
         (b"# only a comment\n", "1:1: the file is empty"),
-        (b"null\n", "1:1: the file is empty"),
-        (b"---\n...\n", "1:1: the file is empty"),
         (b"a: \xe9", "1:4: not UTF-8: byte 0xe9, save the file as UTF-8"),
         ("é: x\nb: \ud7ff".encode() + b"\xc3", "2:5: not UTF-8: byte 0xc3, save the file as UTF-8"),
         ("a: 1".encode("utf-16"), "1:1: not UTF-8: byte 0xff, save the file as UTF-8"),
-        ("a: 1\n---\nb: [", "2:1: not YAML: expected a single document in the stream, but found another document"),
+        ("a: 1\n---\nb: 1", "2:1: not YAML: expected a single document in the stream, but found another document"),
         ("a: \x00", "1:4: the character U+0000 is not allowed"),
         ("a: 1\r\nb: \x1b[31m", "2:4: the character U+001B is not allowed"),
         ("a: 1 # x\u2028b: 2", "1:9: the character U+2028 is not allowed"),

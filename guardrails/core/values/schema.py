@@ -12,13 +12,13 @@ Promises, each with a test:
 import ast
 import dataclasses
 import inspect
-import json
 import operator
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import pairwise
+from textwrap import dedent
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
 
@@ -35,22 +35,18 @@ class Fault(NamedTuple):
     path: Path
     value: Any
     said: str = ""
-    """Without the value, where that is to be *shown*."""
-    shown: bool = False
     expected: tuple[str, ...] = ()
     """The kinds of value that were wanted, in place of *said*."""
-    choices: tuple[str, ...] = ()
-    kind: Literal["value", "whole", "missing", "unknown", "key"] = "value"
-    """`whole`: settings that are each valid do not go together. `missing`, `unknown`, `key`: about a key of a map."""
+    near: str = ""
+    """The word that was probably meant, as `suggestion` has it."""
+    kind: Literal["value", "missing", "unknown", "key"] = "value"
+    """All but the first are about a key of a map."""
 
     def sentence(self, got: str, fix: str = "") -> str:
         """
         Returns what is wrong with the value, which is shown as *got*, and how it is to be written instead: *fix*.
         """
-        if not self.expected:
-            return f"{self.said}, got {got}" if self.shown else self.said
-        near = suggestion(self.value, self.choices) if isinstance(self.value, str) else ""
-        return f"not {' or '.join(self.expected)}: {fix}got {got}{near}"
+        return f"not {' or '.join(self.expected)}: {fix}got {got}{self.near}" if self.expected else self.said
 
 
 def quoted(text: str, shown: int = 60) -> str:
@@ -118,77 +114,36 @@ class MapType:
     name: str
     types: dict[str, Any]
     required: frozenset[str] = frozenset()
-    doc: str | None = None
+    doc: str = ""
     make: Callable[..., Any] = dict
     """Makes the value of the settings; it may raise ValueError."""
     of: type | None = None
     """The class that declares them."""
-    look: Callable[[Any], "Iterable[Fault]"] = lambda _: ()
-    """Further faults of a map as it is given."""
     only: str = ""
     """A sentence on what keys there are, for who names another."""
 
 
-@dataclasses.dataclass(eq=False)
-class ByKey:
-    """
-    The type of a map whose kind one of its keys names.
-    """
-
-    name: str
-    kinds: Mapping[str, MapType]
-
-    def fit(self, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
-        """
-        Returns the value and its faults, as the function of this name.
-        """
-        kind = (
-            next((self.kinds[key] for key in value if key in self.kinds), None) if isinstance(value, Mapping) else None
-        )
-        if kind is None:
-            named = f"a {self.name} is a map of keys, one of them {', '.join(map(quoted, self.kinds))}"
-            return value, [Fault(path, value, named, shown=True)]
-        made, faults = fit(kind, value, path)
-        known = {(*path, key) for one in self.kinds.values() for key in one.types}
-        for at, fault in enumerate(faults):
-            if fault.kind == "unknown" and fault.path in known:
-                faults[at] = fault._replace(said=f"{quoted(str(fault.path[-1]))} does not go with the other keys here")
-        return made, faults
-
-
-_BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str, tuple[str, str]]]] = {
-    "ge": (operator.ge, "must be at least {}", ("minimum", "")),
-    "gt": (operator.gt, "must be above {}", ("exclusiveMinimum", "")),
-    "le": (operator.le, "must be at most {}", ("maximum", "")),
-    "lt": (operator.lt, "must be below {}", ("exclusiveMaximum", "")),
-    "min_length": (operator.ge, "must have a length of at least {}, got {}", ("minLength", "minItems")),
-    "max_length": (operator.le, "must have a length of at most {}, got {}", ("maxLength", "maxItems")),
-}
-_SCALARS: Final[Mapping[Any, tuple[str, str]]] = {
-    bool: ("true or false", "boolean"),
-    int: ("a whole number", "integer"),
-    float: ("a number", "number"),
-    str: ("text", "string"),
-    **dict.fromkeys((None, NoneType), ("null", "null")),
-}
-
-
 def _map_type(kind: Any) -> Any:
     """
-    Returns the `MapType` of *kind*, a dataclass or a `TypedDict`; None if it is neither.
+    Returns the `MapType` of the settings that *kind*, a dataclass or a `TypedDict`, declares; None if it is neither.
     """
-    fields = [field for field in dataclasses.fields(kind) if field.init] if dataclasses.is_dataclass(kind) else []
-    if isinstance(kind, MapType) or not (isinstance(kind, type) and (fields or hasattr(kind, "__required_keys__"))):
-        return kind if isinstance(kind, MapType) else None
-    types, missing = {field.name: field.type for field in fields}, dataclasses.MISSING
-    if not fields or not kind.__module__.startswith("guardrails."):
+    types: dict[str, Any] = {}
+    if isinstance(kind, MapType):
+        return kind
+    if dataclasses.is_dataclass(kind):
+        missing, fields = dataclasses.MISSING, [field for field in dataclasses.fields(kind) if field.init]
+        types = {field.name: field.type for field in fields}
+        required = frozenset(one.name for one in fields if one.default is missing and one.default_factory is missing)
+    elif hasattr(kind, "__required_keys__"):
+        types, required = kind.__annotations__, kind.__required_keys__
+    if not types:
+        return None
+    if not kind.__module__.startswith("guardrails."):
         # Ours are written out: to look for names in them took a tenth of a start. What is not known is told once it is given.
         with suppress(NameError):
             found = get_type_hints(kind, include_extras=True)
-            types = {name: found[name] for name in types or found}
-    required = frozenset(one.name for one in fields if one.default is missing and one.default_factory is missing)
-    required |= getattr(kind, "__required_keys__", frozenset())
-    return MapType(kind.__name__, types, required, kind.__doc__ or "", make=kind if fields else dict, of=kind)
+            types = {name: found[name] for name in types}
+    return MapType(kind.__name__, types, required, kind.__doc__ or "", kind, kind)
 
 
 map_type: Final[Callable[[Any], Any]] = cache(_map_type)
@@ -197,192 +152,195 @@ map_type: Final[Callable[[Any], Any]] = cache(_map_type)
 # A value and its type
 
 
+class _UnfitError(ValueError):
+    def __init__(self, expected: str, near: str = "") -> None:
+        super().__init__()
+        self.expected, self.near = expected, near
+
+
+_BOUNDS: Final[Mapping[str, tuple[Callable[[Any, Any], bool], str, tuple[str, str]]]] = {
+    "ge": (operator.ge, "be at least", ("minimum", "")),
+    "gt": (operator.gt, "be above", ("exclusiveMinimum", "")),
+    "le": (operator.le, "be at most", ("maximum", "")),
+    "lt": (operator.lt, "be below", ("exclusiveMaximum", "")),
+    "min_length": (operator.ge, "have a length of at least", ("minLength", "minItems")),
+    "max_length": (operator.le, "have a length of at most", ("maxLength", "maxItems")),
+}
+_MISSING: Final = "missing key "
+_SCALARS: Final[Mapping[Any, tuple[str, str]]] = {
+    bool: ("true or false", "boolean"),
+    int: ("a whole number", "integer"),
+    float: ("a number", "number"),
+    str: ("text", "string"),
+    NoneType: ("null", "null"),
+}
+
+
 def fit(kind: Any, value: Any, path: Path = ()) -> "tuple[Any, list[Fault]]":
     """
     Returns the value that *value* is as the type *kind*, and the faults in it; with a fault the value is nobody's.
     """
-    if kind is Any:
-        return value, []
-    if kind in _SCALARS:
-        return _scalar(kind or NoneType, value, path)
-    by_form = _FORMS.get(get_origin(kind))
-    if by_form is not None:
-        return by_form(kind, value, path)
-    if isinstance(kind, ByKey):
-        return kind.fit(value, path)
-    keys = map_type(kind)
-    if keys is None:
-        return (value, []) if isinstance(kind, type) and isinstance(value, kind) else _by_pydantic(kind, value, path)
-    # What code has made is looked at too: its class has taken all that it was given.
-    return _map(keys, {name: getattr(value, name) for name in keys.types} if type(value) is keys.of else value, path)
+    faults: list[Fault] = []
+    return _fit(kind, value, path, faults), faults
 
 
-def _wrong(path: Path, value: Any, *expected: str) -> list[Fault]:
-    return [Fault(path, value, expected=expected)]
+def _fit(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
+    origin = get_origin(kind)
+    keys = None if origin else map_type(kind)
+    form = _FORMS.get(origin or kind, _other) if keys is None else _map
+    try:
+        return form(keys or kind, value, path, faults)
+    except _UnfitError as error:
+        faults.append(Fault(path, value, "", (error.expected,), error.near))
+    except ValueError as error:
+        faults.append(Fault(path, value, " ".join(str(error).split())))
+    return value
 
 
-def _scalar(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
+def _scalar(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
+    kind = kind or NoneType
     if kind is float and type(value) is int:
-        return float(value), []
+        return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        return value, _wrong(path, value, _SCALARS[kind][0])
-    if kind is str and not value.isascii() and value != value.encode(errors="ignore").decode():
-        return value, [Fault(path, value, "half a character, which UTF-8 cannot write", shown=True)]
-    return value, []
+        raise _UnfitError(_SCALARS[kind][0])
+    return value
 
 
-def _literal(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
+def _literal(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     words = get_args(kind)
-    if any(value == word and isinstance(value, type(word)) for word in words):
-        return value, []
-    choices = tuple({True: "true", False: "false"}[word] if isinstance(word, bool) else str(word) for word in words)
-    listed = "one of " * (len(choices) > 1) + ", ".join(map(quoted, choices))
-    return value, [Fault(path, value, expected=(listed,), choices=choices)]
+    if not any(value == word and type(value) is type(word) for word in words):
+        choices = [str(word).lower() if isinstance(word, bool) else str(word) for word in words]
+        listed = "one of " * (len(choices) > 1) + ", ".join(map(quoted, choices))
+        raise _UnfitError(listed, suggestion(value, choices) if isinstance(value, str) else "")
+    return value
 
 
-def _list(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
-    make, (item, *more) = get_origin(kind), get_args(kind)
+def _list(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     if not isinstance(value, (list, tuple)):
-        return value, _wrong(path, value, "a list")
-    if make is tuple and more != [...]:
-        return _by_pydantic(kind, value, path)
-    made = [fit(item, one, (*path, place)) for place, one in enumerate(value)]
-    return make(one for one, _ in made), [fault for _, faults in made for fault in faults]
+        raise _UnfitError("a list")
+    (item, *more), make = get_args(kind), get_origin(kind)
+    if more and more != [...]:
+        return _other(kind, value, path, faults)
+    return make(_fit(item, one, (*path, place), faults) for place, one in enumerate(value))
 
 
-def _dict(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
+def _dict(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     if not isinstance(value, Mapping):
-        return value, _wrong(path, value, "a map of keys")
+        raise _UnfitError("a map of keys")
     of_key, of_value = get_args(kind)
-    made, faults = {}, list[Fault]()
+    made = {}
     for key, one in value.items():
         name, wrong = fit(of_key, key, (*path, key))
-        made[name], below = fit(of_value, one, (*path, key))
-        faults += [*(fault._replace(kind="key") for fault in wrong), *below]
-    return made, faults
+        faults += [fault._replace(kind="key") for fault in wrong]
+        made[name] = _fit(of_value, one, (*path, key), faults)
+    return made
 
 
-def _map(keys: MapType, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
+def _map(keys: MapType, value: Any, path: Path, faults: list[Fault]) -> Any:
+    if type(value) is keys.of:
+        # What code has made is looked at too: its class has taken all that it was given.
+        value = {name: getattr(value, name) for name in keys.types}
     if not isinstance(value, Mapping):
-        return value, _wrong(path, value, "a map of keys")
-    known, made, faults = keys.types, {}, [fault._replace(path=(*path, *fault.path)) for fault in keys.look(value)]
-    faults += [Fault((*path, key), value, _unknown(key, keys), kind="unknown") for key in value if key not in known]
-    missing = (key for key in known if key in keys.required and key not in value)
-    faults += [Fault(path, value, f"missing key {quoted(key)}", kind="missing") for key in missing]
+        raise _UnfitError("a map of keys")
+    made, before, known = {}, len(faults), keys.types
+    faults += [
+        Fault((*path, key), value, _unknown(str(key), keys), kind="unknown") for key in value if key not in known
+    ]
     for key, kind in known.items():
         if key in value:
-            made[key], below = fit(kind, value[key], (*path, key))
-            faults += below
-    try:
-        return value if faults else keys.make(**made), faults
-    except ValueError as error:
-        return value, [_refused(path, value, error)]
+            made[key] = _fit(kind, value[key], (*path, key), faults)
+        elif key in keys.required:
+            faults.append(Fault(path, value, f"{_MISSING}{quoted(key)}", kind="missing"))
+    return value if len(faults) > before else keys.make(**made)
 
 
-def _refused(path: Path, value: Any, error: Exception) -> Fault:
-    return Fault(path, value, " ".join(str(error).split()), kind="whole" if isinstance(value, Mapping) else "value")
-
-
-def _unknown(key: object, keys: MapType) -> str:
+def _unknown(key: str, keys: MapType) -> str:
     known = [*keys.types]
-    near = suggestion(str(key), known)
-    below = [f"{name}.{key}" for name, kind in keys.types.items() for one in _map_types(kind) if key in one.types][:3]
+    near = suggestion(key, known)
+    below = [quoted(f"{name}.{key}") for name, kind in keys.types.items() if key in _keys_below(kind)][:3]
     if below and not near:
-        near = f", did you mean {' or '.join(map(quoted, below))}?"
+        near = f", did you mean {' or '.join(below)}?"
     if not near and len(known) <= 12:
         near = f", known here: {', '.join(map(quoted, known))}{keys.only}"
-    return f"unknown key {quoted(str(key))}{near}"
+    return f"unknown key {quoted(key)}{near}"
 
 
-def _map_types(kind: Any) -> Iterator[MapType]:
-    if get_origin(kind) in (Union, UnionType, Annotated):
-        for one in get_args(kind):
-            yield from _map_types(one)
-    elif isinstance(kind, type | MapType) and (keys := map_type(kind)) is not None:
-        yield keys
+def _keys_below(kind: Any) -> set[str]:
+    if get_origin(kind) in (Union, UnionType):
+        return {key for one in get_args(kind) for key in _keys_below(one)}
+    keys = map_type(kind)
+    return set() if keys is None else {*keys.types}
 
 
-def _one_of(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
-    kinds = get_args(kind)
-    if value is None and NoneType in kinds:
-        return None, []
-    tried = [fit(each, value, path) for each in kinds if each is not NoneType]
-    fitting = [made for made, faults in tried if not faults]
+def _one_of(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
+    tried = [fit(each, value, path) for each in get_args(kind) if each is not NoneType or value is None]
+    fitting = [made for made, wrong in tried if not wrong]
     if fitting:
-        return next((made for made in fitting if type(made) is type(value)), fitting[0]), []
-    refused = [fault for _, faults in tried for fault in faults if fault.path == path and fault.expected]
-    meant = [faults for _, faults in tried if not any(fault in refused for fault in faults)]
-    if meant:
-        return value, min(meant, key=len)
-    expected = tuple(dict.fromkeys(one for fault in refused for one in fault.expected))
-    return value, [
-        Fault(path, value, expected=expected, choices=tuple(one for fault in refused for one in fault.choices))
-    ]
+        return next((made for made in fitting if type(made) is type(value)), fitting[0])
+    refused = [wrong[0] for _, wrong in tried if wrong[0].path == path and wrong[0].expected]
+    meant = sorted((wrong for _, wrong in tried if wrong[0] not in refused), key=len)
+    nearest = [wrong for wrong in meant if len(wrong) == len(meant[0])]
+    lacking = [one.said for wrong in nearest for one in wrong if one.kind == "missing" and one.path == path]
+    if not meant:
+        expected = dict.fromkeys(one for fault in refused for one in fault.expected)
+        faults.append(Fault(path, value, "", tuple(expected), "".join(one.near for one in refused)))
+    elif len(lacking) > 1:
+        keys = (one.removeprefix(_MISSING) for one in lacking)
+        faults.append(Fault(path, value, f"{_MISSING}{' or '.join(keys)}", kind="missing"))
+    else:
+        faults += meant[0]
+    return value
 
 
-def _marks(kind: Any) -> Iterator[Any]:
-    for mark in kind.__metadata__:
-        yield from mark if getattr(mark, "__is_annotated_types_grouped_metadata__", False) else (mark,)
-
-
-def _marked(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
-    marks = list(_marks(kind))
-    limits = [(name, getattr(mark, name)) for mark in marks for name in _BOUNDS if hasattr(mark, name)]
-    ours = [mark for mark in marks if isinstance(mark, (FromText, Checked))]
-    if len(limits) + len(ours) < len(marks):
-        return _by_pydantic(kind, value, path)
-    try:
-        for mark in ours:
-            value = mark.parse(value) if isinstance(mark, FromText) else value
-        made, faults = fit(kind.__origin__, value, path)
-        if faults:
-            return value, faults
-        for mark in ours:
-            made = mark.check(made) if isinstance(mark, Checked) else made
-    except ValueError as error:
-        return value, [_refused(path, value, error)]
-    for name, limit in limits:
-        (holds, said, _), of_length = _BOUNDS[name], "length" in name
+def _marked(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
+    limits, made, before = list(_limits(kind)), value, len(faults)
+    ours = [mark for mark in kind.__metadata__ if isinstance(mark, (FromText, Checked))]
+    if len(ours) + len({mark for mark, _, _ in limits}) < len(kind.__metadata__):
+        return _other(kind, value, path, faults)
+    for mark in ours:
+        made = mark.parse(made) if isinstance(mark, FromText) else made
+    made = _fit(kind.__origin__, made, path, faults)
+    if len(faults) > before:
+        return value
+    for mark in ours:
+        made = mark.check(made) if isinstance(mark, Checked) else made
+    for _, name, limit in limits:
+        holds, words, of_length = _BOUNDS[name][0], _BOUNDS[name][1], name.endswith("length")
         size = len(made) if of_length else made
-        if limit is not None and not holds(size, limit):
-            faults.append(Fault(path, made, said.format(limit, size), shown=not of_length))
-    return made, faults
+        if not holds(size, limit):
+            faults.append(Fault(path, made, f"must {words} {limit}, got {size if of_length else quoted(str(value))}"))
+    return made
 
 
-def _by_pydantic(kind: Any, value: Any, path: Path) -> "tuple[Any, list[Fault]]":
+def _limits(kind: Any) -> "list[tuple[Any, str, Any]]":
+    found = ((mark, name, getattr(mark, name, None)) for mark in kind.__metadata__ for name in _BOUNDS)
+    return [one for one in found if one[2] is not None]
+
+
+def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
+    if kind is Any or (isinstance(kind, type) and isinstance(value, kind)):
+        return value
     from pydantic import PydanticUserError, TypeAdapter, ValidationError
+    from pydantic_core import to_json
 
     try:
-        text = json.dumps(value)
-    except (TypeError, ValueError):
-        text = ""  # an object of code
-    try:
-        adapter: Any = TypeAdapter(kind)
-        return adapter.validate_json(text, strict=True) if text else adapter.validate_python(value, strict=True), []
-    except (PydanticUserError, NameError) as error:
-        why = str(error).partition("\n")[0].partition(". ")[0]
-        return value, [
-            Fault(path, value, f"the type `{getattr(kind, '__name__', None) or kind}` cannot be checked: {why}")
-        ]
+        return TypeAdapter(kind).validate_json(to_json(value), strict=True)
     except ValidationError as error:
-        return value, [_of_pydantic(one, path) for one in error.errors(include_url=False)]
+        first = error.errors()[0]
+        said = str(first.get("ctx", {}).get("error", first["msg"]))
+        raise ValueError(said.replace("Input should be", "must be")) from None
+    except (PydanticUserError, NameError) as error:
+        raise ValueError(f"the type of this setting cannot be checked: {str(error).partition('. ')[0]}") from None
 
 
-def _of_pydantic(error: Any, path: Path) -> Fault:
-    own = error.get("ctx", {}).get("error")
-    said = " ".join(str(error["msg"] if own is None else own).split()).rstrip(".").replace("Input should be", "must be")
-    return Fault(
-        (*path, *error["loc"]), error["input"], said if own else f"{said[:1].lower()}{said[1:]}", shown=own is None
-    )
-
-
-_FORMS: Final[Mapping[Any, Callable[[Any, Any, Path], "tuple[Any, list[Fault]]"]]] = {
+_FORMS: Final[Mapping[Any, Callable[[Any, Any, Path, list[Fault]], Any]]] = {
+    **dict.fromkeys((None, *_SCALARS), _scalar),
     **dict.fromkeys((Union, UnionType), _one_of),
     **dict.fromkeys((list, tuple), _list),
     dict: _dict,
     Literal: _literal,
     Annotated: _marked,
-    NotRequired: lambda kind, value, path: fit(get_args(kind)[0], value, path),
+    NotRequired: lambda kind, *given: _fit(get_args(kind)[0], *given),
 }
 
 
@@ -394,63 +352,44 @@ def json_schema(kind: Any, named: dict[str, Schema]) -> Schema:
     Returns the JSON Schema (draft 2020-12) of the type *kind*. The schemas of maps of settings go into *named*, its `$defs`.
     """
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind in _SCALARS:
-        return {"type": _SCALARS[kind][1]}
-    if origin in (Union, UnionType):
-        return {"anyOf": [json_schema(one, named) for one in arguments]}
-    if origin is Annotated:
-        return _with_marks(kind, named)
+    keys = None if origin else map_type(kind)
+    if keys is not None:
+        if keys.name not in named:
+            named[keys.name] = {}  # it may stand in itself
+            named[keys.name] |= _of_map(keys, named)
+        return {"$ref": f"#/$defs/{keys.name}"}
     if origin is Literal:
-        return {"const": arguments[0]} if len(arguments) == 1 else {"enum": list(arguments)}
-    if origin is NotRequired:
-        return json_schema(arguments[0], named)
+        return {"enum": list(arguments)}
+    if origin is Annotated:
+        texts = [mark.schema for mark in kind.__metadata__ if isinstance(mark, FromText) and mark.schema is not None]
+        made = texts[0] if texts else json_schema(kind.__origin__, named)
+        return {**made, **{_BOUNDS[name][2][made.get("type") == "array"]: limit for _, name, limit in _limits(kind)}}
+    below = [json_schema(one, named) for one in arguments]
     if origin in (list, tuple):
-        return {"type": "array", "items": json_schema(arguments[0], named)}
+        return {"type": "array", "items": below[0]}
     if origin is dict:
-        return {"type": "object", "additionalProperties": json_schema(arguments[1], named)}
-    if isinstance(kind, ByKey):
-        return {"anyOf": [json_schema(one, named) for one in kind.kinds.values()]}
-    keys = None if kind is Any else map_type(kind)
-    if keys is None:
-        return {}
-    if keys.name not in named:
-        named[keys.name] = {}  # it may stand in itself
-        named[keys.name] |= _of_map(keys, named)
-    return {"$ref": f"#/$defs/{keys.name}"}
+        return {"type": "object", "additionalProperties": below[1]}
+    return {"anyOf": below} if below else {"type": _SCALARS[kind][1]} if kind in _SCALARS else {}
 
 
 def _of_map(keys: MapType, named: dict[str, Schema]) -> Schema:
-    said = _docstrings(keys.of) if keys.of is not None else {}
+    said = {} if keys.of is None else _docstrings(keys.of)
     said |= {other: said[name] for other, name in getattr(keys.of, "aliases", {}).items() if name in said}
-    known = {name: json_schema(one, named) for name, one in keys.types.items()}
-    known |= {name: known[name] | {"description": said[name]} for name in known if name in said}
-    made: Schema = {"type": "object", "properties": known, "additionalProperties": False}
-    made |= {"description": inspect.cleandoc(keys.doc)} if keys.doc else {}
-    return made | ({"required": [name for name in known if name in keys.required]} if keys.required else {})
-
-
-def _with_marks(kind: Any, named: dict[str, Schema]) -> Schema:
-    made = json_schema(kind.__origin__, named)
-    for mark in _marks(kind):
-        if isinstance(mark, FromText) and mark.schema is not None:
-            made = dict(mark.schema)
-        for name, (_, _, (of_value, of_list)) in _BOUNDS.items():
-            limit = getattr(mark, name, None)
-            if limit is not None and made.get("type") in ("integer", "number", "string", "array"):
-                made |= {of_list if made["type"] == "array" else of_value: limit}
-    return made
+    known = {name: json_schema(kind, named) for name, kind in keys.types.items()}
+    known = {name: {**one, "description": said[name]} if name in said else one for name, one in known.items()}
+    made = {"type": "object", "properties": known, "additionalProperties": False}
+    made |= {"required": [name for name in known if name in keys.required]} if keys.required else {}
+    return {**made, "description": inspect.cleandoc(keys.doc)}
 
 
 def _docstrings(kind: type) -> dict[str, str]:
     """
     Returns the meaning of each setting of the class *kind*: the text below it.
     """
-    import textwrap
-
-    body: list[Any] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
-    fields = {getattr(field, "target", None): below for field, below in pairwise(body)}
-    return {
-        field.id: " ".join(str(below.value.value).split())
-        for field, below in fields.items()
-        if isinstance(field, ast.Name) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-    }
+    body: Any = ast.parse(dedent(inspect.getsource(kind))).body[0]
+    pairs = (
+        (field, below)
+        for field, below in pairwise(body.body)
+        if [type(field), type(below)] == [ast.AnnAssign, ast.Expr]
+    )
+    return {field.target.id: " ".join(below.value.value.split()) for field, below in pairs}

@@ -2,15 +2,16 @@
 The steps of a case and their types: the key that names the kind of a step says which others go with it.
 """
 
+import dataclasses
+
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Union
 
 from guardrails.core.envelope.envelope import FIELDS
 from guardrails.core.tools.tool import REPEATS, Tool
 from guardrails.core.values.schema import (
-    ByKey,
     FromText,
     Ge,
     Le,
@@ -306,11 +307,9 @@ def cases_type() -> MapType:
     """
     Returns the type of a whole file.
     """
-    step = ByKey("step", {key: map_type(kind) for key, kind in KINDS.items()})
-    steps: Any = Annotated[list[step], MinLen(1)]  # type: ignore[valid-type]
-    for key, kind in KINDS.items():
-        step.kinds[key].make = partial(_step, kind)
-    step.kinds["repeat"].types["steps"] = steps
+    kinds = {key: dataclasses.replace(map_type(kind), make=partial(_step, kind)) for key, kind in KINDS.items()}
+    steps: Any = Annotated[list[Union[tuple(kinds.values())]], MinLen(1)]  # type: ignore[misc] # noqa: UP007
+    kinds["repeat"].types = {**kinds["repeat"].types, "steps": steps}
     own = {**map_type(Tool).types, "name": Text, "parameters": dict[str, Any], "annotations": dict[str, Any]}
     doc = "A tool that there is, and what is declared of it."
     tool = MapType("ToolDeclaration", {**own, **dict.fromkeys(REPEATS, bool)}, frozenset({"name"}), doc, of=Tool)

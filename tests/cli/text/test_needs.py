@@ -124,6 +124,8 @@ def test_mistakes_of_the_surroundings_stand_in_json_with_their_place(tmp_path: P
         ("budget:\n  max_turns: 5\n  max_tokens: 9\n", ["3:3: budget.max_turns", "4:3: budget.max_tokens"]),
         ("budget: {max_tokens: 9}\ntools: [{match: a, tokens: 3}]\n", []),
         ("scopes: {user: {growth: {max_tokens_per_minute: 9}}}\n", ["2:26: scopes.user.growth.max_tokens_per_minute"]),
+        ("tools: [{match: a, budget: {max_tokens: 9}}]\n", ["2:29: tools.0.budget.max_tokens"]),
+        ("tools: [{match: a, timeout: 9s}]\n", []),
     ],
 )
 def test_a_limit_that_a_host_cannot_hold_is_refused_for_that_host(text: str, lines: list[str], tmp_path: Path) -> None:
@@ -137,5 +139,7 @@ def test_a_limit_that_a_host_cannot_hold_is_refused_for_that_host(text: str, lin
             1 if lines else 0,
             lines,
         )
+    shown = CliRunner().invoke(app, ["policy", "check", "--host", "claude-agent-sdk", str(file)])
+    assert ("tools.0.timeout: `claude-agent-sdk` ends no tool that runs" in shown.stdout) is ("timeout" in text)
     assert CliRunner().invoke(app, ["policy", "check", "--host", "langchain", str(file)]).exit_code == 0
     assert CliRunner().invoke(app, ["policy", "check", "--host", "lnagchain", str(file)]).exit_code == 2

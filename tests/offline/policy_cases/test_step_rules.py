@@ -23,11 +23,11 @@ def mistakes(steps: str) -> list[str]:
     [
         (
             "at: 5s",
-            "f:5:5: cases.0.steps.0: a step is a map of keys, one of them `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `approve`, `refuse`, `exhausted`, `repeat`, got a map",
+            "f:5:5: missing key `call` or `settle` or `turn` or `charge` or `request` or `wait` or `extend` or `approve` or `refuse` or `exhausted`",
         ),
-        ("call: a, turn: 1", "f:5:15: `turn` does not go with the other keys here"),
+        ("call: a, turn: 1", "f:5:15: unknown key `turn`"),
         ("call: a, cod: x", "f:5:15: unknown key `cod`, did you mean `code`?"),
-        ("wait: 5s, result: 1", "f:5:16: `result` does not go with the other keys here"),
+        ("wait: 5s, result: 1", "f:5:16: unknown key `result`, known here: `at`, `wait`"),
         ("repeat: 2", "f:5:5: missing key `steps`"),
         ("call: a, result: 1, error: timeout", "f:5:5: cases.0.steps.0: a call ends in one way: `result` or `error`"),
         ("call: a, pending: true, lost: true", "f:5:5: cases.0.steps.0: a call ends in one way: `pending` or `lost`"),
