@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import orjson
 
 from guardrails.core.text.plain_json import plain, to_json
-from guardrails.core.text.redaction import may_hold_secrets, secrets_out
+from guardrails.core.text.redaction import secrets_out
 
 
 Record = dict[str, Any]
@@ -77,15 +77,12 @@ class Erasing:
             for key, _ in gone:
                 del shown[key]
         for key in FOREIGN if self._secrets else ():
-            if (value := shown.get(key)) and may_hold_secrets(
-                orjson.dumps(value) if type(value) is orjson.Fragment else to_json(value)
-            ):
-                found: Erased = []
-                clean = secrets_out(plain(value), key, found)
-                shown = (
-                    {**shown, key: orjson.Fragment(to_json(clean)) if key in PAYLOADS else clean} if found else shown
-                )
-                gone += found
+            if value := shown.get(key):
+                payload = orjson.dumps(value) if type(value) is orjson.Fragment else to_json(value)
+                clean, found = secrets_out(payload, key)
+                if found:
+                    shown = {**shown, key: orjson.Fragment(to_json(clean)) if key in PAYLOADS else clean}
+                    gone += found
         if self._path.pattern:
             shown = {key: plain(value) for key, value in shown.items()}
             self._erase(shown, "", gone)

@@ -8,7 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.state import Question
-from guardrails.core.text.redaction import cleaned
+from guardrails.core.text.control import cleaned
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import MICRO, Denial, Nudge
 

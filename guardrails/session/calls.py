@@ -26,8 +26,9 @@ from guardrails.core.record import identity
 from guardrails.core.refusals import UNKNOWN
 from guardrails.core.scopes import Scope
 from guardrails.core.state import Pending, SessionState, Uncertain
+from guardrails.core.text.control import sanitise
 from guardrails.core.text.path_text import within
-from guardrails.core.text.redaction import redact, sanitise
+from guardrails.core.text.redaction import redact
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.errors import SessionError

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.state import Entry, SessionState
+from guardrails.core.text.control import sanitise
 from guardrails.core.text.plain_json import dumps, exact
-from guardrails.core.text.redaction import sanitise
 from guardrails.core.values.types import Outcome
 
 

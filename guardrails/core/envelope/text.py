@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import orjson
 
-from guardrails.core.text.redaction import cleaned, sanitise
+from guardrails.core.text.control import cleaned, sanitise
 from guardrails.core.text.truncation import render
 from guardrails.core.values.types import STATUSES
 

@@ -17,7 +17,7 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.result import Reading, evidence_of
 from guardrails.core.result.names import Form, form_of
-from guardrails.core.text.redaction import untraced
+from guardrails.core.text.traces import untraced
 
 
 STEADY: Final = 8_192

@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-from guardrails.core.text.redaction import TRACEBACK
 from guardrails.core.text.short_keys import cached_if_short
+from guardrails.core.text.traces import TRACEBACK
 from guardrails.core.values.names import TOKEN
 from guardrails.core.values.types import ErrorType
 

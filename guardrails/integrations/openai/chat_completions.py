@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
-from guardrails.core.text.redaction import sanitise
+from guardrails.core.text.control import sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.text.redaction import sanitise
+from guardrails.core.text.control import sanitise
 
 from .wire import Message, Sent, Wire, part
 

@@ -9,7 +9,8 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Final
 
-from guardrails.core.text.redaction import REDACTED, sanitise, without_secrets
+from guardrails.core.text.control import sanitise
+from guardrails.core.text.redaction import REDACTED, without_secrets
 from guardrails.core.values.errors import ResponseFailed
 from guardrails.core.values.usage import public
 

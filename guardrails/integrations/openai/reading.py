@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from guardrails.core.text.redaction import redact, sanitise
+from guardrails.core.text.control import sanitise
+from guardrails.core.text.redaction import redact
 from guardrails.core.values.errors import ResponseFailed, SessionError
 from guardrails.core.values.usage import read_usage
 

@@ -4,7 +4,8 @@ Text that is fit for an exporter: bounded, valid Unicode, and without secrets if
 
 from typing import Final
 
-from guardrails.core.text.redaction import CUT, EDGE_CHARS, redact, sanitise
+from guardrails.core.text.control import sanitise
+from guardrails.core.text.redaction import CUT, EDGE_CHARS, redact
 
 
 MAX_NAME: Final = 256

@@ -11,7 +11,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.text.redaction import cleaned, sanitise
+from guardrails.core.text.control import cleaned, sanitise
 from tests.tables import table
 
 

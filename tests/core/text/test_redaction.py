@@ -7,10 +7,16 @@ import time
 import timeit
 import traceback
 
+from typing import Any
+
+import orjson
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.text.redaction import REDACTED, SCAN_CHARS, redact, sanitise, untraced, without_secrets
+from guardrails.core.text.control import sanitise
+from guardrails.core.text.redaction import REDACTED, SCAN_CHARS, redact, secrets_out, without_secrets
+from guardrails.core.text.traces import untraced
 from tests.tables import table
 
 
@@ -46,29 +52,25 @@ def test_a_secret_is_found_wherever_it_stands_among_words(secret: str, words: st
     ("password=hunter2 and more", "password=[redacted] and more"), ("Password: hunter2", "Password: [redacted]"),
     ('{"password": "a b\\"c", "user": "x"}', '{"password": "[redacted]", "user": "x"}'),
     ('{\\"password\\": \\"hunter2\\"}', '{\\"password\\": \\"[redacted]\\"}'), ("{'api_key': 'abc', 'n': 1}", "{'api_key': '[redacted]', 'n': 1}"),
-    ("api-key => abc", "api-key => [redacted]"), ("x-api-key: 12345", "x-api-key: [redacted]"),
+    ("api-key => abc", "api-key => [redacted]"), ("x-api-key: 12345", "x-api-key: [redacted]"), ('{"secret": 12}', '{"secret": "[redacted]"}'),
     ("aws_secret_access_key = abc", "aws_secret_access_key = [redacted]"), ('secretAccessKey: "zzz"', 'secretAccessKey: "[redacted]"'),
     ("PGPASSWORD=abc psql", "PGPASSWORD=[redacted] psql"), ("mysql --password hunter2 -u me", "mysql --password [redacted] -u me"),
     ("Server=db;Uid=me;Pwd=abc;", "Server=db;Uid=me;Pwd=[redacted];"), ("AccountName=a;AccountKey=abc==;E=x", "AccountName=a;AccountKey=[redacted];E=x"),
     ("Authorization: Bearer abcdef", "Authorization: [redacted]"), ("{'Authorization': 'Basic dXNlcjpwYXNz'}", "{'Authorization': '[redacted]'}"),
-    ('authorization: Digest username="x", response="abc"', "authorization: [redacted]"), ("Cookie: a=1; session=2\nHost: x", "Cookie: [redacted]\nHost: x"),
+    ('"authorization": "Digest username=\\"x\\", response=\\"a\\""', '"authorization": "[redacted]"'), ("Cookie: a=1; session=2\nHost: x", "Cookie: [redacted]\nHost: x"),
     ("sent Bearer abc123def456ghi to it", "sent Bearer [redacted] to it"), ("GITHUB_TOKEN=abcdefgh1234", "GITHUB_TOKEN=[redacted]"),
     ("https://x/y?key=abcdef1234567890&z=1", "https://x/y?key=[redacted]&z=1"),
     ("https://x/y?a=1&sig=abcdef1234567890abcd", "https://x/y?a=1&sig=[redacted]"), ("DB_PASS=hunter2 psql", "DB_PASS=[redacted] psql"),
-    ('{"db_pass": "hunter"}', '{"db_pass": "[redacted]"}'), ("MY_TOKEN=hunter2", "MY_TOKEN=[redacted]"), ("MY_TOKEN=hunter", "MY_TOKEN=[redacted]"),
-    ("slackToken=hunter2", "slackToken=[redacted]"), ("user: me, pass: hunter2", "user: me, pass: [redacted]"),
-    ("{'user': 'me', 'pass': 'hunter'}", "{'user': 'me', 'pass': '[redacted]'}"), ("tool --pass hunter2 -v", "tool --pass [redacted] -v"),
-    ("auth=('bob', 'hunter2')", "auth=[redacted]"), ('credentials = ["bob","hunter2"]', "credentials = [redacted]"),
-    ('{"password": {"value": "hunter2", "hint": "x"}, "n": 1}', '{"password": [redacted], "n": 1}'),
-    ('{"api_keys": ["hunter2", "b"], "n": 1}', '{"api_keys": [redacted], "n": 1}'),
-    ("password:\n  value: hunter2\n  k: v\nnext: 1", "password: [redacted]\nnext: 1"), ("secrets:\n- hunter2\n- b\nx: 1", "secrets: [redacted]\nx: 1"),
-    ("<password><value>hunter2</value></password>", "<password>[redacted]</value></password>"), ('{"token": {"value": "hunter2"}}', '{"token": [redacted]}'),
-    ('{\\"password\\": {\\"value\\": \\"hunter2\\"}}', '{\\"password\\": [redacted]}'),
-    ('{"db": {"password": {"value": "hunter2', '{"db": {"password": [redacted]'), ("HTTPBasicAuth('bob', 'hunter2')", "HTTPBasicAuth('bob', '[redacted]')"),
+    ('{"db_pass": "hunter2"}', '{"db_pass": "[redacted]"}'), ("MY_TOKEN=hunter", "MY_TOKEN=[redacted]"), ("tool --pass hunter2 -v", "tool --pass [redacted] -v"),
+    ('{"password": {"value": "hunter2", "hint": "}"}, "n": 1}', '{"password": "[redacted]", "n": 1}'),
+    ('{"api_keys": ["hunter2", "b"], "n": 1}', '{"api_keys": "[redacted]", "n": 1}'), ("auth=('bob', 'k9k9k9k9k9k9')", "auth=[redacted]"),
+    ('{"token": {"value": "k9k9k9k9k9k9"}}', '{"token": "[redacted]"}'),
+    ('{\\"password\\": {\\"value\\": \\"hunter2\\"}}', '{\\"password\\": \\"[redacted]\\"}'),
+    ('{"db": {"password": {"value": "hunter2', '{"db": {"password": "[redacted]"'), ('"name": "PASSWORD", "value": "b"', '"name": "PASSWORD", "value": "[redacted]"'),
     ("curl -u admin:hunter2 https://x", "curl -u admin:[redacted] https://x"), ("curl -u 'admin:hunter2' https://x", "curl -u 'admin:[redacted]' https://x"),
     ("['curl', '-u', 'admin:hunter2']", "['curl', '-u', 'admin:[redacted]']"), ("curl --user=admin:hunter2", "curl --user=admin:[redacted]"),
-    ("sent basic Ym9iOmh1bnRlcjI= to it", "sent basic [redacted] to it"), ("session_id=k9k9k9k9k9k9k9", "session_id=[redacted]"),
-    ("JSESSIONID: k9k9k9k9k9k9k9", "JSESSIONID: [redacted]"), ("postgres://me:p4ss@db:5432/x", "postgres://[redacted]@db:5432/x"),
+    ('["--password", "hunter2", "-v"]', '["--password", "[redacted]", "-v"]'), ("sent basic Ym9iOmh1bnRlcjI= to it", "sent basic [redacted] to it"),
+    ("postgres://me:p4ss@db:5432/x", "postgres://[redacted]@db:5432/x"), ("error\\n" + SECRETS["github"], "error\\n[redacted]"),
     ("postgres://me:p4/ss@db:5432/x", "postgres://[redacted]@db:5432/x"), ("https://me:pa@ss@host/x", "https://[redacted]@host/x"),
     ("redis://:p4ss@cache", "redis://[redacted]@cache"), ("https://0123456789abcdef@host/x", "https://[redacted]@host/x"),
     ("-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----\nok", "[redacted]\nok"),
@@ -84,19 +86,38 @@ def test_a_secret_is_known_by_its_name_and_the_name_stays(text: str, shown: str)
     "order #W1234567890 not found for user mia_li_3668", "commit 394f81fab87f0c6e1d does not exist", 'password: ""', "disk-space-management-in-clusters",
     "tests pass: 5, pass: true, two_pass: 12, pass_rate=95%", "second pass: optimizing", "bypass: a1b2c3", "UNEXPECTED_TOKEN: }", "max_token=4096",
     "docker run -u 1000:1000 x", "curl -u https://x/y", "basic authentication is not enough", "auth: (see the docs, section 2)",
-    "session_id: trip-42 is closed", '{"tokens": {"used": 5}, "token": {"error": "expired"}}',
+    "session_id: 2026-01-13-7bf322a0", '{"tokens": {"used": 5}, "token": {"error": "expired"}}', "--- PASS: TestPath/x1_y2_z3 (0.00s)",
+    'if apiKey == "" {', "verdict: ok ? 'pass' : 'failed'", '"Enter password:", "then"', "password:\nname: x", 'token_usage: {"input": 74916}', "GIT_AUTHOR=me12345678901",
+    "mkdir -p src/app && docker run -p 8080:80 nginx", "OLDPWD=/home/me PWD=/tmp", "<token>true</token> <label for='password'>Password</label>",
+    '{"secret": null}', '["password", "username", "email"]', "ask-abcdefghijklmnopqrstuvwxyz and task-scheduler-with-a-long-name",
 ])  # fmt: skip
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text) == text
 
 
-NAMED = ("A_PASS=b", "pass: 'x1'", "auth=('b', 'c')", "-u a:bc", "basic Ym9iOmh1bnRlcjI=", "session_id=k9k9k9k9k9k9")
+NAMED = ("A_PASS=b", "auth=('b', 'k9k9k9k9k9k9')", "-u a:bc", "basic Ym9iOmh1bnRlcjI=", '{"secret": ["b", 1]}')
 
 
 def test_redacting_twice_changes_nothing_more() -> None:
     once = without_secrets("\n".join([*SECRETS.values(), "password=x", "Authorization: Bearer y", "a://b:c@d", *NAMED]))
 
     assert without_secrets(once) == once
+
+
+values = st.recursive(
+    st.integers(1, 9) | st.text("ab'\"\\{}[]():=, \n1", min_size=1, max_size=12),
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3) | st.dictionaries(st.text('ab"\\ {]'), inner, min_size=1, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(values, values, values)
+def test_a_name_covers_all_that_stands_in_it_and_nothing_beside_it(before: Any, value: Any, after: Any) -> None:
+    made = orjson.dumps({"a": before, "password": value, "z": after})
+
+    assert secrets_out(made, "args") == ({"a": before, "password": REDACTED, "z": after}, [("args.password", value)])
 
 
 def test_a_long_message_keeps_its_head_and_its_tail() -> None:
@@ -163,8 +184,7 @@ def test_no_frame_of_an_exception_group_stays() -> None:
 # The cost of `redact` is bounded by what it looks at, whatever the text is made of.
 EVIL = [
     'a', 'eyJ-', '://a:', '://a:b/', 'password="', 'password=' + '"' + '\\' * 50, 'Traceback (most recent call last)\n', '\n    at :1:1',
-    '-----BEGIN PRIVATE KEY-----', '--a-', ' ', 'authorization', 'token=-', 'cookie:', '1234567890', '-u a:', "auth=('", 'pass:', 'A_TOKEN=', 'basic ',
-    'session_id',
+    '-----BEGIN PRIVATE KEY-----', '--a-', ' ', 'authorization', 'token=-', 'cookie:', '1234567890', '-u a:', "auth=('", 'A_TOKEN=', 'basic ', 'token:["',
 ]  # fmt: skip
 
 
@@ -202,34 +222,3 @@ def test_d9_sanitised_text_always_encodes_and_has_no_control_characters(text: st
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", clean)
     assert sanitise(clean) == clean
     assert re.sub(r"[^\n\r\t]", "", clean) == re.sub(r"[^\n\r\t]", "", text)
-
-
-TOKEN = "ghp_" + "abcdefghij" * 4
-
-
-@table("text", [
-    rf"error\n{TOKEN}", rf"\\t{TOKEN}", f"q=token%3D{TOKEN}", rf"\u0022{TOKEN}", "https://h/?api_key%3Dhunter2hunter2", "password%3Dhunter2",
-    "%22password%22%3A%22hunter2%22", r"password\u003dhunter2", "password&#61;hunter2", "mysql -u root -phunter2 db", "mysqldump --all -phunter2",
-    "sshpass -p hunter2 ssh x", "docker login -u me -p hunter2 registry", "['mysql', '-p', 'hunter2']", "['sshpass', '-p', 'hunter2', 'ssh']",
-    "MYSQL_PWD=hunter2 mysql", '["--password", "hunter2", "--host", "x"]', "['--api-key', 'hunter2']", "<password>hunter2</password>",
-    '<db:Secret name="x">hunter2</db:Secret>', '<add key="Password" value="hunter2" />', '<entry key="api_key">hunter2hunter2</entry>',
-    '{"name": "DB_PASSWORD", "value": "hunter2"}', r"{\"name\": \"password\", \"value\": \"hunter2\"}", r"{\\\"password\\\": \\\"hunter2\\\"}",
-    r"password\u003d\u0022hunter2\u0022", '<add key="DbPassword" value="hunter2" />', "<dbPassword>hunter2</dbPassword>",
-    "<password><![CDATA[hunter2]]></password>",
-])  # fmt: skip
-def test_a_secret_is_found_however_its_text_was_written(text: str) -> None:
-    shown = without_secrets(text)
-
-    assert "hunter2" not in shown
-    assert TOKEN not in shown
-    assert REDACTED in shown
-
-
-@table("text", [
-    "mkdir -p src/app && docker run -p 8080:80 nginx", "mysql -u root -p shop", "OLDPWD=/home/me PWD=/tmp",
-    "<password></password> <label for='password'>Password</label>", "<token>true</token> <secret>null</secret>", '<input name="password" value="">',
-    '{"name": "path", "value": "src/main.py"}', '{"key": "total", "value": 12}', '["password", "username", "email"]',
-    "ask-abcdefghijklmnopqrstuvwxyz and task-scheduler-with-a-long-name", "ps -p 4242 -o pid",
-])  # fmt: skip
-def test_honest_text_that_looks_a_little_like_it_stays(text: str) -> None:
-    assert without_secrets(text) == text

@@ -1,0 +1,50 @@
+"""
+Text without control characters, as it is and as JSON.
+"""
+
+import re
+
+from typing import Final
+
+
+_CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
+_NOT_TEXT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_CODES: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
+_MAY_ESCAPE: Final = re.compile(r"\\[ubf]")
+_CONTROL_CODE: Final = re.compile(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODES}")
+_ESCAPE: Final = re.compile(rf"\x7f|\\(?:{_CODES}|(.))")
+_STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
+
+
+def sanitise(text: str) -> str:
+    """
+    Returns *text* without NUL, DEL and the other ASCII control characters; newline, carriage return and tab stay.
+
+    Surrogates that form a pair become their character, lone ones U+FFFD, so that the answer always encodes to UTF-8.
+    """
+    if not text.isascii() and _NOT_TEXT.search(text) is not None:
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").translate(_CONTROL)
+    return text.translate(_CONTROL) if text.isascii() else text
+
+
+def cleaned(text: str) -> str:
+    """
+    Returns the JSON *text* whose strings hold no NUL, DEL or other ASCII control character but newline, carriage return
+    and tab.
+
+    The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
+    """
+    # Most text has no backslash, or one before a letter of none; to look for one character is next to nothing.
+    if "\x7f" not in text and ("\\" not in text or _MAY_ESCAPE.search(text) is None):
+        return text
+    return text if _CONTROL_CODE.search(text) is None else _STRING.sub(_without_control, text)
+
+
+def _without_control(string: re.Match[str]) -> str:
+    body, colon = string[1], string[2] or ""
+    said = body.replace("\x7f", r"\u007f") if colon else _ESCAPE.sub(_harmless, body)
+    return f'"{said}"{colon}'
+
+
+def _harmless(escape: re.Match[str]) -> str:
+    return f"\\{escape[1]}" if escape[1] else ""
