@@ -53,8 +53,6 @@ class Learned:
     """None: there was nothing to judge by."""
     corrections: Verdict | None
     """The same of what calls with other arguments came to."""
-    unchanged: bool
-    """It says what the present model says."""
     present: str | None
     """Name of the model that it was compared with; None: the shipped one, or one rate."""
     facts: Facts
@@ -70,7 +68,7 @@ class Learned:
         """
         It should be served.
         """
-        return not self.unchanged and any(one is not None and one.better for one in (self.retries, self.corrections))
+        return any(one is not None and one.better for one in (self.retries, self.corrections))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -78,7 +76,7 @@ class Learned:
         """
         training = self.model.body["training"]
         return {
-            **{name: getattr(self, name) for name in ("written", "better", "unchanged", "present", "files", "notes")},
+            **{name: getattr(self, name) for name in ("written", "better", "present", "files", "notes")},
             **{name: training[name] for name in ("failures", "retries", "verdict", "corrections")},
             "output": str(self.output),
             "model": self.model.name,
@@ -147,9 +145,7 @@ def learn(
         "versions": versions(),
     }
     text = text_of(body, kind)
-    same = present is not None and all(body[key] == kept[key] for key in (*_FITTED, "corrections"))
-    name, model = present.name if present else None, parse(text, kind)
-    return Learned(model, text, retries, corrections, unchanged=same, present=name, facts=facts, notes=notes)
+    return Learned(parse(text, kind), text, retries, corrections, present.name if present else None, facts, notes)
 
 
 def train(

@@ -196,43 +196,23 @@ def places_of(record: Record) -> dict[Stream, tuple[int, int]]:
     return places
 
 
-def kin(records: Iterable[Record]) -> Iterator[list[Record]]:
+def in_order(records: Iterable[Record]) -> Iterator[Record]:
     """
-    Returns *records* in groups that must be replayed together: sessions that share something. Raises SessionError for what is no record.
-    """
-    group: dict[Stream, Stream] = {}
-
-    def leader(of: Stream) -> Stream:
-        while group.setdefault(of, of) != of:
-            group[of] = of = group[group[of]]
-        return of
-
-    groups: dict[Stream, list[Record]] = {}
-    with sound():
-        placed = [(record, [*places_of(record)]) for record in records]
-        for _, (first, *others) in placed:
-            for stream in others:
-                group[leader(stream)] = leader(first)
-        for record, (first, *_) in placed:
-            groups.setdefault(leader(first), []).append(record)
-    yield from groups.values()
-
-
-def in_order(records: list[Record]) -> Iterator[Record]:
-    """
-    Returns *records* in an order that all their streams agree with.
+    Returns *records* in an order that all their streams agree with. Raises SessionError if there is none, or for what is no record.
     """
     streams: dict[Stream, list[tuple[tuple[int, int], int]]] = {}
     order: TopologicalSorter[int] = TopologicalSorter()
-    for index, record in enumerate(records):
-        order.add(index)
-        for stream, place in places_of(record).items():
-            streams.setdefault(stream, []).append((place, index))
-    for events in streams.values():
-        for (_, before), (_, after) in pairwise(sorted(events)):
-            order.add(after, before)
+    with sound():
+        records = sorted(records, key=lambda record: (*life_key(record), record["n"]))
+        for index, record in enumerate(records):
+            order.add(index)
+            for stream, place in places_of(record).items():
+                streams.setdefault(stream, []).append((place, index))
+        for events in streams.values():
+            for (_, before), (_, after) in pairwise(sorted(events)):
+                order.add(after, before)
     try:
-        yield from map(records.__getitem__, order.static_order())
+        return map(records.__getitem__, [*order.static_order()])
     except CycleError:
         raise SessionError(
             "the records contradict each other: no order of their events fits all their numbers"
@@ -450,8 +430,6 @@ def replay(
     is no record.
     """
     again = Replay(chain, scopes or {}, others)
-    with sound():
-        ordered = in_order(sorted(records, key=lambda record: (*life_key(record), record["n"])))
-        yield from filter(None, map(again.live, ordered))
+    yield from filter(None, map(again.live, in_order(records)))
     if lives is not None:
         lives |= {key: life.state for key, life in again.lives.items()}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from guardrails.core.record import newer_told, newer_version
 from guardrails.core.values.errors import GuardrailsError, SessionError
-from guardrails.offline.replay.exact import Record, Rules, kin, life_key, replay
+from guardrails.offline.replay.exact import Record, Replay, Rules, in_order, life_key
 from guardrails.offline.transcripts import Report, open_lines
 from guardrails.offline.transcripts.inputs import Input
 from guardrails.offline.transcripts.json_text import parse
@@ -99,20 +99,22 @@ def replayed(policy: Policy, files: Iterable[Input], others: Iterable[Policy] = 
     known = {each.digest: Rules(each.chain, each.scopes) for each in (policy, *others) if each.digest is not None}
     records = _records(files, found)
     found.sessions = len(set(map(life_key, records)))
+    again, broken = Replay(policy.chain, policy.scopes, known), set()
     try:
-        groups = [*kin(records)]
+        ordered: Iterable[Record] = in_order(records)
     except SessionError as error:
-        groups = []
+        ordered = ()
         found.differs(records[0]["session_id"], None, None, str(error), "cannot be replayed")
-    for group in groups:
+    for record in ordered:
         try:
-            for one in replay(policy.chain, group, scopes=policy.scopes, others=known):
+            one = None if life_key(record) in broken else again.live(record)
+            if one is not None:
                 found.calls += 1
                 if not one.same:
-                    place = one.record["session_id"], one.record["n"], one.record["tool"]
-                    found.differs(*place, one.recorded, one.decided)
+                    found.differs(record["session_id"], record["n"], record["tool"], one.recorded, one.decided)
         except GuardrailsError as error:
-            found.differs(group[0]["session_id"], None, None, str(error), "cannot be replayed")
+            broken.add(life_key(record))
+            found.differs(record["session_id"], None, None, str(error), "cannot be replayed")
     if not found.calls and found.same:
         raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
     found.not_judged = no_arguments(policy.chain, sum(map(_is_blind, records)))

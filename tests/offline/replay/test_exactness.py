@@ -85,6 +85,17 @@ def test_a_missing_event_is_a_difference_and_not_a_guess(records: Path) -> None:
     assert "gap" in found.first[0].recorded
 
 
+def test_a_missing_event_costs_what_shares_a_scope_with_it_and_nothing_else(tmp_path: Path, clock: Any) -> None:
+    path, policy = tmp_path / "shared.jsonl", Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_calls=3)]})
+    with JsonLines(path) as sink:
+        for name, user in (("a", "u1"), ("b", "u2"), ("c", "u1"), ("d", "u3")):
+            session = policy.session(name, scopes={"user": user}, records=sink, clock=clock)
+            session.call("t", {}, lambda *_: "ok")
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+    found = exact(path, policy=policy)
+    assert ([each.session_id for each in found.first], found.calls) == (["a", "c"], 2)
+
+
 def test_broken_lines_are_counted(records: Path) -> None:
     records.write_text(records.read_text() + '{"event": "call", "session_id"\n\n')
     found = exact(records)

@@ -31,7 +31,7 @@ from guardrails import (
     Tool,
     read,
 )
-from guardrails.offline.replay.exact import Replayed, kin
+from guardrails.offline.replay.exact import Replayed
 from guardrails.offline.replay.exact import replay as replay_together
 from guardrails.session.session import Session
 
@@ -157,16 +157,6 @@ def test_what_expires_while_a_child_asks_again_leaves_no_gap_in_its_family(clock
     child.decide("slow", {}, id="2")
     child.call("slow", {}, ok, id="2")
     assert all(one.same for one in again(policy, lines(sink)))
-
-
-def test_only_what_shares_something_must_be_replayed_together(clock: Any) -> None:
-    policy, sink = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_calls=3)]}), MemorySink()
-    for name, user in (("a", "u1"), ("b", "u2"), ("c", "u1"), ("d", "u3")):
-        policy.session(name, scopes={"user": user}, records=sink, clock=clock).call("t", {}, ok)
-    with policy.session("d", scopes={"user": "u3"}, records=sink, clock=clock).child("kid", max_calls=1) as child:
-        child.call("t", {}, ok)
-    groups = [sorted({record["session_id"] for record in group}) for group in kin(lines(sink))]
-    assert sorted(groups) == [["a", "c"], ["b"], ["d", "d/kid"]]
 
 
 def test_two_lives_of_a_name_share_a_scope_one_after_the_other(clock: Any) -> None:
