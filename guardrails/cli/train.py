@@ -99,8 +99,6 @@ def _outcome(made: "Learned", *, dry_run: bool) -> str:
         return f"`{path}` is now the model {made.model.name} ({len(made.text) / 1024:,.0f} KiB)."
     if dry_run:
         return f"`{path}` is left as it is (--dry-run); the new model {'would' if made.better else 'would not'} replace it."
-    if made.unchanged:
-        return f"`{path}` is left as it is: the new model says the same."
     if made.present is None:
         return "No model is written: what is shipped stays in use. Train again with more records, or use --force."
     return f"`{path}` is left as it is."

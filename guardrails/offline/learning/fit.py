@@ -41,30 +41,18 @@ def fit(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Iterable[tu
     with needs("train", "training"):
         import numpy as np
 
-        from scipy.sparse import csr_matrix
+        from sklearn.feature_extraction import DictVectorizer
         from sklearn.linear_model import LogisticRegression
         from threadpoolctl import threadpool_limits
 
     rows = [*sorted((at, count) for at, count in counts.items() if count.n > 0), *beliefs]
-    places: dict[tuple[str, str], int] = {}
-    spreads: list[float] = []
-    columns: list[int] = []
-    ends = [0]
-    for at, _ in rows:
-        shared, own = at.keys()
-        for tool, crosses in ((ANY, shared), (at.tool, own if at.tool in tools else ())):
-            for key, spread in crosses:
-                column = places.setdefault((tool, key), len(places))
-                if column == len(spreads):
-                    spreads.append(spread)
-                columns.append(column)
-        ends.append(len(columns))
+    columns = DictVectorizer()
+    matrix = columns.fit_transform([_columns(at, tools) for at, _ in rows])
     # A column of smaller numbers needs a larger coefficient for the same weight, and so is penalised more.
-    scale = np.array(spreads)
-    matrix = csr_matrix((scale[columns], columns, ends), shape=(len(rows), len(places)))
+    scale = matrix.max(axis=0).toarray()[0]
     n, s = (np.array([count[part] for _, count in rows]) for part in (0, 1))
     # One row for the successes of a situation and one for its failures.
-    solver, tolerance = ("newton-cholesky", 1e-8) if len(places) <= FEW else ("newton-cg", 1e-6)
+    solver, tolerance = ("newton-cholesky", 1e-8) if len(scale) <= FEW else ("newton-cg", 1e-6)
     regression = LogisticRegression(C=INVERSE_PENALTY, solver=solver, tol=tolerance, max_iter=200)
     good, bad = np.flatnonzero(s > 0), np.flatnonzero(n > s)
     worked, weights = np.repeat([1, 0], [len(good), len(bad)]), np.concatenate([s[good], (n - s)[bad]])
@@ -73,12 +61,21 @@ def fit(counts: Mapping[Any, Count], tools: frozenset[str], beliefs: Iterable[tu
         warnings.simplefilter("error")
         regression.fit(matrix[np.concatenate([good, bad])], worked, sample_weight=weights)
     made: dict[str, dict[str, float]] = {ANY: {}}
-    for (tool, key), value in zip(places, (regression.coef_[0] * scale).tolist(), strict=True):
+    for (tool, key), value in zip(columns.feature_names_, (regression.coef_[0] * scale).tolist(), strict=True):
         if abs(value) >= MAX_WEIGHT:
             raise TrainingError(f"the weight of `{key}` is {value:g}, beyond {MAX_WEIGHT:g}: the records are no good")
         if rounded := round(value, DECIMALS):
             made.setdefault(tool, {})[key] = rounded
     return round(float(regression.intercept_[0]), DECIMALS), made.pop(ANY), made
+
+
+def _columns(at: Crossed, tools: frozenset[str]) -> dict[tuple[str, str], float]:
+    """
+    Returns the columns of a situation, each (tool, name of the weight), with the spread that the weight is believed to have.
+    """
+    shared, own = at.keys()
+    parts = ((ANY, shared), (at.tool, own if at.tool in tools else ()))
+    return {(tool, key): spread for tool, crosses in parts for key, spread in crosses}
 
 
 def known_tools(counts: Mapping[Any, Count]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from guardrails.core.retries.model import ANY
 from guardrails.core.retries.shrinkage import CORRECTION_STRENGTH, ENOUGH, NONE, Beta, Count, times, wilson
 from guardrails.core.retries.trail import DELAYS_MS, WAITS_MS, Situation
 from guardrails.core.values.errors import CORRECTABLE
+from guardrails.offline.figures import plural
 
 
 HOPELESS: Final = 0.05
@@ -72,32 +73,29 @@ class Profile(NamedTuple):
         return "; ".join([f"{name} {self._resolving()}", *rest])
 
     def _correcting(self) -> str:
-        of_all = f"{self.corrected.s:.0f} of {self.corrected.n:.0f}"
         share = self.corrected.s / self.corrected.n
         if self.error not in CORRECTABLE:
             # What comes next is seldom the same again.
-            return f"{share * 100:.0f} % of the next calls with other arguments worked ({of_all})"
-        told = share if self.correction is None else self.correction
-        return f"the model corrects it itself {times(told)} ({of_all}, {_sure(*wilson(self.corrected))})"
+            return f"{share * 100:.0f} % of the next calls with other arguments worked ({_of(self.corrected)})"
+        chance = times(share if self.correction is None else self.correction)
+        return f"the model corrects it itself {chance} ({_of(self.corrected)}, {_sure(*wilson(self.corrected))})"
 
     def _resolving(self) -> str:
-        retries = round(self.retries)
+        sure, of_all = _sure(self.low, self.high), _of(Count(self.retries, self.successes))
         if self.retries < ENOUGH:
-            said = ("never retried", "retried once")[retries] if retries < 2 else f"retried {retries} times"
-            return f"was {said}: too few to say"
-        sure = _sure(self.low, self.high)
-        of_all = f"{self.successes:.0f} of {self.retries:.0f}"
-        if self.high < HOPELESS:
-            return f"does not resolve on retry ({of_all} retries worked, {sure})"
-        if not round(self.successes):
-            return f"has not resolved on retry so far ({of_all} retries worked, {sure})"
+            return f"was retried {plural(round(self.retries), 'time')}: too few to say"
+        if self.high < HOPELESS or not round(self.successes):
+            never = "does not resolve on retry" if self.high < HOPELESS else "has not resolved on retry so far"
+            return f"{never} ({of_all} retries worked, {sure})"
         if self.wait_ms is None or self.wait_rate is None:
             return f"resolves on retry {self.rate * 100:.0f} % of the time ({of_all} retries worked, {sure})"
         wait = f"after {self.wait_ms / 1000:g} s" if self.wait_ms >= 1_000 else "at once"
-        return (
-            f"resolves on retry {self.wait_rate * 100:.0f} % of the time {wait} ({self.at_wait.s:.0f} of "
-            f"{self.at_wait.n:.0f} retries then; {of_all} after any wait, {sure})"
-        )
+        then = f"{_of(self.at_wait)} retries then; {of_all} after any wait, {sure}"
+        return f"resolves on retry {self.wait_rate * 100:.0f} % of the time {wait} ({then})"
+
+
+def _of(count: Count) -> str:
+    return f"{count.s:.0f} of {count.n:.0f}"
 
 
 def _sure(low: float, high: float) -> str:

@@ -108,7 +108,7 @@ def test_a12_what_calls_came_to_is_learned_by_the_same_fit_and_gate_and_is_serve
     assert made.written
     assert made.retries is not None
     assert made.retries.new < made.retries.present == made.retries.base
-    assert train([tmp_path / "calls.jsonl"], path, loops=True).unchanged
+    assert not train([tmp_path / "calls.jsonl"], path, loops=True).written
     model = read_model(path, LOOPS)
     found: Any = [at.what for at in read_loops([tmp_path / "calls.jsonl"]).facts]
     likely = {what.failed: model.probability(what) for what in found}

@@ -50,7 +50,7 @@ def test_a11_corrections_and_repairs_are_told_apart_from_plain_repeats() -> None
 @table(
     "waits, said",
     [
-        ({0: Count(1, 1)}, "was retried once: too few to say"),
+        ({0: Count(1, 1)}, "was retried 1 time: too few to say"),
         ({5_000: Count(21, 0.4)}, "has not resolved on retry so far (0 of 21 retries worked, 95 % interval 0 to"),
         ({0: Count(200, 0)}, "does not resolve on retry (0 of 200 retries worked, 95 % interval 0 to 2 %)"),
         ({None: Count(30, 15)}, "resolves on retry 50 % of the time (15 of 30 retries worked"),
