@@ -20,7 +20,7 @@ from typing import Any
 
 from guardrails import Budget, MemoryStore, Policy, Rate
 from guardrails.session.session import Session
-from guardrails.stores.opened import store_at
+from guardrails.stores.places import store_at
 
 
 MANY = 10**9

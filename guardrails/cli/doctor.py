@@ -167,8 +167,7 @@ def look(place: str, namespace: str) -> dict[str, Any]:
     from guardrails.cli.store import line_of
     from guardrails.core.values.errors import GuardrailsError
     from guardrails.offline.figures import plural
-    from guardrails.stores.opened import store_at
-    from guardrails.stores.places import is_url, shown_place
+    from guardrails.stores.places import is_url, shown_place, store_at
 
     found: dict[str, Any] = {"store": shown_place(place), "opens": False, "states": 0, "versions": {}, "unreadable": 0}
     found |= {"problem": None, "next": f"guardrails store ls {shown_place(place)} tells more"}

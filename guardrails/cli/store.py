@@ -189,8 +189,7 @@ def _opened(place: str, namespace: str) -> "Iterator[PersistentStore]":
     """
     The store at *place*, a path or a URL. Ends the command if there is none, or it fails.
     """
-    from guardrails.stores.opened import store_at
-    from guardrails.stores.places import is_url
+    from guardrails.stores.places import is_url, store_at
 
     # It would be made.
     if not is_url(place) and not Path(place).is_file():

@@ -8,7 +8,6 @@ call's session alone, which gives it back.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import FAR_MS, Chain, Hook, first_cause
@@ -21,9 +20,7 @@ OPEN: Final = "calls"
 """Under this name a scope has reserved what open calls are held to cost."""
 _COUNTS: Final = ("n", "calls", "cost", "tokens", "now_ms")
 _HELD: Final = {"held_cost": "max_cost", "held_tokens": "max_tokens"}
-_FIELDS: Final = tuple(each.name for each in fields(SessionState))
-_OTHERS: Final = tuple(name for name in _FIELDS if name not in (*_COUNTS, "behind_ms", "reserved", "own"))
-_counts, _others = attrgetter(*_COUNTS), attrgetter(*_OTHERS)
+_FIELDS: Final = tuple(each.name for each in fields(SessionState) if each.init)
 GLOBAL: Final = "global"
 """The scope that everyone is in: its id need not be said."""
 
@@ -45,6 +42,8 @@ class Scope(NamedTuple):
         Returns *said* as an objection of this scope: by its code, and in its message.
         """
         code = f"{self.name}.{said.code}"
+        if isinstance(self.state, SharedState):
+            self.state.objected = True
         worded = self.chain.worded(said)
         if "message" not in self.chain.messages.get(said.code, {}):
             shared = "shared by all sessions"
@@ -72,8 +71,8 @@ class SharedState(SessionState):
 
     chain: Chain | None = field(default=None, compare=False)
     """Of its guards, by which a step was decided."""
-    asked: bool = field(default=False, compare=False)
-    """It was asked of a call, and nothing was taken from it."""
+    objected: bool = field(default=False, compare=False)
+    """A guard of it had something to say in that step."""
     places: list[list[Any]] = field(default_factory=list, compare=False)
     """What is recorded of the step's place; its number, the third, is known once it is kept."""
 
@@ -82,9 +81,7 @@ class SharedState(SessionState):
         """
         Returns the state of a *rest*, as `rest` gave it, and *amounts*.
         """
-        made = cls()
-        for name in _FIELDS:
-            setattr(made, name, getattr(rest, name))
+        made = cls(**{name: getattr(rest, name) for name in _FIELDS})
         made.have(amounts)
         return made
 
@@ -92,10 +89,8 @@ class SharedState(SessionState):
         """
         Returns its amounts by name.
         """
-        made = dict(zip(_COUNTS, _counts(self), strict=True))
         held = self.reserved.get(OPEN, {})
-        for name, limit in _HELD.items():
-            made[name] = held.get(limit, 0)
+        made = {name: getattr(self, name) for name in _COUNTS} | {name: held.get(its, 0) for name, its in _HELD.items()}
         for guard, mine in self.own.items():
             if type(mine) is dict:
                 made.update([(f"{guard}/{name}", value) for name, value in mine.items() if type(value) is int])
@@ -105,24 +100,23 @@ class SharedState(SessionState):
         """
         Have these *amounts* in place of its own.
         """
-        self.own = {guard: mine if type(mine) is not dict else dict(mine) for guard, mine in self.own.items()}
-        if amounts:
-            self.reserved = {}
+        self.own = {guard: dict(mine) if type(mine) is dict else mine for guard, mine in self.own.items()}
         for name, value in amounts.items():
-            guard, of_guard, own = name.rpartition("/")
-            if of_guard:
+            guard, _, own = name.rpartition("/")
+            if guard:
                 self.own.setdefault(guard, {})[own] = value
-            elif name in _HELD:
-                if value:
-                    self.reserved.setdefault(OPEN, {})[_HELD[name]] = value
-            else:
+            elif name in _COUNTS:
                 setattr(self, name, value)
+        if amounts:
+            held = {its: amounts[name] for name, its in _HELD.items() if amounts.get(name)}
+            self.reserved = {OPEN: held} if held else {}
 
-    def rest(self) -> tuple[Any, ...]:
+    def rest(self) -> SessionState:
         """
         Returns what it is beside its amounts.
         """
-        return *_others(self), {guard: left for guard, mine in self.own.items() if (left := _rest(mine))}
+        own = {guard: rest for guard, mine in self.own.items() if (rest := _rest(mine))}
+        return replace(self, n=0, calls=0, cost=0, tokens=0, now_ms=0, behind_ms=0, reserved={}, own=own)
 
     def edges(self) -> list[Edge] | None:
         """
@@ -139,25 +133,8 @@ class SharedState(SessionState):
         return None if self.chain is None else made
 
 
-def bare(rest: tuple[Any, ...]) -> SessionState:
-    """
-    Returns a state of nothing but this `SharedState.rest`.
-    """
-    made = SessionState()
-    for name, value in zip((*_OTHERS, "own"), rest, strict=True):
-        setattr(made, name, value)
-    return made
-
-
 def _rest(mine: Any) -> Any:
     return mine if type(mine) is not dict else {name: value for name, value in mine.items() if type(value) is not int}
-
-
-def _place(scope: Scope) -> list[Any]:
-    place = [scope.id, scope.state.run, scope.state.n, scope.state.now_ms]
-    if isinstance(scope.state, SharedState):
-        scope.state.places.append(place)
-    return place
 
 
 def opened(
@@ -170,7 +147,7 @@ def opened(
     for (name, own, chain), state, now_ms in zip(scopes, states, clocks, strict=True):
         now = touch(state, now_ms)
         if isinstance(state, SharedState):
-            state.chain, state.asked = chain, True
+            state.chain = chain
         made.append(Scope(name, own, chain, state, now))
     return made
 
@@ -225,7 +202,10 @@ def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None
     """
     made: dict[str, Any] = {}
     if scopes:
-        made["scopes"] = {scope.name: _place(scope) for scope in scopes}
+        made["scopes"] = {one.name: [one.id, one.state.run, one.state.n, one.state.now_ms] for one in scopes}
+        for one in scopes:
+            if isinstance(one.state, SharedState):
+                one.state.places.append(made["scopes"][one.name])
     if state.family is not None:
         made["family"] = list(state.family[1:])
     return made or None
@@ -238,7 +218,7 @@ def hold_in(scope: SessionState, call: Pending) -> None:
     """
     Count a call that a session was admitted to make, and hold what it holds.
     """
-    _event(scope)
+    scope.n += 1
     scope.calls += 1
     _hold(scope, call.cost, call.tokens)
 
@@ -247,7 +227,7 @@ def move_in(scope: SessionState, call: Pending, event: str) -> None:
     """
     Let *event* of a call be one of the scope too: one that never ran gives back what it took.
     """
-    _event(scope)
+    scope.n += 1
     if event in ("refuse", "withdraw"):
         # A scope that was forgotten counts nothing of it.
         scope.calls = max(0, scope.calls - 1)
@@ -258,25 +238,12 @@ def settle_in(scope: SessionState, estimate: tuple[int, int], outcome: Outcome) 
     """
     Charge what a call cost, in place of its *estimate*.
     """
-    _answered(scope)
     _hold(scope, -estimate[0], -estimate[1])
     scope.cost += estimate[0] if outcome.cost is None else outcome.cost
     scope.tokens += estimate[1] if outcome.tokens is None else outcome.tokens
 
 
-def _event(scope: SessionState) -> None:
-    scope.n += 1
-    _answered(scope)
-
-
-def _answered(scope: SessionState) -> None:
-    if isinstance(scope, SharedState):
-        scope.asked = False
-
-
 def _hold(scope: SessionState, cost: int, tokens: int) -> None:
-    if not (cost or tokens):
-        return
     held = scope.reserved.get(OPEN, {})
     amounts = (("max_cost", cost), ("max_tokens", tokens))
     left = {name: amount for name, more in amounts if (amount := held.get(name, 0) + more) > 0}

@@ -109,6 +109,6 @@ def default_store() -> str:
     """
     `guardrails/hooks.db` in the folder where this user's programs keep their state.
     """
-    from guardrails.stores.folders import state_folder
+    from guardrails.stores.places import state_folder
 
     return os.path.join(state_folder(), "hooks.db")  # noqa: PTH118

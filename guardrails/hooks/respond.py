@@ -22,8 +22,7 @@ from guardrails.integrations.otel.sink import TracedSink, ids_of
 from guardrails.policy.policy import Policy
 from guardrails.sinks.base import Sink
 from guardrails.sinks.json_lines import JsonLines
-from guardrails.stores.opened import store_at
-from guardrails.stores.places import is_url
+from guardrails.stores.places import is_url, store_at
 
 from .clients import CLIENTS, client_of, guessed
 from .events import answer

@@ -7,7 +7,7 @@ import weakref
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from guardrails.core.state import SessionState
 
@@ -87,22 +87,9 @@ class Listed(Store, Protocol):
         ...
 
 
-class Forked(Protocol):
-    """
-    A store that goes on in both processes after a fork.
-    """
-
-    def _at_fork(self, when: When) -> None: ...
-
-
-_stores: "weakref.WeakSet[Forked]" = weakref.WeakSet()
-
-
-def at_forks(store: Forked) -> None:
-    """
-    See to *store* before and after every fork.
-    """
-    _stores.add(store)
+_stores: "weakref.WeakSet[Any]" = weakref.WeakSet()
+at_forks: Final = _stores.add
+"""Have `store._at_fork` called before and after every fork."""
 
 
 def _all(when: When) -> None:

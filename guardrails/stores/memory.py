@@ -68,38 +68,31 @@ class MemoryStore:
         """
         See `Store.forget`.
         """
-        with self._lock:
-            if self._in_step:
-                raise RuntimeError(NESTED)
-            self._live.pop(key, None)
-            self._idle.pop(key, None)
+        self.update([], lambda _: (self._live.pop(key, None), self._idle.pop(key, None)))
 
     def read(self, key: str) -> Stored | None:
         """
         See `Store.read`.
         """
-        with self._lock:
-            if self._in_step:
-                raise RuntimeError(NESTED)
-            kept = self._live.get(key) or self._idle.get(key)
-            if kept is None:
-                return None
-            try:
-                state, packed = (unpack(kept), kept) if isinstance(kept, bytes) else (kept, pack(kept))
-            except Exception:  # noqa: BLE001  one that cannot be packed, or read, is listed all the same
-                return Stored(key, *((kept, 0) if isinstance(kept, bytes) else (b"", kept.now_ms)))
-            return Stored(key, packed, state.now_ms)
+        return self.update([], lambda _: self._stored(key))
 
     def entries(self, prefix: str = "") -> Iterator[Stored]:
         """
         See `Store.entries`.
         """
-        with self._lock:
-            if self._in_step:
-                raise RuntimeError(NESTED)
-            keys = [key for kept in (self._live, self._idle) for key in kept if key.startswith(prefix)]
+        keys = self.update([], lambda _: [key for key in (*self._live, *self._idle) if key.startswith(prefix)])
         # One that was forgotten meanwhile is none.
         yield from filter(None, map(self.read, keys))
+
+    def _stored(self, key: str) -> Stored | None:
+        kept = self._live.get(key) or self._idle.get(key)
+        if kept is None:
+            return None
+        try:
+            state, packed = (unpack(kept), kept) if isinstance(kept, bytes) else (kept, pack(kept))
+        except Exception:  # noqa: BLE001  one that cannot be packed, or read, is listed all the same
+            return Stored(key, *((kept, 0) if isinstance(kept, bytes) else (b"", kept.now_ms)))
+        return Stored(key, packed, state.now_ms)
 
     def _at_fork(self, when: When) -> None:
         if when == "child":

@@ -2,30 +2,33 @@
 What the stores of files, databases and servers have in common: turns of threads, tries, faults in words, forks.
 """
 
-import itertools
+import re
 import threading
 import time
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar, Final, Self, TypeVar
 
+from guardrails.core.packing import unpack
 from guardrails.core.state import SessionState
-from guardrails.core.values.errors import StoreError
+from guardrails.core.values.errors import StateUnreadable, StoreError
+from guardrails.core.values.names import whose
 from guardrails.core.values.units import duration_ms
 
-from .base import NESTED, Stored, When, at_forks
-from .live import Live
+from .base import NESTED, Listed, When, at_forks
 
 
 T = TypeVar("T")
+LIVE: Final = 1_000
+"""Sessions whose state is kept unpacked too, for when the store still says the same."""
 BATCH: Final = 500
 """States that are read, or dropped, in one go, so that calls of others get in between."""
 MEANS: Final = {
     "busy": "was locked by others for {:g} s: end what holds it, or give the store a longer `timeout`",
     "away": "cannot be reached, or did not answer within {:g} s: see that it runs, and its address",
-    "starting": "still starts, loads or fails over after {:g} s: try again, or give the store a longer `timeout`",
     "login": "did not let this user in: correct user and password in its URL",
     "forbidden": "does not let this user do it: give it the rights that docs/stores.md names",
     "read-only": "is read-only: give this process the right to write it and its folder",
@@ -41,24 +44,18 @@ MEANS: Final = {
     "": "cannot be used",
 }
 """By its kind, the meaning of a fault and its remedy; seconds stand for how long it was tried."""
-PASSING: Final = frozenset({"busy", "away", "starting", "replica"})
+PASSING: Final = frozenset({"busy", "away", "replica"})
 """Kinds of faults that may be over in a moment."""
 FORKED: Final = "this process was forked in the middle of an update of the store `{}`: start it by spawn, or not from inside of a guard"
 _UNSURE: Final = "; the step that was under way may have been kept: then more is charged than was used, never less"
 
 
-class Stale(Exception):
-    """
-    Others changed the states meanwhile: the step is to be done again.
-    """
-
-
 class Slot:
     """
-    A place in which one thread at a time asks the store, by a link of its own: a connection, or a writer.
+    A place in which one thread at a time asks the store, by a link of its own: a connection, or none.
     """
 
-    __slots__ = ("busy", "link", "lock", "unsure")
+    __slots__ = ("busy", "link", "lock", "unsure", "until")
 
     def __init__(self) -> None:
         # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
@@ -67,9 +64,11 @@ class Slot:
         self.link: Any = None
         self.unsure = False
         """Whether a commit is under way of which nobody knows yet whether it took place."""
+        self.until = 0.0
+        """The time at which no try is made any more."""
 
 
-class PersistentStore(ABC):
+class PersistentStore(Listed):
     """
     A store that outlives its processes.
     """
@@ -81,68 +80,29 @@ class PersistentStore(ABC):
     """Between two tries, in seconds."""
     _resends: ClassVar[bool] = False
     """Whether a commit may be sent again whose answer was lost."""
+    _kinds: ClassVar[Mapping[str, str]]
+    """See `kind_of`; the kinds are those of `MEANS`."""
     _errors: type[Exception]
     """Of the library that it uses."""
 
     def __init__(self, place: str, timeout: float, live: int) -> None:
         self.place: Final = place
         self._timeout = timeout
-        self._live = Live(live)
+        self._most = live
+        self._live: dict[str, Any] = {}
+        self._left: list[Any] = []
+        """Links of a process that was forked. To close them here would end them there."""
         self._begin()
         at_forks(self)
 
     def _begin(self) -> None:
-        self._own = threading.local()
-        self._numbers = itertools.count()
         self._slots = [Slot() for _ in range(self._places)]
-
-    @abstractmethod
-    def _kind(self, error: Exception) -> str:
-        """
-        Returns the kind of an error, a key of `MEANS`.
-        """
-
-    @abstractmethod
-    def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
-        """
-        See `Store.update`. Nothing is kept if *step* raises, or is interrupted.
-        """
-
-    @abstractmethod
-    def forget(self, key: str) -> None:
-        """
-        See `Store.forget`.
-        """
-
-    @abstractmethod
-    def read(self, key: str) -> Stored | None:
-        """
-        See `Listed.read`.
-        """
-
-    @abstractmethod
-    def _page(self, prefix: str, last: str) -> Sequence[tuple[str, Stored | None]]:
-        """
-        Returns the next keys after *last* that begin with *prefix*, in their order, each with its state if it is still there.
-        """
 
     @abstractmethod
     def _drop(self, idle_ms: int, prefix: str, *, scopes: bool) -> Iterator[int]:
         """
         Drop what was idle, in parts. Returns how many states each part had.
         """
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    def entries(self, prefix: str = "") -> Iterator[Stored]:
-        """
-        See `Listed.entries`. They come in the order of their keys.
-        """
-        last = ""
-        while page := self._page(prefix, last):
-            yield from (one for _, one in page if one is not None)
-            last = page[-1][0]
 
     def prune(
         self,
@@ -168,24 +128,26 @@ class PersistentStore(ABC):
                 progress(dropped)
         return dropped
 
+    # Turns and tries
+
     def _ask(self, ask: Callable[[Slot], T]) -> T:
         """
         Returns the answer that *ask* gets, asked again while that may help and there is time.
         """
-        until, own = time.monotonic() + self._timeout, self._own
-        if not hasattr(own, "slot"):
-            own.slot = self._slots[next(self._numbers) % len(self._slots)]
-        slot: Slot = own.slot
+        return self._in_turn(partial(self._tried, ask))
+
+    def _in_turn(self, work: Callable[[Slot], T]) -> T:
+        """
+        Returns the result of *work* in the slot of this thread, alone there.
+        """
+        until = time.monotonic() + self._timeout
+        slot = self._slots[threading.get_native_id() % self._places]
         with slot.lock:
             if slot.busy:
                 raise RuntimeError(NESTED)
-            slot.busy = True
+            slot.busy, slot.until = True, until
             try:
-                while True:
-                    try:
-                        return ask(slot)
-                    except (self._errors, Stale) as error:
-                        self._go_on(error, slot, until)
+                return work(slot)
             except Exception:
                 raise
             except BaseException:
@@ -194,23 +156,39 @@ class PersistentStore(ABC):
             finally:
                 slot.busy = slot.unsure = False
 
-    def _go_on(self, error: Exception, slot: Slot, until: float) -> None:
-        """
-        Wait until it may be asked again. Raises StoreError if that does not help, or there is no time.
-        """
-        kind = "busy" if isinstance(error, Stale) else self._kind(error)
-        # What was answered with a refusal was not kept.
-        unsure = slot.unsure and kind == "away"
-        if kind not in PASSING or (unsure and not self._resends) or time.monotonic() + self._pause_s > until:
-            raise explained(error, kind, self.place, self._timeout, unsure=unsure) from error
-        if not isinstance(error, Stale):
-            time.sleep(self._pause_s)
+    def _tried(self, ask: Callable[[Slot], T], slot: Slot) -> T:
+        while True:
+            try:
+                return ask(slot)
+            except self._errors as error:
+                kind = kind_of(error, self._kinds)
+                # What was answered with a refusal was not kept.
+                unsure = slot.unsure and kind == "away"
+                if kind == "away":
+                    self._let_go(slot)
+                late = time.monotonic() + self._pause_s > slot.until
+                if late or kind not in PASSING or (unsure and not self._resends):
+                    raise explained(error, kind, self.place, self._timeout, unsure=unsure) from error
+                time.sleep(self._pause_s)
 
     def _let_go(self, slot: Slot) -> None:
         link, slot.link = slot.link, None
         if link is not None:
             with suppress(self._errors):
                 link.close()
+
+    # States that are kept unpacked
+
+    def _keep(self, keys: Sequence[str], states: Iterable[Any]) -> None:
+        """
+        Have *states* as they are committed now. Whoever takes one out of `_live` lets go of it: what is half changed is not found.
+        """
+        live = self._live
+        live.update(zip(keys, states, strict=True))
+        if len(live) > self._most:
+            # A copy of the keys is made in one go, so that other threads may keep and take meanwhile.
+            for key in list(live)[: len(live) - self._most]:
+                live.pop(key, None)
 
     def close(self) -> None:
         """
@@ -225,6 +203,7 @@ class PersistentStore(ABC):
 
     def _at_fork(self, when: When) -> None:
         if when == "child":
+            self._left += [slot.link for slot in self._slots if slot.link is not None]
             self._begin()
 
     def __enter__(self) -> Self:
@@ -241,14 +220,30 @@ class PersistentStore(ABC):
         return f"{type(self).__name__}({self.place!r})"
 
 
+def kind_of(error: Exception, kinds: Mapping[str, str]) -> str:
+    """
+    Returns the kind of *error*, by the first of the patterns of *kinds* that is in the names of its classes or its words.
+    """
+    words = " ".join([*(cls.__name__ for cls in type(error).__mro__), str(error)])
+    return next((kind for kind, pattern in kinds.items() if re.search(pattern, words)), "")
+
+
 def explained(error: Exception, kind: str, place: str, timeout_s: float, *, unsure: bool = False) -> StoreError:
     """
     Returns the error to raise for *error* of this *kind* at the store *place*. If *unsure*, it is not known whether the step was kept.
     """
-    if isinstance(error, StoreError):
-        return error
-    said = MEANS[kind].format(timeout_s)
-    return StoreError(f"the store `{place}` {said}{_UNSURE if unsure else ''} ({str(error).strip()})")
+    meaning = MEANS[kind].format(timeout_s)
+    return StoreError(f"the store `{place}` {meaning}{_UNSURE if unsure else ''} ({str(error).strip()})")
+
+
+def unpacked(key: str, packed: bytes | None, store: str) -> SessionState:
+    """
+    Returns the state of *key* in *store*, a new one for None. Raises StateUnreadable, which names both.
+    """
+    try:
+        return SessionState() if packed is None else unpack(packed)
+    except StateUnreadable as error:
+        raise StateUnreadable(error.reason, whose(key), store) from error
 
 
 def name_of(key: str) -> bytes:

@@ -1,8 +1,35 @@
 """
-Names of stores on a command line: a file of SQLite, or the URL of a server of Redis or PostgreSQL.
+Stores by the names that a command line gives them, and the files of one user. No store is imported until it is opened.
 """
 
 import os
+import sys
+
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from .persistence import PersistentStore
+
+
+def store_at(place: str, *, namespace: str = "guardrails", timeout: float = 5.0) -> "PersistentStore":
+    """
+    Returns the store at *place*, a server's under *namespace* (of PostgreSQL in the table `NAMESPACE_states`); a file is
+    made if it is not there, for its owner only.
+
+    Raises StoreError if it cannot be used, MissingExtra for a URL without the package it needs.
+    """
+    if place.startswith(("postgresql://", "postgres://")):
+        from .postgres import PostgresStore
+
+        return PostgresStore(place, table=f"{namespace}_states", timeout=timeout)
+    if is_url(place):
+        from .redis import RedisStore
+
+        return RedisStore(place, namespace=namespace, timeout=timeout)
+    from .sqlite import SqliteStore
+
+    return SqliteStore(place, timeout=timeout)
 
 
 def is_url(place: str) -> bool:
@@ -25,3 +52,28 @@ def shown_place(place: str) -> str:
     """
     scheme, url, rest = place.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if url else place
+
+
+def state_folder() -> str:
+    """
+    Returns the folder for files that stay: `$XDG_STATE_HOME/guardrails`, or the platform's own.
+    """
+    folder = os.environ.get("XDG_STATE_HOME", "")
+    # The specification has it: a path that is not absolute is to be ignored.
+    if not os.path.isabs(folder):  # noqa: PTH117
+        folder = os.path.expanduser("~/Library/Application Support" if sys.platform == "darwin" else "~/.local/state")  # noqa: PTH111
+        if sys.platform == "win32":
+            folder = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/AppData/Local")  # noqa: PTH111
+    return os.path.join(folder, "guardrails")  # noqa: PTH118
+
+
+def make_private(path: str | os.PathLike[str]) -> None:
+    """
+    Make the empty file *path* for its owner only (0600). A file that is there keeps the mode that somebody gave it.
+
+    The files that a database keeps beside its file have that file's mode. Raises OSError if it cannot be made.
+    """
+    try:  # noqa: SIM105  contextlib is one more import of a hook
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
+    except FileExistsError:
+        pass

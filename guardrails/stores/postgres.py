@@ -2,17 +2,14 @@
 Sessions in a database of PostgreSQL, shared by processes of many machines.
 """
 
-import os
 import re
 
-from contextlib import suppress
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from guardrails.core.values.errors import StoreError, needs
 
-from .base import When
-from .live import LIVE
-from .persistence import Slot
+from .persistence import LIVE, Slot
 from .places import shown_place
 from .sql import SqlStore
 
@@ -24,21 +21,11 @@ _MADE: Final = """
 CREATE TABLE IF NOT EXISTS {table}
 (key bytea PRIMARY KEY, state bytea NOT NULL DEFAULT '', at_ms bigint NOT NULL DEFAULT {now})
 """
-_LOCKED: Final = "SELECT key, state FROM {table} WHERE key = ANY(?) ORDER BY key FOR UPDATE"
 _ADDED: Final = "INSERT INTO {table} (key) SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING"
+_LOCKED: Final = "SELECT key, state FROM {table} WHERE key = ANY(?) ORDER BY key FOR UPDATE"
 _WRITTEN: Final = """
 UPDATE {table} t SET state = v.state, at_ms = {now} FROM unnest(?::bytea[], ?::bytea[]) v (key, state) WHERE t.key = v.key
 """
-_KINDS: Final = {
-    **dict.fromkeys(("55P03", "57014"), "busy"),
-    **dict.fromkeys(("40001", "40P01", "57P03", "53300"), "starting"),
-    **dict.fromkeys(("28000", "28P01"), "login"),
-    "42501": "forbidden",
-    "25006": "replica",
-    "53100": "full",
-    **dict.fromkeys(("42703", "42804", "42883"), "foreign"),
-}
-"""By the state that SQL gives an error."""
 
 
 class PostgresStore(SqlStore):
@@ -55,6 +42,15 @@ class PostgresStore(SqlStore):
     _mark = "%s"
     _lock = "FOR UPDATE SKIP LOCKED"
     _now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    _kinds: ClassVar[Mapping[str, str]] = {
+        "busy": "LockNotAvailable|QueryCanceled|SerializationFailure|DeadlockDetected",
+        "login": "InvalidAuthorization|InvalidPassword|authentication",
+        "forbidden": "InsufficientPrivilege",
+        "replica": "ReadOnlySqlTransaction",
+        "full": "DiskFull",
+        "foreign": "UndefinedColumn|DatatypeMismatch|UndefinedFunction",
+        "away": "OperationalError|IdleInTransactionSessionTimeout",
+    }
 
     def __init__(self, url: str, *, table: str = "guardrails_states", timeout: float = 5.0, live: int = LIVE) -> None:
         if not _TABLE.fullmatch(table):
@@ -81,26 +77,13 @@ class PostgresStore(SqlStore):
         made: dict[str, Any] = {"connect_timeout": max(2, round(self._timeout)), "tcp_user_timeout": 2 * ms}
         return self._psycopg.connect(self._url, autocommit=True, options=limits, **made)
 
-    def _connection(self, slot: Slot) -> Any:
-        if slot.link is not None and slot.link.closed:
-            slot.link = None
-        return super()._connection(slot)
-
     def _begun(self, connection: Any, names: list[bytes]) -> dict[bytes, bytes | None]:
-        kept = self._locked(connection, names)
-        if len(kept) < len(names):
-            # A row that is not there cannot be locked. It is made empty, which is as if it were not there.
-            connection.execute("ROLLBACK")
-            connection.execute(self._sql(_ADDED), (sorted(names),))
-            kept = self._locked(connection, names)
-        return {name: packed or None for name, packed in kept.items()}
-
-    def _locked(self, connection: Any, names: list[bytes]) -> dict[bytes, bytes]:
-        # Begun and asked in one round trip.
+        # One round trip. A row that is not there cannot be locked: it is made empty, which is as if it were not there.
         with connection.pipeline():
             connection.execute("BEGIN")
+            connection.execute(self._sql(_ADDED), (sorted(names),))
             rows = connection.execute(self._sql(_LOCKED), (names,), binary=True)
-        return dict(rows.fetchall())
+        return {name: packed or None for name, packed in rows.fetchall()}
 
     def _commit(self, connection: Any, rows: list[tuple[bytes, bytes]], slot: Slot) -> None:
         slot.unsure = True
@@ -110,10 +93,6 @@ class PostgresStore(SqlStore):
             connection.execute("COMMIT")
         slot.unsure = False
 
-    def _roll_back(self, connection: Any) -> None:
-        if not connection.closed:
-            connection.execute("ROLLBACK")
-
     def _now_ms(self) -> int:
         return int(self._rows("SELECT {now}")[0][0])
 
@@ -122,22 +101,3 @@ class PostgresStore(SqlStore):
         Returns seconds since 1970 by the server's clock, for `policy.session(..., clock=store.clock)`.
         """
         return self._now_ms() / 1000
-
-    def _kind(self, error: Exception) -> str:
-        state = getattr(error, "sqlstate", None) or ""
-        if state in _KINDS or not isinstance(error, self._psycopg.OperationalError):
-            return _KINDS.get(state, "")
-        if "authentication" in str(error):
-            return "login"
-        return "away" if not state or state[:2] in ("08", "57", "25") else ""
-
-    def _at_fork(self, when: When) -> None:
-        for slot in self._slots if when == "child" else ():
-            if slot.link is not None:
-                with suppress(Exception):
-                    # What a connection says when it is closed would end that of the parent.
-                    nowhere = os.open(os.devnull, os.O_RDWR)
-                    os.dup2(nowhere, slot.link.fileno())
-                    os.close(nowhere)
-                    slot.link.close()
-        super()._at_fork(when)

@@ -6,137 +6,126 @@ namespace in braces, so that a cluster keeps them in one slot, and those of othe
 
     {ns}:store  what made it, and the version of this layout
     {ns}:keys   of all states
-    {ns}:s:KEY  of a state: its version of 16 bytes; when it was changed last, in milliseconds by the server's clock, 13 digits; the
-                packed state, of a scope without its amounts
-    {ns}:a:KEY  of a scope: its amounts, a hash
+    {ns}:h:KEY  a state: `v`, its version; `at`, when it was changed last, in milliseconds by the server's clock; `s`, its bytes, of a
+                scope without its amounts; and of a scope each amount by its name
 """
 
 import os
 import re
+import time
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha1
-from typing import Any, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import quote
 
 import orjson
 
 from guardrails.core.packing import pack
-from guardrails.core.scopes import SharedState, bare
+from guardrails.core.scopes import SharedState
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StateUnreadable, StoreError, needs
 from guardrails.core.values.names import SCOPES
 
 from .base import Stored
-from .live import LIVE, Held, unpacked
-from .persistence import BATCH, FORKED, PersistentStore, Slot, Stale, key_of, name_of
+from .persistence import BATCH, FORKED, LIVE, PersistentStore, Slot, explained, key_of, name_of, unpacked
 from .places import shown_place
 
 
 T = TypeVar("T")
-MARK_BYTES: Final = 16
-HEAD_BYTES: Final = 29
 FORMAT: Final = b"toolcall-guardrails 2"
 _NAMESPACE: Final = re.compile(r"[A-Za-z0-9_.:/%-]{1,200}")
 _URLS: Final = "redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH"
-_URL: Final = re.compile(r"rediss?://([^/?#@]*@)?(\[[^]/?#@]*\]|[^]\[/?#@:]*)(:[0-9]+)?(/[0-9]{0,5})?(\?.*)?|unix://.*")
+_URL: Final = re.compile(r"(rediss?://[^/?#]*(/[0-9]{0,5})?|unix://[^?#]*)(\?.*)?")
 
 COMMIT: Final = """
 local version = ARGV[1]
-local function is(done, look)
+local moves = cjson.decode(ARGV[2])
+local function answer(done)
   local found = {done}
-  for i = 2, #KEYS, 2 do
-    found[i] = look and redis.call('GET', KEYS[i]) or false
-    found[i + 1] = redis.call('HGETALL', KEYS[i + 1])
+  for i = 2, #KEYS do
+    found[i] = (done == 0 or moves[i - 1][2]) and redis.call('HGETALL', KEYS[i]) or {}
   end
   return found
 end
-if version == '' then return is(0, true) end
-if redis.call('GETRANGE', KEYS[2], 0, 15) == version then return is(1) end
-for i = 2, #KEYS, 2 do
-  if redis.call('GETRANGE', KEYS[i], 0, 15) ~= ARGV[i + 2] then return is(0, true) end
-end
+if version == '' then return answer(0) end
+if redis.call('HGET', KEYS[2], 'v') == version then return answer(1) end
 local writes = {}
-for i, moves in ipairs(cjson.decode(ARGV[3])) do
-  local seen, adds, sums = unpack(moves)
-  local key, amounts = KEYS[2 * i + 1], {}
-  local found = redis.call('HGETALL', key)
+for i = 2, #KEYS do
+  local key, old, adds, seen, below = KEYS[i], unpack(moves[i - 1])
+  if redis.call('HGET', key, 'v') ~= old then return answer(0) end
+  local amounts, found = {}, adds and redis.call('HGETALL', key) or {}
   for j = 1, #found, 2 do amounts[found[j]] = found[j + 1] end
-  for name, value in pairs(seen and amounts or {}) do
-    if (seen[name] or '0') ~= value then return is(0, true) end
+  for name, value in pairs(seen or {}) do
+    if (amounts[name] or '0') ~= value then return answer(0) end
   end
-  for _, add in ipairs(adds) do
+  for _, add in ipairs(adds or {}) do
     local name, more, least = unpack(add)
-    local old = tonumber(amounts[name] or 0)
-    if least and old < tonumber(least) then
+    local now = tonumber(amounts[name] or 0)
+    if least and now < tonumber(least) then
       writes[#writes + 1] = {'HSET', key, name, least}
-      old = tonumber(least)
+      now = tonumber(least)
     end
     if more ~= '0' then writes[#writes + 1] = {'HINCRBY', key, name, more} end
-    amounts[name] = old + tonumber(more)
+    amounts[name] = now + tonumber(more)
   end
-  for _, sum in ipairs(sums) do
+  for _, sum in ipairs(below or {}) do
     local total = 0
-    for j = 3, #sum do total = total + tonumber(amounts[sum[j]] or 0) end
-    if (total < tonumber(sum[1])) ~= sum[2] then return is(0, true) end
+    for j = 2, #sum do total = total + tonumber(amounts[sum[j]] or 0) end
+    if total >= tonumber(sum[1]) then return answer(0) end
   end
 end
 local time = redis.call('TIME')
-local head = version .. string.format('%013.0f', time[1] * 1000 + math.floor(time[2] / 1000))
-for i = 2, #KEYS, 2 do
-  local key, old, new = KEYS[i], ARGV[i + 2], ARGV[i + 3]
-  if new ~= '' then
-    redis.call('SET', key, head .. new)
-    if old == '' then redis.call('ZADD', KEYS[1], 0, string.sub(key, tonumber(ARGV[2]))) end
-  end
+local at = string.format('%d%03d', time[1], math.floor(time[2] / 1000))
+for i = 2, #KEYS do
+  local key, new = KEYS[i], ARGV[i + 1]
+  local old, adds = unpack(moves[i - 1])
+  if new ~= '' then redis.call('HSET', key, 'v', version, 's', new) end
+  if new ~= '' or adds and #adds > 0 then redis.call('HSET', key, 'at', at) end
+  if not old then redis.call('ZADD', KEYS[1], 0, string.sub(key, #KEYS[1] - 1)) end
 end
 for _, write in ipairs(writes) do redis.call(unpack(write)) end
-return is(1)
+return answer(1)
 """
 """
 Do what a step did, all or nothing. The answer is 1 if it is done, or 0 if it is to be done again, since others were there meanwhile; then
-of each key its state (if it was not done), and its amounts.
+all that there is of each key, if it was not done or the key is of a scope.
 
-KEYS: keys; of each key its state and its amounts. ARGV: the new version (nothing: only look), by which the first state tells that it was
-done; where a key begins in the name of a state; as JSON of each key the amounts that nobody may have changed or false, what is added (name,
-amount, the least that it is before, or false), and sums that are below a limit, or are not (limit, whether, names); then of each state the
-version that it was, and its bytes (nothing: as they are).
+KEYS: keys, and the state of each. ARGV: the new version (nothing: only look), by which the first state tells that it was done; as JSON of
+each state the version that it was or false, and of a scope what is added (name, amount, the least that it is before, or false), the amounts
+that nobody may have changed, and sums that stay below a limit (limit, names); then of each state its bytes (nothing: as they are).
 """
 
 _DROP: Final = """
 local now, dropped = redis.call('TIME')[1] * 1000, 0
-for i = 2, #KEYS, 2 do
-  local at = tonumber(redis.call('HGET', KEYS[i + 1], 'now_ms') or redis.call('GETRANGE', KEYS[i], 16, 28))
-  if ARGV[2] == '' or (at and now - at > tonumber(ARGV[2])) then
+for i = 2, #KEYS do
+  if now - tonumber(redis.call('HGET', KEYS[i], 'at') or 0) > tonumber(ARGV[1]) then
     dropped = dropped + redis.call('DEL', KEYS[i])
-    redis.call('DEL', KEYS[i + 1])
-    redis.call('ZREM', KEYS[1], string.sub(KEYS[i], tonumber(ARGV[1])))
+    redis.call('ZREM', KEYS[1], string.sub(KEYS[i], #KEYS[1] - 1))
   end
 end
 return dropped
 """
-"""KEYS: keys, states each with its amounts. ARGV: where a key begins in a name, the milliseconds it was idle (nothing: any). How many."""
+"""KEYS: keys, and states. ARGV: the milliseconds that those to be dropped were idle at least. The answer is how many they were."""
+_ANY: Final = b"-1e15"
+_LOOK: Final = (b"", b"[]")
 
-_KINDS: Final = {
-    name: kind
-    for kind, names in {
-        "starting": "LOADING BUSY CLUSTERDOWN TRYAGAIN MOVED ASK NOREPLICAS UNBLOCKED BusyLoadingError ClusterDownError TryAgainError "
-        "MovedError AskError",
-        "replica": "READONLY MASTERDOWN ReadOnlyError MasterDownError",
-        "login": "NOAUTH WRONGPASS DENIED AuthenticationError AuthenticationWrongNumberOfArgsError",
-        "forbidden": "NOPERM NoPermissionError",
-        "full": "OOM OutOfMemoryError",
-        "away": "ConnectionError TimeoutError",
-        "disk": "MISCONF",
-        "foreign": "WRONGTYPE",
-    }.items()
-    for name in names.split()
-}
-"""By the class of the client's error, or by the word that the server begins with."""
-_FORBIDDEN: Final = re.compile("(?i)acl failure|user executing the script|no permissions")
-"""What a script is told instead of NOPERM."""
+_TAKE_OVER: Final = """
+local stem = string.sub(KEYS[1], 1, -5)
+for _, name in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+  local kept = redis.call('GET', stem .. 's:' .. name)
+  if kept then
+    redis.call('HSET', stem .. 'h:' .. name, 'v', '', 'at', string.sub(kept, 17, 29), 's', string.sub(kept, 30))
+    redis.call('DEL', stem .. 's:' .. name)
+  end
+end
+"""
+"""
+The states of 0.2.0 were strings: 16 bytes of a version, 13 digits of a time, and the packed state. A scope had its amounts in it, from which
+they come into the hash by the next step.
+"""
 
 
 class RedisStore(PersistentStore):
@@ -153,6 +142,15 @@ class RedisStore(PersistentStore):
     """
 
     _resends = True
+    _kinds: ClassVar[Mapping[str, str]] = {
+        "replica": "ReadOnly|MasterDown",
+        "login": "Authentication|WRONGPASS|DENIED",
+        "forbidden": "NoPermission|ACL failure|user executing the script|no permissions",
+        "full": "OutOfMemory",
+        "disk": "MISCONF",
+        "foreign": "WRONGTYPE",
+        "away": "ConnectionError|TimeoutError|ClusterDown|TryAgain|MovedError|AskError|BUSY|NOREPLICAS|UNBLOCKED",
+    }
 
     def __init__(self, url: Any, *, namespace: str = "guardrails", timeout: float = 5.0, live: int = LIVE) -> None:
         if not _NAMESPACE.fullmatch(namespace):
@@ -162,13 +160,10 @@ class RedisStore(PersistentStore):
         self._errors = redis.exceptions.RedisError
         self.namespace = namespace
         self._stem = f"{{{namespace}}}:".encode()
-        self._begins = b"%d" % (len(self._stem) + 3)
         self._given = not isinstance(url, str)
-        self._most = live
-        self._fit = False
         self._client, place = _client(url, timeout)
         super().__init__(place, timeout, live)
-        self._ask(lambda slot: None)
+        self._ask(self._check)
 
     def tenant(self, id: str) -> "RedisStore":
         """
@@ -179,55 +174,34 @@ class RedisStore(PersistentStore):
         namespace = f"{self.namespace}/{quote(id, safe='')}"
         return RedisStore(self._client, namespace=namespace, timeout=self._timeout, live=self._most)
 
-    def _kind(self, error: Exception) -> str:
-        text = str(error)
-        if _FORBIDDEN.search(text):
-            return "forbidden"
-        classes = (_KINDS.get(cls.__name__) for cls in type(error).__mro__)
-        return _KINDS.get(text.partition(" ")[0]) or next(filter(None, classes), "")
-
-    def _ask(self, ask: Callable[[Slot], T]) -> T:
-        def checked(slot: Slot) -> T:
-            if not self._fit:
-                self._check()
-            return ask(slot)
-
-        return super()._ask(ask if self._fit else checked)
-
-    def _check(self) -> None:
+    def _check(self, slot: Slot) -> None:
         """
         See that the server is fit for a store, and that the namespace is one. Raises StoreError.
         """
         name = self._stem + b"store"
         found = self._client.execute_command("GET", name, NEVER_DECODE=True)
-        if found in (None, b"toolcall-guardrails 1"):
-            # That of 0.2.0 had a scope's amounts in its state, from which they come into the hash by the next step.
-            self._client.set(name, FORMAT)
-        elif found != FORMAT:
+        if found == b"toolcall-guardrails 1":
+            self._run(_TAKE_OVER, (), (), slot)
+        elif found not in (None, FORMAT):
             raise StoreError(
                 f"the store `{self.place}` holds under this namespace what this version cannot read "
                 f"(`{found.decode('utf-8', 'replace'):.80}`): use another `namespace`, or the version that wrote it"
             )
-        answer = self._client.info()
+        self._client.set(name, FORMAT)
+        answer = self._client.info("memory")
         # A cluster answers by node.
-        for info in answer.values() if all(isinstance(one, dict) for one in answer.values()) else [answer]:
-            evicts = str(info.get("maxmemory_policy", "noeviction"))
+        for info in [answer] if "maxmemory_policy" in answer else answer.values():
+            evicts = str(info["maxmemory_policy"])
             if evicts.startswith("allkeys-"):
                 raise StoreError(
                     f"the store `{self.place}` may drop states for lack of memory (maxmemory-policy `{evicts}`): set it to `noeviction`"
                 )
-            if info.get("role") == "slave" and not info.get("slave_read_only", 1):
-                raise StoreError(
-                    f"the store `{self.place}` is a replica whose writes are lost at its next sync: give the address of the primary"
-                )
-        self._fit = True
 
-    def _run(self, script: str, keys: Sequence[str], arguments: Sequence[Any]) -> Any:
+    def _run(self, script: str, keys: Sequence[str], arguments: Sequence[bytes], _: Slot) -> Any:
         """
         Returns the answer of *script* about *keys*.
         """
-        stem = self._stem
-        names = [stem + b"keys", *[stem + kind + name for name in map(name_of, keys) for kind in (b"s:", b"a:")]]
+        names = [self._stem + b"keys", *[self._stem + b"h:" + name_of(key) for key in keys]]
         # Never as an int: hiredis 3.5 packs one by code that a signal's exception makes crash.
         ask, rest = self._client.execute_command, (b"%d" % len(names), *names, *arguments)
         try:
@@ -241,29 +215,35 @@ class RedisStore(PersistentStore):
         """
         See `Store.update`. Nothing is kept if *step* raises, or is interrupted.
         """
-        held = [self._live.take(key) for key in keys]
-        return self._ask(partial(self._change, _Change(keys, [one for one in held if one is not None]), step))
+        return self._in_turn(partial(self._change, keys, step))
 
-    def _change(self, change: "_Change", step: Callable[[list[SessionState]], T], slot: Slot) -> T:
-        keys = change.keys
-        if not change.commit:
-            if len(change.states) < len(keys):
-                change.look(self._run(COMMIT, keys, ("",)), self.place)
-            change.result = step([held.state for held in change.states])
-            change.commit = change.parts(self._begins)
+    def _change(self, keys: Sequence[str], step: Callable[[list[SessionState]], T], slot: Slot) -> T:
+        states = [self._live.pop(key, None) for key in keys]
+        fresh = None in states
+        if fresh:
+            states = self._states(keys, self._tried(partial(self._run, COMMIT, keys, _LOOK), slot))
+        while True:
+            result = step([one.state for one in states])
             if slot not in self._slots:
                 raise StoreError(FORKED.format(self.place))
-        if change.commit:
+            commit = _commit(states, fresh=fresh)
+            if not commit:
+                break
             slot.unsure = True
-            found = self._run(COMMIT, keys, change.commit)
-            version, written, change.commit, slot.unsure = change.commit[0], change.commit[4::2], [], False
-            if not found[0]:
-                change.look(found, self.place)
-                raise Stale
-            for held, new, amounts in zip(change.states, written, found[2::2], strict=True):
-                held.settle(version if new else held.mark, amounts)
-        self._live.keep(keys, change.states)
-        return cast(T, change.result)
+            found = self._tried(partial(self._run, COMMIT, keys, commit), slot)
+            slot.unsure = False
+            if found[0]:
+                for one, answer in zip(states, found[1:], strict=True):
+                    one.settle(commit[0].decode(), answer)
+                break
+            if time.monotonic() > slot.until:
+                raise explained(TimeoutError("it was changed all the time"), "busy", self.place, self._timeout)
+            states, fresh = self._states(keys, found), True
+        self._keep(keys, states)
+        return result
+
+    def _states(self, keys: Sequence[str], found: Sequence[Any]) -> "list[_State]":
+        return [_state(key, _fields(one), self.place) for key, one in zip(keys, found[1:], strict=True)]
 
     def _command(self, *parts: Any) -> Any:
         return self._ask(lambda slot: self._client.execute_command(*parts, NEVER_DECODE=True))
@@ -275,41 +255,47 @@ class RedisStore(PersistentStore):
         """
         See `Listed.read`.
         """
-        return self._stored([key])[0][1]
+        return next(self._stored([key]), None)
 
-    def _stored(self, keys: Sequence[str]) -> list[tuple[str, Stored | None]]:
-        found = self._ask(lambda slot: self._run(COMMIT, keys, ("",)))
-        return [(key, _stored(key, *one)) for key, *one in zip(keys, found[1::2], found[2::2], strict=True)]
+    def entries(self, prefix: str = "") -> Iterator[Stored]:
+        """
+        See `Listed.entries`. They come in the order of their keys.
+        """
+        for keys in self._pages(prefix):
+            yield from self._stored(keys)
 
-    def _page(self, prefix: str, last: str) -> Sequence[tuple[str, Stored | None]]:
-        keys = self._keys(prefix, last)
-        return self._stored(keys) if keys else []
+    def _stored(self, keys: Sequence[str]) -> Iterator[Stored]:
+        found = self._ask(partial(self._run, COMMIT, keys, _LOOK))
+        for key, fields in zip(keys, map(_fields, found[1:]), strict=True):
+            packed = fields.get(b"s")
+            with suppress(StateUnreadable):
+                if packed is not None and key.startswith(SCOPES):
+                    packed = pack(_state(key, fields, self.place).state)
+            if packed is not None:
+                yield Stored(key, packed, int(fields.get(b"at", 0)))
 
-    def _keys(self, prefix: str, last: str) -> list[str]:
-        begins = name_of(prefix)
-        above = b"(" + name_of(last) if last else b"[" + begins
+    def _pages(self, prefix: str) -> Iterator[list[str]]:
+        """
+        Returns the keys that begin with *prefix*, some at a time, in their order.
+        """
+        begins, keys = name_of(prefix), self._stem + b"keys"
         # No key begins with it: it is in no UTF-8.
-        ends = b"(" + begins + b"\xff"
-        return [
-            *map(key_of, self._command("ZRANGEBYLEX", self._stem + b"keys", above, ends, b"LIMIT", b"0", b"%d" % BATCH))
-        ]
+        after, ends = b"[" + begins, b"(" + begins + b"\xff"
+        while names := self._command("ZRANGEBYLEX", keys, after, ends, b"LIMIT", b"0", b"%d" % BATCH):
+            yield [*map(key_of, names)]
+            after = b"(" + names[-1]
 
     def forget(self, key: str) -> None:
         """
         See `Store.forget`.
         """
-        self._forget([key], b"")
-        self._live.take(key)
-
-    def _forget(self, keys: Sequence[str], idle_ms: bytes) -> int:
-        return int(self._ask(lambda slot: self._run(_DROP, keys, (self._begins, idle_ms))))
+        self._ask(partial(self._run, _DROP, [key], [_ANY]))
+        self._live.pop(key, None)
 
     def _drop(self, idle_ms: int, prefix: str, *, scopes: bool) -> Iterator[int]:
-        last = ""
-        while keys := self._keys(prefix, last):
+        for keys in self._pages(prefix):
             chosen = [key for key in keys if scopes or not key.startswith(SCOPES)]
-            yield self._forget(chosen, b"%d" % idle_ms)
-            last = keys[-1]
+            yield int(self._ask(partial(self._run, _DROP, chosen, [b"%d" % idle_ms])))
 
     def clock(self) -> float:
         """
@@ -325,161 +311,116 @@ class RedisStore(PersistentStore):
         Close the connections, unless they are of a client that was given; the next use makes new ones.
         """
         super().close()
-        self._fit = False
         if not self._given:
             self._client.close()
 
-    def __repr__(self) -> str:
-        return f"RedisStore({self.place!r}, namespace={self.namespace!r})"
 
-
-class _Change:
+class _State:
     """
-    One change of the states of *keys*: decided here, kept there, exactly once.
+    A state as the server has it by these *fields*.
     """
 
-    def __init__(self, keys: Sequence[str], states: list[Any]) -> None:
-        self.keys = keys
-        self.states: list[_Session] = states
-        self.fresh = False
-        """Whether the states are as the server had them in this very change."""
-        self.commit: list[Any] = []
-        """What the server is asked, while it is not known whether it did so: it does the same once."""
-        self.result: Any = None
+    __slots__ = ("new", "packed", "state", "version")
 
-    def look(self, found: Sequence[Any], place: str) -> None:
-        """
-        Have the states that a script has *found*.
-        """
-        self.fresh = True
-        self.states = [
-            (_Scope if key.startswith(SCOPES) else _Session)(key, kept, amounts, place)
-            for key, kept, amounts in zip(self.keys, found[1::2], found[2::2], strict=True)
-        ]
+    def __init__(self, fields: Mapping[bytes, bytes], state: SessionState) -> None:
+        self.version = fields[b"v"].decode() if b"v" in fields else False
+        self.packed = fields.get(b"s", b"")
+        self.new = b""
+        """Its bytes, if a step has changed them."""
+        self.state = state
 
-    def parts(self, begins: bytes) -> list[Any]:
+    def bare(self) -> SessionState:
         """
-        Returns what the commit says; nothing if it would change nothing, and what was looked at was fresh.
+        Returns what is kept as bytes.
         """
-        kept = [part for held in self.states for part in held.part()]
-        moves = [held.moves() for held in self.states]
-        differs = any(kept[1::2]) or any(adds for _, adds, _ in moves)
-        if differs:
-            # By its version the first one tells that it was done.
-            kept[1] = self.states[0].new
-        elif self.fresh:
-            return []
-        return [os.urandom(MARK_BYTES), begins, orjson.dumps(moves), *kept]
+        return self.state
+
+    def moves(self) -> tuple[Any, ...]:
+        """
+        Returns what a commit says of its amounts.
+        """
+        return (False,)
+
+    def settle(self, version: str, answer: Sequence[bytes]) -> None:
+        """
+        Have what the server has by a commit of this *version*, which gave this *answer*.
+        """
+        if self.new:
+            self.packed, self.version = self.new, version
 
 
-class _Session(Held):
+class _Scope(_State):
     """
-    A state, and its version there, the mark.
+    A scope: its bytes are of what it is beside its amounts.
     """
 
-    __slots__ = ()
+    __slots__ = ("amounts", "state")
+    state: SharedState
 
-    def __init__(self, key: str, kept: bytes | None, amounts: Sequence[bytes], place: str) -> None:
-        packed = None if kept is None else kept[HEAD_BYTES:]
-        super().__init__((kept or b"")[:MARK_BYTES], packed or b"", unpacked(key, packed, place))
+    def __init__(self, fields: Mapping[bytes, bytes], state: SessionState) -> None:
+        self.amounts = _amounts(fields)
+        super().__init__(fields, SharedState.of(state, self.amounts))
 
-    def part(self) -> tuple[bytes, bytes]:
-        """
-        Returns its version as it was, and its bytes if they have changed.
-        """
-        self.new = self.pack()
-        return self.mark, b"" if self.mark and self.new == self.packed else self.new
+    def bare(self) -> SessionState:
+        return self.state.rest()
 
-    def moves(self) -> tuple[Any, Any, Any]:
-        """
-        Returns the amounts that nobody may have changed, or False; what is added; and the sums by which the guards would have said
-        the same: whether each is below its limit.
-        """
-        return False, (), ()
-
-    def settle(self, version: bytes, amounts: Sequence[bytes]) -> None:
-        """
-        Have what the server has after the commit: this *version*, and of a scope these *amounts*.
-        """
-        self.mark, self.packed = version, self.new
-
-
-class _Scope(_Session):
-    """
-    A scope: `packed` and its `mark` are of its rest, what it is beside its amounts.
-    """
-
-    __slots__ = ("amounts", "rest", "shared")
-
-    def __init__(self, key: str, kept: bytes | None, amounts: Sequence[bytes], place: str) -> None:
-        super().__init__(key, kept, amounts, place)
-        self.amounts = amounts_of(amounts)
-        self.state = self.shared = SharedState.of(self.state, self.amounts)
-        self.rest: Any = None
-        """As this process packed it last."""
-
-    def settle(self, version: bytes, amounts: Sequence[bytes]) -> None:
-        super().settle(version, amounts)
-        n, self.amounts = self.shared.n, amounts_of(amounts)
-        self.shared.have(self.amounts)
-        for place in self.shared.places:
-            # The step's place in the records is by its true number.
-            place[2] += self.shared.n - n
-        self.shared.places = []
-
-    def pack(self) -> bytes:
-        rest = self.shared.rest()
-        if rest == self.rest:
-            return self.packed  # So it is with most steps.
-        self.rest = rest
-        return pack(bare(rest))
-
-    def moves(self) -> tuple[Any, Any, Any]:
-        state, before, after, edges = self.shared, self.amounts, self.shared.amounts(), self.shared.edges()
+    def moves(self) -> tuple[Any, ...]:
+        state, before, after, edges = self.state, self.amounts, self.state.amounts(), self.state.edges()
         floors = {edge.names[0]: edge.floor for edge in edges or () if edge.floor is not None}
         floors["now_ms"] = state.now_ms
-        moved, adds = {}, []
+        adds, seen = {}, set() if edges is not None and not state.objected else set(before)
         for name in before.keys() | after:
-            value, old = after.setdefault(name, 0), before.get(name, 0)
-            if value != old:
-                floor = floors.get(name)
-                moved[name] = more = value - (old if floor is None else max(old, floor))
-                adds.append((name, str(more), floor is not None and str(floor)))
-        moved.pop("n", None)
-        moved.pop("now_ms", None)
-        grows, asked = max(moved.values(), default=0) > 0, state.asked and not moved
-        exact, sums = edges is None, []
+            old, new, least = before.get(name, 0), after.get(name, 0), floors.get(name)
+            if new != old:
+                adds[name] = str(new - (old if least is None else max(old, least))), least is not None and str(least)
+        below = []
         for edge in edges or ():
-            total, limit = sum([after.get(name, 0) for name in edge.names]), edge.most
-            if asked:
-                # It was looked at, and nothing was taken: a call as large as this one would have gone through, or not.
-                exact = exact or (edge.step == 0 and total < limit)
-                limit -= max(0, edge.step - 1)
-            elif total >= limit:
-                # Who takes nothing finds the same beyond the limit, whatever others add.
-                exact = exact or (grows and not moved.keys().isdisjoint(edge.names))
-            sums.append((str(limit), total < limit, *edge.names))
+            if sum([after.get(name, 0) for name in edge.names]) < edge.most:
+                below.append((str(edge.most), *edge.names))
+            elif not adds.keys().isdisjoint(edge.names):
+                # Who takes nothing finds the same beyond a limit, whatever others add.
+                seen.update(edge.names)
         # Who only looks, without the chain of a scope, looks at what is there now.
-        state.chain, state.asked = None, False
-        return exact and {name: str(value) for name, value in before.items()}, adds, sums
+        state.chain, state.objected = None, False
+        as_seen = {name: str(before.get(name, 0)) for name in seen - {"n", "now_ms"}}
+        return [(name, *add) for name, add in adds.items()], as_seen, below
+
+    def settle(self, version: str, answer: Sequence[bytes]) -> None:
+        super().settle(version, answer)
+        n, self.amounts = self.state.n, _amounts(_fields(answer))
+        self.state.have(self.amounts)
+        for place in self.state.places:
+            # The step's place in the records is by its true number.
+            place[2] += self.state.n - n
+        self.state.places = []
 
 
-def amounts_of(found: Sequence[bytes]) -> dict[str, int]:
+def _fields(answer: Sequence[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(answer[::2], answer[1::2], strict=True))
+
+
+def _amounts(fields: Mapping[bytes, bytes]) -> dict[str, int]:
+    return {name.decode(): int(value) for name, value in fields.items() if name not in (b"v", b"s", b"at")}
+
+
+def _state(key: str, fields: Mapping[bytes, bytes], place: str) -> _State:
+    return (_Scope if key.startswith(SCOPES) else _State)(fields, unpacked(key, fields.get(b"s"), place))
+
+
+def _commit(states: Sequence[_State], *, fresh: bool) -> list[bytes]:
     """
-    Returns the amounts of a scope that the server has.
+    Returns what the server is asked to do; nothing if it would change nothing, and the states are *fresh*: as it has them now.
     """
-    return {name.decode(): int(value) for name, value in zip(found[::2], found[1::2], strict=True)}
-
-
-def _stored(key: str, kept: bytes | None, amounts: Sequence[bytes]) -> Stored | None:
-    if kept is None:
-        return None
-    packed, at = kept[HEAD_BYTES:], kept[MARK_BYTES:HEAD_BYTES]
-    with suppress(StateUnreadable):
-        if amounts:
-            state = _Scope(key, kept, amounts, "").state
-            packed, at = pack(state), b"%d" % state.now_ms if state.now_ms else at
-    return Stored(key, packed, int(at) if at.isdigit() else 0)
+    for one in states:
+        new = pack(one.bare())
+        one.new = b"" if new == one.packed else new
+    moves = [(one.version, *one.moves()) for one in states]
+    if any(one.new for one in states) or any(adds for _, adds, *_ in moves):
+        # By its version the first one tells that it was done.
+        states[0].new = states[0].new or states[0].packed
+    elif fresh:
+        return []
+    return [os.urandom(8).hex().encode(), orjson.dumps(moves), *(one.new for one in states)]
 
 
 @cache
@@ -503,19 +444,17 @@ def _client(given: Any, timeout_s: float) -> tuple[Any, str]:
         if not isinstance(given, (redis.Redis, redis.RedisCluster)):
             raise StoreError(f"a store in Redis needs a URL ({_URLS}), a `redis.Redis` or a `redis.RedisCluster`")
         return given, "the client's server"
-    if not _URL.fullmatch(given):
-        raise StoreError(
-            f"this is no URL of a server of Redis: use {_URLS}. In a password write `/` as %2F, `@` as %40, `:` as %3A, "
-            "`#` as %23, `?` as %3F"
-        )
-    limit, place = max(timeout_s / 2.5, 0.001), shown_place(given)
+    limit = max(timeout_s / 2.5, 0.001)
     limits: dict[str, Any] = {"socket_connect_timeout": limit, "socket_timeout": limit}
     try:
+        if not _URL.fullmatch(given):
+            raise ValueError
         client = redis.Redis.from_url(given, retry=Retry(NoBackoff(), 0), **limits)
         client.connection_pool.make_connection()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
         # What was raised may quote a part of the password.
         raise StoreError(
-            f"the URL `{place}` has an option that cannot be read: see `redis.from_url` ({type(error).__name__})"
+            f"this is no URL of a server of Redis: use {_URLS}, with options of `redis.from_url`. In a password write `/` as %2F, "
+            "`@` as %40, `:` as %3A, `#` as %23, `?` as %3F"
         ) from None
-    return client, place
+    return client, shown_place(given)

@@ -7,20 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from guardrails.core.packing import pack
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import StoreError
 from guardrails.core.values.names import SCOPES
 
 from .base import Stored
-from .live import Held, unpacked
-from .persistence import BATCH, FORKED, PersistentStore, Slot, key_of, name_of
+from .persistence import BATCH, FORKED, PersistentStore, Slot, key_of, name_of, unpacked
 
 
 T = TypeVar("T")
-_READ: Final = "SELECT key, state, at_ms FROM {table} WHERE key = ? AND state <> ''"
-_PAGE: Final = """
-SELECT key, state, at_ms FROM {table} WHERE key >= ? AND key > ? AND state <> '' ORDER BY key LIMIT ?
-"""
+_FOUND: Final = "SELECT key, state, at_ms FROM {table} WHERE state <> '' AND"
+_READ: Final = f"{_FOUND} key = ?"
+_PAGE: Final = f"{_FOUND} key >= ? AND key > ? ORDER BY key LIMIT ?"
 _DROP: Final = """
 DELETE FROM {table} WHERE key IN (
   SELECT key FROM {table} WHERE at_ms < ? AND (? OR substr(key, 1, 1) <> ?) AND substr(key, 1, ?) = ? LIMIT ? {lock})
@@ -57,9 +56,6 @@ class SqlStore(PersistentStore):
     @abstractmethod
     def _commit(self, connection: Any, rows: list[tuple[Any, bytes]], slot: Slot) -> None: ...
 
-    @abstractmethod
-    def _roll_back(self, connection: Any) -> None: ...
-
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
         See `Store.update`. Nothing is kept if *step* raises, or is interrupted.
@@ -71,32 +67,28 @@ class SqlStore(PersistentStore):
         try:
             kept = self._begun(connection, names)
             states = [self._state(key, kept.get(name)) for key, name in zip(keys, names, strict=True)]
-            result = step([held.state for held in states])
+            result = step(states)
             if slot not in self._slots:
                 raise StoreError(FORKED.format(self.place))
-            changed: list[tuple[Any, bytes]] = []
-            for name, held in zip(names, states, strict=True):
-                held.new = held.pack()
-                if held.new != held.packed:
-                    changed.append((name, held.new))
-            self._commit(connection, changed, slot)
+            packed = [pack(state) for state in states]
+            rows = [(name, new) for name, new in zip(names, packed, strict=True) if new != kept.get(name)]
+            self._commit(connection, rows, slot)
         except BaseException:
             if slot in self._slots:
                 try:
-                    self._roll_back(connection)
+                    connection.rollback()
                 except self._errors:
                     self._let_go(slot)
             raise
-        for held in states:
-            held.packed = held.new
-        self._live.keep(keys, states)
+        self._keep(keys, zip(packed, states, strict=True))
         return result
 
-    def _state(self, key: str, packed: bytes | None) -> Held:
-        held = self._live.take(key)
-        if held is not None and held.packed == packed:
-            return held
-        return Held(None, packed or b"", unpacked(key, packed, self.place))
+    def _state(self, key: str, packed: bytes | None) -> SessionState:
+        held = self._live.pop(key, None)
+        if held is not None and held[0] == packed:
+            state: SessionState = held[1]
+            return state
+        return unpacked(key, packed, self.place)
 
     def _connection(self, slot: Slot) -> Any:
         if slot.link is None:
@@ -128,10 +120,17 @@ class SqlStore(PersistentStore):
         """
         return next((self._stored(*row) for row in self._rows(_READ, self._name(key))), None)
 
-    def _page(self, prefix: str, last: str) -> Sequence[tuple[str, Stored | None]]:
-        begins = self._name(prefix)
-        rows = self._rows(_PAGE, begins, self._name(last), BATCH)
-        return [(one.key, one) for row in rows if row[0].startswith(begins) for one in (self._stored(*row),)]
+    def entries(self, prefix: str = "") -> Iterator[Stored]:
+        """
+        See `Listed.entries`. They come in the order of their keys.
+        """
+        begins, last = self._name(prefix), self._name("")
+        while rows := self._rows(_PAGE, begins, last, BATCH):
+            for row in rows:
+                if not row[0].startswith(begins):
+                    return
+                yield self._stored(*row)
+            last = rows[-1][0]
 
     def _stored(self, name: Any, packed: object, at_ms: int) -> Stored:
         # What is no block of bytes, somebody else wrote: as damaged as none.
@@ -142,7 +141,7 @@ class SqlStore(PersistentStore):
         See `Store.forget`.
         """
         self._rows("DELETE FROM {table} WHERE key = ?", self._name(key))
-        self._live.take(key)
+        self._live.pop(key, None)
 
     def _drop(self, idle_ms: int, prefix: str, *, scopes: bool) -> Iterator[int]:
         begins = self._name(prefix)

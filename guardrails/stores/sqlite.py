@@ -9,15 +9,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from os import PathLike
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from guardrails.core.values.errors import StoreError
 
 from . import persistence
 from .base import When
-from .folders import make_private
-from .live import LIVE
-from .persistence import BATCH, FORKED, Slot
+from .persistence import BATCH, FORKED, LIVE, Slot
+from .places import make_private
 from .sql import SqlStore
 
 
@@ -44,15 +43,12 @@ _WAL_BYTES: Final = 16 << 20
 _WAL_PAGES: Final = 4_000
 """How long it grows before one, which waits for the disk: about as many steps, each of which writes a page or two."""
 _KINDS: Final = {
-    sqlite3.SQLITE_BUSY: "busy",
-    sqlite3.SQLITE_LOCKED: "busy",
-    sqlite3.SQLITE_FULL: "full",
-    sqlite3.SQLITE_READONLY: "read-only",
-    sqlite3.SQLITE_PERM: "read-only",
-    sqlite3.SQLITE_CANTOPEN: "folder",
-    sqlite3.SQLITE_NOTADB: "damaged",
-    sqlite3.SQLITE_CORRUPT: "damaged",
-    sqlite3.SQLITE_IOERR: "disk",
+    "busy": "is locked",
+    "read-only": "readonly database|permission denied",
+    "folder": "unable to open",
+    "damaged": "not a database|malformed",
+    "disk": "disk I/O",
+    "full": "is full",
 }
 
 
@@ -72,6 +68,7 @@ class SqliteStore(SqlStore):
     _pause_s = 0.000_05
     """The pauses of SQLite itself grow to a tenth of a second, so that who has just written writes again, and others starve."""
     _errors = sqlite3.Error
+    _kinds = _KINDS
 
     def __init__(
         self,
@@ -91,8 +88,6 @@ class SqliteStore(SqlStore):
         self.path = os.path.abspath(given)  # noqa: PTH100
         self._synchronous: Synchronous = synchronous
         self._clock = clock
-        self._abandoned: Any = None
-        """The connection of a process that was forked in the middle of an update. Closing it would give up the locks of its parent."""
         super().__init__(self.path, timeout, live)
         self._rows("SELECT 1")
 
@@ -103,15 +98,11 @@ class SqliteStore(SqlStore):
 
     _key = staticmethod(str)
 
-    def _kind(self, error: Exception) -> str:
-        return _kind(error)
-
     def _connect(self) -> sqlite3.Connection:
-        if self._abandoned is not None:
+        if self._left:
             raise StoreError(FORKED.format(self.path))
-        database = connect(self.path, self._timeout, self._synchronous)
-        database.execute("PRAGMA busy_timeout = 0")
-        return database
+        # It waits here, by pauses of its own.
+        return connect(self.path, 0, self._synchronous)
 
     def _begun(self, connection: sqlite3.Connection, names: list[str]) -> dict[str, bytes | None]:
         execute = connection.execute
@@ -124,10 +115,6 @@ class SqliteStore(SqlStore):
         connection.execute("COMMIT")
         # Else who has just had the file has it again, until its time on the processor is up.
         _give_way()
-
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
     def _now_ms(self) -> int:
         return round(self._clock() * 1000)
@@ -146,8 +133,7 @@ class SqliteStore(SqlStore):
             if self._waiting and not slot.busy:
                 self._let_go(slot)
         elif when == "child":
-            self._abandoned = slot.link
-            self._begin()
+            super()._at_fork(when)
         elif self._waiting:
             slot.lock.release()
 
@@ -156,39 +142,46 @@ def connect(path: str, timeout_s: float, synchronous: Synchronous) -> sqlite3.Co
     """
     Returns a connection to the store in the file *path*, which is made for its owner only (0600) if it is not there.
 
-    Raises StoreError if that fails, or if the file is another program's or of a newer version.
+    Raises StoreError if the file is another program's or of a newer version, sqlite3.Error if that fails.
     """
-    database = None
     # SQLite says better why a file cannot be made.
     with suppress(OSError):
         make_private(path)
+    database = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
     try:
-        database = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
-        _check(database, path)
-        _set_up(database, path, timeout_s)
-        database.execute("PRAGMA synchronous = FULL" if synchronous == "full" else "PRAGMA synchronous = NORMAL")
-        database.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        database.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
-        # Make the table if it is missing, and find out whether the file can be written.
-        database.execute("BEGIN IMMEDIATE")
-        if not _check(database, path):
-            database.execute(_TABLE)
-            database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            database.execute(f"PRAGMA user_version = {VERSION}")
-        database.execute("COMMIT")
-    except (sqlite3.Error, StoreError) as error:
-        if database is not None:
-            database.close()
-        raise explained(error, path, timeout_s) from error
+        _set_up(database.execute, path, synchronous)
+    except BaseException:
+        database.close()
+        raise
     return database
 
 
-def _check(database: sqlite3.Connection, path: str) -> bool:
+def _set_up(execute: Callable[[str], sqlite3.Cursor], path: str, synchronous: Synchronous) -> None:
+    _check(execute, path)
+    execute("PRAGMA trusted_schema = OFF")
+    # Only a file that is still empty takes it, and the log would end that.
+    execute("PRAGMA auto_vacuum = INCREMENTAL")
+    (mode,) = execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal":
+        raise StoreError(f"`{path}` cannot have a write-ahead log (it says `{mode}`): use a file on a local disk")
+    execute(f"PRAGMA synchronous = {synchronous}")
+    execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+    execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
+    # Make the table if it is missing, and find out whether the file can be written.
+    execute("BEGIN IMMEDIATE")
+    if not _check(execute, path):
+        execute(_TABLE)
+        execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        execute(f"PRAGMA user_version = {VERSION}")
+    execute("COMMIT")
+
+
+def _check(execute: Callable[[str], sqlite3.Cursor], path: str) -> bool:
     """
     Returns whether the file is ours; an empty one is nobody's. Raises StoreError for one of another program.
     """
     # In one statement, or another process that makes the file right now would be seen half-way.
-    (application, version, tables), *_ = database.execute(
+    (application, version, tables), *_ = execute(
         "SELECT a.application_id, v.user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id a, pragma_user_version v"
     )
     if application == APPLICATION_ID and version > VERSION:
@@ -201,31 +194,8 @@ def _check(database: sqlite3.Connection, path: str) -> bool:
     return bool(application)
 
 
-def _set_up(database: sqlite3.Connection, path: str, timeout_s: float) -> None:
-    database.execute("PRAGMA trusted_schema = OFF")
-    # Only a file that is still empty takes it, and the log would end that.
-    database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    until = time.monotonic() + timeout_s
-    while True:
-        try:
-            (mode,) = database.execute("PRAGMA journal_mode = WAL").fetchone()
-            break
-        except sqlite3.OperationalError as error:
-            # Where several processes make the file at once, SQLite does not wait here by itself.
-            if _kind(error) != "busy" or time.monotonic() >= until:
-                raise
-            time.sleep(0.005)
-    if mode != "wal":
-        raise StoreError(f"`{path}` cannot have a write-ahead log (it says `{mode}`): use a file on a local disk")
-
-
-def _kind(error: Exception) -> str:
-    # The lower byte is the primary code.
-    return _KINDS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
-
-
 def explained(error: Exception, path: str, timeout_s: float) -> StoreError:
     """
     Returns the error to raise for *error* at the store in *path*: its meaning, and its remedy.
     """
-    return persistence.explained(error, _kind(error), path, timeout_s)
+    return persistence.explained(error, persistence.kind_of(error, _KINDS), path, timeout_s)

@@ -29,7 +29,7 @@ from guardrails.core.values.errors import StateUnreadable
 from guardrails.stores.base import Listed
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.postgres import PostgresStore
-from guardrails.stores.redis import HEAD_BYTES, MARK_BYTES, RedisStore
+from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
 from tests.stores.postgres_server import in_postgres
 from tests.stores.postgres_server import shared as shared_postgres
@@ -265,9 +265,7 @@ def put(store: Listed, key: str, packed: bytes) -> None:
                 database.execute("UPDATE states SET state = ? WHERE key = ?", (packed, key))
         case RedisStore():
             store.update([key], spend(1))
-            name = f"{{{store.namespace}}}:s:{key}"
-            with shared().client() as client:
-                client.set(name, os.urandom(MARK_BYTES) + client.get(name)[MARK_BYTES:HEAD_BYTES] + packed)
+            shared().ask("HSET", f"{{{store.namespace}}}:h:{key}", "v", "of another", "s", packed)
         case PostgresStore():
             store.update([key], spend(1))
             shared_postgres().ask(f"UPDATE {store._table} SET state = %s WHERE key = %s", packed, key.encode())

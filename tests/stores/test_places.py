@@ -13,8 +13,7 @@ from guardrails.hooks.options import Options as HookOptions
 from guardrails.hooks.respond import respond
 from guardrails.mcp.proxy.loading import Guards
 from guardrails.mcp.proxy.options import Options as ProxyOptions
-from guardrails.stores.opened import store_at
-from guardrails.stores.places import shown_place, whole_place
+from guardrails.stores.places import shown_place, store_at, whole_place
 from guardrails.stores.redis import RedisStore
 from guardrails.stores.sqlite import SqliteStore
 from tests.stores.redis_server import Server, needed

@@ -10,8 +10,8 @@ import pytest
 
 from guardrails import Budget, Policy, StoreError
 from guardrails.core.state import SessionState
-from guardrails.stores.opened import store_at
 from guardrails.stores.persistence import PersistentStore
+from guardrails.stores.places import store_at
 from guardrails.stores.postgres import PostgresStore
 from tests.stores.postgres_server import Postgres, in_postgres, needed, shared
 from tests.tables import table

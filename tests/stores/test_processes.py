@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SqliteStore, Tool, by_session, read
-from guardrails.stores.opened import store_at
 from guardrails.stores.persistence import PersistentStore
+from guardrails.stores.places import store_at
 from tests.stores.postgres_server import shared as shared_postgres
 from tests.stores.redis_server import shared as shared_redis
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.system, pytest.mark.skipif(not hasattr(os, "fork"), re
 TOGETHER = """
 import json, os, sys
 from guardrails import Budget, Policy
-from guardrails.stores.opened import store_at
+from guardrails.stores.places import store_at
 
 place, namespace, processes, records = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
 policy = Policy([Budget(max_calls=100)], scopes={"user": [Budget(max_calls=10)]})
@@ -60,7 +60,7 @@ for child in children:
 SPENDING = """
 import os, random, sys, time
 from guardrails import Budget, Policy, Success, Tool
-from guardrails.stores.opened import store_at
+from guardrails.stores.places import store_at
 
 place, namespace, number, log = *sys.argv[1:4], os.open(sys.argv[4], os.O_WRONLY | os.O_APPEND)
 tools = [Tool(name="pay", cost_usd=0.01)]

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.stores.folders import make_private
+from guardrails.stores.places import make_private
 
 from .failure import ToolFailure, ToolSet
 

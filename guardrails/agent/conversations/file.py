@@ -51,7 +51,10 @@ class File:
         self._timeout = timeout_s
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._database = connect(path, timeout_s, "full")
+        try:
+            self._database = connect(path, timeout_s, "full")
+        except sqlite3.Error as error:
+            raise explained(error, path, timeout_s) from error
         try:
             self._database.execute("PRAGMA secure_delete = ON")
             with self.writing() as execute:

@@ -119,8 +119,6 @@ class Edge(NamedTuple):
 
     names: tuple[str, ...]
     most: int
-    step: int = 0
-    """What each call takes of it; 0: that differs."""
     floor: int | None = None
     """Of the level of a bucket, which runs out by itself: what it is at least by now."""
 

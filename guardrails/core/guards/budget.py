@@ -447,7 +447,7 @@ class Budget(Guard):
         for name, own in limits.own.items():
             most = state.limits.get(name, own)
             if name == CALLS.name:
-                made.append(Edge(("calls",), most, 1))
+                made.append(Edge(("calls",), most))
             elif name == COST.name:
                 # What is left may be too little for a turn before it is nothing.
                 made.append(Edge(("cost", "held_cost"), most - limits.reserve - cost - guess - turn))

@@ -85,11 +85,7 @@ class Growth(Guard):
         if mine and BLOWN in mine.values():
             return None
         caps = [(place, getattr(self, name), period) for place, (name, period, _) in CAPS.items()]
-        return [
-            Edge((place,), (now_ms + period) * cap, period if place == CALLS else 0, now_ms * cap)
-            for place, cap, period in caps
-            if cap
-        ]
+        return [Edge((place,), (now_ms + period) * cap, now_ms * cap) for place, cap, period in caps if cap]
 
     def _blown(self, place: str) -> Denial:
         name, _, what = CAPS[place]

@@ -89,7 +89,7 @@ class Rate(Guard):
         if self.per_tool:
             return None
         caps = [(name, cap, PERIODS[name]) for name, cap in self._caps()]
-        return [Edge((name,), (now_ms + period) * cap, period, now_ms * cap) for name, cap, period in caps]
+        return [Edge((name,), (now_ms + period) * cap, now_ms * cap) for name, cap, period in caps]
 
     def _caps(self) -> list[tuple[str, int]]:
         return [(name, cap) for name in PERIODS if (cap := getattr(self, name)) is not None]

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.values.errors import StoreError
 from guardrails.core.values.logs import log
-from guardrails.stores.folders import state_folder
+from guardrails.stores.places import state_folder
 
 from .changes import changed, said_of
 from .words import cleaned, is_deep, visible

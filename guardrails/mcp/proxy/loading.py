@@ -49,7 +49,7 @@ class Guards:
         from guardrails.integrations.otel import of_process
         from guardrails.mcp.pins.pins import Pins, pins_file
         from guardrails.stores.memory import MemoryStore
-        from guardrails.stores.opened import store_at
+        from guardrails.stores.places import store_at
 
         self._options = options
         self._policy = policy or _policy(options)

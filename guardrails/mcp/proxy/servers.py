@@ -13,8 +13,7 @@ import time
 from typing import Any
 
 from guardrails.mcp.config import McpServer, read_servers
-from guardrails.stores.folders import state_folder
-from guardrails.stores.places import whole_place
+from guardrails.stores.places import state_folder, whole_place
 
 from .options import Options, UsageError
 

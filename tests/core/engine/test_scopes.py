@@ -251,7 +251,7 @@ class Careful(Guard):
         return {"calls": 1 if mine is None else mine["calls"] + 1}
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> list[Edge]:
-        return [Edge(("calls",), self.limit, 1)]
+        return [Edge(("calls",), self.limit)]
 
 
 def test_a_guard_of_ones_own_can_be_a_scopes(make: Callable[..., Session]) -> None:
