@@ -70,8 +70,8 @@ GUARDS: list[st.SearchStrategy[Guard]] = [
     st.just(Truncate(max_bytes=256)),
 ]
 TOOLS = [
-    Tool(name="read", read_only=True, stable=True, cost_usd=0.05),
-    Tool(name="status", polling=True),
+    Tool(name="read", read_only=True, repeats="evidence", cost_usd=0.05),
+    Tool(name="status", repeats="allow"),
     Tool(name="pay", idempotent=False, cost_usd=0.2, timeout=5),
     Tool(name="typed", parameters={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}),
 ]

@@ -385,11 +385,11 @@ class Session:
         )
         return next_tool_choice(
             requested,
+            strategy,
             first=turn == 0 if first is None else first,
             exhausted=exhausted is not None,
-            strategy=strategy,
-            call_count=calls,
-            turn_count=count,
+            calls=calls,
+            turns=count,
         )
 
     @property

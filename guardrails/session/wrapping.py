@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from guardrails.core.arguments.typed import FunctionArguments, annotated
 from guardrails.core.envelope.envelope import CallDenied, CallFailed, Envelope
-from guardrails.core.tools.tool import described, name_of
+from guardrails.core.tools.tool import name_of, without_partials
 
 from .session import Session, scoped
 from .steps import is_async
@@ -39,7 +39,7 @@ def signed(
         guarded.__annotations__["return"] = result
     if guarded.__name__ != name:
         guarded.__name__ = guarded.__qualname__ = name
-    guarded.__doc__ = inspect.getdoc(described(function))
+    guarded.__doc__ = inspect.getdoc(without_partials(function))
     return guarded
 
 

@@ -102,8 +102,8 @@ TYPED: Final = {
 }
 TOOLS: Final = [
     Tool.of(search_hotels, cost_usd=0.01),
-    Tool(name="read_page", read_only=True, stable=True, cost_usd=0.05),
-    Tool(name="job_status", polling=True),
+    Tool(name="read_page", read_only=True, repeats="evidence", cost_usd=0.05),
+    Tool(name="job_status", repeats="allow"),
     Tool(name="pay", idempotent=False, cost_usd=0.2, timeout=60),
     Tool(name="list_rows", read_only=True),
     Tool(name="bash", commands=("command",), timeout=60),

@@ -130,7 +130,7 @@ def test_what_is_bound_is_in_neither_signature_nor_schema_nor_is_its_annotation_
     [
         (search, "search", "Find things."),
         (functools.partial(functools.partial(search, n=1)), "search", "Find things."),
-        (Shop("Kyoto"), "Shop", "Ask for it."),
+        (Shop("Kyoto"), "Shop", "A shop."),
         (Shop, "Shop", "A shop."),
         (Shop("Kyoto").order, "order", None),
     ],

@@ -56,7 +56,7 @@ PROMISING = [
 TOOLS = [
     Tool(name="look", read_only=True, parameters={"type": "object", "required": ["n"]}),
     Tool(name="pay", cost_usd=0.1, paths=("path",)),
-    Tool(name="poll", polling=True),
+    Tool(name="poll", repeats="allow"),
 ]
 EVENTS = st.lists(
     st.one_of(

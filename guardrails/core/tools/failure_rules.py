@@ -55,12 +55,14 @@ class FailureRule:
         said = [value for view in views if (value := at(view, self.field)) is not None]
         if self.present is not None:
             return bool(views) and any(said) is self.present
-        if self.equals is not None:
-            wanted = self.equals if isinstance(self.equals, tuple | list) else (self.equals,)
-            return any(_is_same(value, one) for value in said for one in wanted)
+        return any(map(self._fits, said))
+
+    def _fits(self, value: Any) -> bool:
+        if self.matches is not None:
+            return isinstance(value, str) and finder(self.matches)(value)
         if self.at_least is not None:
-            return any((number := number_of(value)) is not None and number >= self.at_least for value in said)
-        return any(isinstance(value, str) and finder(self.matches or "")(value[:SCAN_CHARS]) for value in said)
+            return (number := number_of(value)) is not None and number >= self.at_least
+        return _is_any(value, self.equals if isinstance(self.equals, tuple | list) else (self.equals,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,39 +94,41 @@ class ResultClassifier:
         """
         Returns the first declared sign of a failure in the *views* of a result, and its *text*; None if there is none.
         """
-        if self.status_field is not None:
-            said = _first(views, self.status_field)
-            number = number_of(said)
-            if said is not None and self._is_bad(said, number):
-                status = int(number) if number is not None and 400 <= number < 600 else None
-                return Sign(None, status, f"{self.status_field}: {short(said)}")
+        said = None if self.status_field is None else _first(views, self.status_field)
+        if said is not None and self._is_bad(said):
+            status = int(number_of(said) or 0)
+            return Sign(None, status if 400 <= status < 600 else None, f"{self.status_field}: {short(said)}")
         for rule in self.error_when:
             seen: tuple[Any, ...] = views if rule.field or text is None else (text, *views)
             if rule.applies(seen):
                 return Sign(rule.error_type, None, f"{rule.field}: {short(_first(seen, rule.field))}".lstrip(": "))
-        if text is not None and any(finder(one)(text[:SCAN_CHARS]) for one in self.text_matches):
+        if text is not None and any(finder(one)(text) for one in self.text_matches):
             return Sign(None, None, text)
         return None
 
-    def _is_bad(self, said: object, number: float | None) -> bool:
+    def _is_bad(self, status: Any) -> bool:
         if self.ok_values:
-            return not any(_is_same(said, ok) for ok in self.ok_values)
-        word = said.strip().lower() if isinstance(said, str) else ""
-        return said is False or (number or 0) >= 400 or word in FAILED
+            return not _is_any(status, self.ok_values)
+        word = status.strip().lower() if isinstance(status, str) else ""
+        return status is False or (number_of(status) or 0) >= 400 or word in FAILED
 
 
 def _first(views: Sequence[Any], path: str) -> Any:
     return next((value for view in views if (value := at(view, path)) is not None), None)
 
 
-def _is_same(value: object, wanted: Scalar) -> bool:
-    return isinstance(value, bool) is isinstance(wanted, bool) and bool(value == wanted)
+def _is_any(value: object, wanted: Sequence[Any]) -> bool:
+    """
+    Returns whether *value* is one of *wanted*; `true` is not 1.
+    """
+    return any(value == one and isinstance(value, bool) is isinstance(one, bool) for one in wanted)
 
 
 @lru_cache(maxsize=512)
 def finder(pattern: str) -> Callable[[str], bool]:
     """
-    Returns a function that tells whether *pattern* occurs in a text, in a time that is linear in the text for any of both. Raises ValueError.
+    Returns a function that tells whether *pattern* occurs in the first 8,192 characters of a text, in a time that is linear in
+    the text for any of both. Raises ValueError.
 
     Its author is of a policy, and the text of strangers: Python's own engine goes back and tries again, for minutes on 30 characters.
     """
@@ -133,6 +137,6 @@ def finder(pattern: str) -> Callable[[str], bool]:
     try:
         fits = SchemaValidator({"type": "str", "pattern": pattern}).isinstance_python
     except SchemaError as error:
-        told = str(error).rpartition("rror: ")[2].strip().rstrip(".")
-        raise ValueError(f"not a regular expression: `{pattern[:100]}`: {told}") from None
-    return lambda text: fits(text if text.isascii() else text.encode(errors="replace").decode())
+        said = str(error).rpartition("rror: ")[2].strip().rstrip(".")
+        raise ValueError(f"not a regular expression: `{pattern[:100]}`: {said}") from None
+    return lambda text: fits(text[:SCAN_CHARS].encode(errors="replace").decode())

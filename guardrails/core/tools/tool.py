@@ -6,8 +6,8 @@ import functools
 import inspect
 import re
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -34,14 +34,14 @@ _RUNS: Final = (
 _HINTS: Final = {"readOnlyHint": "read_only", "destructiveHint": "destructive", "idempotentHint": "idempotent"}
 SHELLS: Final = frozenset({"bash", "shell", "exec_shell", "run_command", "run_shell_command", "terminal"})
 REPEATS: Final[Mapping[str, Literal["allow", "evidence"]]] = {"polling": "allow", "stable": "evidence"}
-"""The words of `Tool.repeats` by the older ones, which still work."""
+"""The words of `Tool.repeats` by the older ones, which still work in a file."""
 
 
 def renewed(declared: Mapping[str, Any]) -> dict[str, Any]:
     """
     Returns *declared* with `repeats` in place of the older words.
     """
-    now = {key: value for key, value in declared.items() if key not in REPEATS}
+    now = {word: said for word, said in declared.items() if word not in REPEATS}
     for old in REPEATS.keys() & declared.keys():
         now.setdefault("repeats", REPEATS[old] if declared[old] else None)
     return now
@@ -75,10 +75,6 @@ class Tool:
     repeats: Literal["allow", "evidence", "ask"] | None = None
     """The same arguments again. `allow`: meant to be, exempt from duplicates and streaks. `evidence`: same result until work is done,
     so one is enough; never implied by *read_only*. `ask`: the second equal call is a person's decision, as of a payment."""
-    polling: InitVar[bool] = False
-    """The old word for `repeats: allow`."""
-    stable: InitVar[bool] = False
-    """The old word for `repeats: evidence`."""
     destructive: bool | None = None
     """What it does cannot be undone: a call whose end is unknown is not made again, as of `idempotent: false`."""
     retryable: bool | None = None
@@ -113,10 +109,6 @@ class Tool:
     held: str = ""
     """Why every call of it is refused until somebody has looked at it; empty: it is not held."""
 
-    def __post_init__(self, polling: bool, stable: bool) -> None:
-        if self.repeats is None and (polling or stable):
-            object.__setattr__(self, "repeats", REPEATS["polling" if polling else "stable"])
-
     @classmethod
     def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:
         """
@@ -124,7 +116,7 @@ class Tool:
         host passes. Raises PolicyError if the signature of a function with hidden parameters cannot be read.
         """
         declarations.setdefault("name", name_of(function))
-        text = inspect.getdoc(described(function)) or ""
+        text = inspect.getdoc(without_partials(function)) or ""
         declarations.setdefault("description", " ".join(text.split("\n\n")[0].split()))
         return cls(parameters=arguments_of(function, hidden=hidden) if hidden else function, **declarations)
 
@@ -180,9 +172,7 @@ class Tool:
         schema = spec.schema() if spec is not None else {"type": "object", "properties": {}}
         said = {"name": self.name, "description": self.description, "parameters": schema}
         # Responses is strict unless told otherwise, and refuses a schema with an optional parameter then.
-        return (
-            {"type": "function", "function": said} if wire == "chat" else {"type": "function", **said, "strict": False}
-        )
+        return {"type": "function"} | ({"function": said} if wire == "chat" else {**said, "strict": False})
 
 
 @functools.lru_cache(maxsize=1024)
@@ -199,8 +189,7 @@ def source_of(tool: Tool) -> Source:
     """
     Returns what is known of *tool* for the reading of its results.
     """
-    words: Words = "program" if tool.commands else speaker(tool.name)
-    rules = tool.result
+    rules, words = tool.result, "program" if tool.commands else speaker(tool.name)
     if rules is None:
         return Source(more=tool.more, total=tool.total, words=words)
     return Source(rules.sign, rules.message_field, rules.retry_after_field, tool.more, tool.total, words)
@@ -210,16 +199,15 @@ def name_of(function: Callable[..., Any]) -> str:
     """
     Returns the name of *function*: its own, that of the function of a partial, that of the class of a callable object.
     """
-    while isinstance(function, functools.partial):
-        function = function.func
-    return str(getattr(function, "__name__", type(function).__name__))
+    bare = without_partials(function)
+    return str(getattr(bare, "__name__", type(bare).__name__))
 
 
-def described(function: Callable[..., Any]) -> object:
-    while isinstance(function, functools.partial):
-        function = function.func
-    own = getattr(type(function), "__call__", None)  # noqa: B004
-    return own if inspect.isfunction(own) and own.__doc__ and not inspect.isroutine(function) else function
+def without_partials(function: Callable[..., Any]) -> Callable[..., Any]:
+    """
+    Returns the function of a partial, another as it is.
+    """
+    return without_partials(function.func) if isinstance(function, functools.partial) else function
 
 
 def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
@@ -241,35 +229,28 @@ class TooManyError(Exception):
     """
 
 
-def named(arguments: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def named(arguments: Any, names: Sequence[str]) -> list[tuple[str, Any]]:
     """
     Returns (name, value) of each argument that one of *names* matches. A name is a glob, `edits.path` is a path in the
     objects of `edits`, and lists are looked into. A free-form input is a value as a whole.
 
     Raises TooManyError.
     """
-    if not names:
-        return
-    if not isinstance(arguments, Mapping):
-        yield "", arguments
-        return
-    for count, found in enumerate(_walk(arguments, "", names, 0)):
-        if count >= MAX_VALUES:
-            raise TooManyError(f"more than {MAX_VALUES:,} values")
-        yield found
+    if names and not isinstance(arguments, Mapping):
+        return [("", arguments)]
+    found: list[tuple[str, Any]] = []
+    level = [("", arguments)] if names else []
+    for _ in range(MAX_DEPTH):
+        inside = [member for name, value in level for member in _members(name, value)]
+        level = []
+        for member in inside:
+            (found if any(fnmatchcase(member[0], name) for name in names) else level).append(member)
+    if level or len(found) > MAX_VALUES:
+        raise TooManyError(f"more than {MAX_VALUES:,} values, or more than {MAX_DEPTH} levels of them")
+    return found
 
 
-def _walk(value: Any, name: str, names: Sequence[str], depth: int) -> Iterator[tuple[str, Any]]:
-    if depth > MAX_DEPTH:
-        raise TooManyError(f"nested more than {MAX_DEPTH} levels deep")
+def _members(name: str, value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, Mapping):
-        for key, inner in value.items():
-            own = f"{name}.{key}" if name else str(key)
-            if any(fnmatchcase(own, pattern) for pattern in names):
-                yield own, inner
-            else:
-                yield from _walk(inner, own, names, depth + 1)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            if isinstance(inner, (Mapping, list, tuple)):
-                yield from _walk(inner, name, names, depth + 1)
+        return [(f"{name}.{key}".lstrip("."), inner) for key, inner in value.items()]
+    return [(name, inner) for inner in value] if isinstance(value, list | tuple) else []

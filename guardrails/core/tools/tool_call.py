@@ -76,13 +76,11 @@ def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
     if not callable(execute):
         shown = type(execute).__name__
         raise TypeError(f"`execute` is a function of (tool, arguments) that makes the call, not `{shown}`")
-    if call_id is None:
-        return bounded_name(str.__str__(tool)), None
-    if not isinstance(call_id, str):
+    if call_id is not None and not isinstance(call_id, str):
         raise TypeError(f"`id` is the model's id of the call, text or None, not `{type(call_id).__name__}`")
-    if not call_id:
+    if call_id == "":
         raise SessionError("`id` must not be empty: leave it out if the model gave none")
-    return bounded_name(str.__str__(tool)), str.__str__(call_id)
+    return bounded_name(str.__str__(tool)), None if call_id is None else str.__str__(call_id)
 
 
 def _read_text(text: str, *, required: bool) -> tuple[Any, tuple[Problem, ...]]:

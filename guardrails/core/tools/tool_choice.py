@@ -3,15 +3,13 @@ The tool choice of the next model request.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 
 ToolChoice = str | Mapping[str, Any] | None
 """`tool_choice` as a wire has it; None leaves the key out."""
 Strategy = Callable[[int, int], ToolChoice]
 """Of the calls and turns so far, the tool choice of the next request."""
-
-_FREE: Final = frozenset({"auto", "none"})
 
 
 def forces(choice: ToolChoice) -> bool:
@@ -22,26 +20,20 @@ def forces(choice: ToolChoice) -> bool:
     its bare name in some hosts. So does `allowed_tools` in mode `required`, in the nested form of chat.completions and
     the flat one of responses.
     """
-    if choice is None:
-        return False
-    if isinstance(choice, str):
-        return choice not in _FREE
-    kind = choice.get("type")
-    if kind == "allowed_tools":
-        nested = choice.get("allowed_tools")
-        mode = nested.get("mode") if isinstance(nested, Mapping) else choice.get("mode")
-        return mode == "required"
-    return kind not in _FREE
+    if isinstance(choice, Mapping):
+        nested, kind = choice.get("allowed_tools", choice), choice.get("type", "")
+        choice = nested.get("mode") if kind == "allowed_tools" and isinstance(nested, Mapping) else kind
+    return choice not in (None, "auto", "none")
 
 
 def next_tool_choice(
     requested: ToolChoice,
+    strategy: Strategy | None = None,
     *,
     first: bool,
     exhausted: bool,
-    strategy: Strategy | None = None,
-    call_count: int = 0,
-    turn_count: int = 0,
+    calls: int = 0,
+    turns: int = 0,
 ) -> ToolChoice:
     """
     Returns the choice of the next request: `none` once the session is *exhausted*, else the choice of *strategy*, else
@@ -54,7 +46,5 @@ def next_tool_choice(
     if exhausted:
         return "none"
     if strategy is not None:
-        return strategy(call_count, turn_count)
-    if not first and forces(requested):
-        return None
-    return requested
+        return strategy(calls, turns)
+    return requested if first or not forces(requested) else None

@@ -118,9 +118,9 @@ def test_a_rule_may_let_calls_through_where_a_guard_fails(clock: Any) -> None:
     [
         (Tool(name="t"), True),
         (Tool(name="t", read_only=True), False),
-        (Tool(name="t", stable=True), False),
+        (Tool(name="t", repeats="evidence"), False),
         (Tool(name="t", read_only=False), True),
-        (Tool(name="t", polling=True), True),
+        (Tool(name="t", repeats="allow"), True),
     ],
 )
 def test_what_is_not_known_to_change_nothing_counts_as_changing(tool: Tool, changes: bool) -> None:

@@ -124,7 +124,7 @@ def test_a_source_that_moved_is_remembered_beyond_the_window(clock: Any) -> None
 
 
 def test_a_stable_tool_is_stable_until_it_was_seen_to_move(clock: Any) -> None:
-    tools = [Tool(name="look", stable=True)]
+    tools = [Tool(name="look", repeats="evidence")]
     policy = Policy([Duplicates(rule="evidence")], tools=tools)
     assert refused(policy, [(0, "same"), (30 * DAY, "same")]) == [False, True]
     one = policy.session("t", clock=clock)

@@ -65,7 +65,7 @@ def policies() -> list[Policy]:
             [Loops(identical={"deny": 1}, unrepaired={"deny": 1}, settled_for=None)],
             tools=[Tool(name="read_file", read_only=True)],
         ),
-        Policy([Duplicates(rule="evidence", window=20), Loops()], tools=[Tool(name="read_file", stable=True)]),
+        Policy([Duplicates(rule="evidence", window=20), Loops()], tools=[Tool(name="read_file", repeats="evidence")]),
     ]
 
 
@@ -105,9 +105,9 @@ def test_work_that_still_runs_frees_the_look(clock: Any) -> None:
     assert said(one, READ, READ, READ)[0] is None
 
 
-@pytest.mark.parametrize("stable", [True, False])
-def test_work_that_ended_after_the_look_began_frees_it(stable: bool, clock: Any) -> None:
-    tool = Tool(name="read_file", stable=stable, read_only=True)
+@pytest.mark.parametrize("repeats", ["evidence", None])
+def test_work_that_ended_after_the_look_began_frees_it(repeats: Any, clock: Any) -> None:
+    tool = Tool(name="read_file", repeats=repeats, read_only=True)
     one = Policy([Duplicates(rule="evidence", window=20)], tools=[tool]).session("s", clock=clock)
     running = one.decide("edit_file", {"path": "x"})
     assert said(one, READ, READ) == [None, None]

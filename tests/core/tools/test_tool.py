@@ -131,7 +131,7 @@ def rules(*entries: tuple[str, dict[str, Any], dict[str, Any]]) -> list[Rule]:
 def test_of_rules_by_glob_the_first_match_wins_key_by_key() -> None:
     policy = Policy(
         [Budget(max_calls=100), Duplicates(window=5)],
-        tools=[Tool(name="search_web", cost_usd=1.0, polling=True)],
+        tools=[Tool(name="search_web", cost_usd=1.0, repeats="allow")],
         rules=rules(
             ("search_*", {"cost_usd": 0.5}, {"duplicates": {"window": 9}}),
             ("*", {"cost_usd": 0.1, "read_only": True}, {"duplicates": {"window": 2, "rule": "evidence"}}),

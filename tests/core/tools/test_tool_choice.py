@@ -69,7 +69,7 @@ def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
         return "required" if turn_count < 2 else CHAT_NAMED if call_count < 5 else None
 
     says = [
-        next_tool_choice("auto", first=t == 0, exhausted=False, strategy=strategy, call_count=c, turn_count=t)
+        next_tool_choice("auto", first=t == 0, exhausted=False, strategy=strategy, calls=c, turns=t)
         for c, t in [(0, 0), (1, 1), (4, 2), (5, 3)]
     ]
     assert says == ["required", "required", CHAT_NAMED, None]

@@ -151,7 +151,7 @@ def test_a_session_with_tools_of_its_own_is_replayed_with_them(clock: Any) -> No
         """Find."""
         return x
 
-    tools = [Tool.of(find, cost_usd=0.5, timeout=3), Tool(name="look", polling=True)]
+    tools = [Tool.of(find, cost_usd=0.5, timeout=3), Tool(name="look", repeats="allow")]
     policy, sink = Policy([ToolFilter(), Budget(max_cost_usd=1.0), Duplicates()]), MemorySink()
     session = policy.session("s", tools=tools, records=sink, clock=clock)
     for tool in ("find", "other", "look", "look", "find", "find"):

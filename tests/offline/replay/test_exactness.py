@@ -171,8 +171,8 @@ def test_guards_that_need_what_was_erased_are_named(tmp_path: Path, clock: Any) 
 @table(
     "declared, codes",
     [
-        ({"stable": True}, [None, "duplicates.stable"]),
-        ({"polling": True}, [None, None]),
+        ({"repeats": "evidence"}, [None, "duplicates.stable"]),
+        ({"repeats": "allow"}, [None, None]),
         ({"retryable": True}, [None, "retryable.wait"]),
         ({"retryable": False}, [None, None]),
         ({"idempotent": False}, [None, None]),

@@ -133,7 +133,7 @@ def _plain(record: dict[str, Any]) -> dict[str, Any]:
 
 def test_what_the_records_say_of_tools_that_code_declared_is_believed(tmp_path: Path, clock: Any) -> None:
     path, own = tmp_path / "records.jsonl", Policy([Budget(max_cost_usd=0.5), Duplicates()])
-    tools = [Tool(name="pay[1]", cost_usd=0.2), Tool(name="wait", polling=True, timeout=5.0)]
+    tools = [Tool(name="pay[1]", cost_usd=0.2), Tool(name="wait", repeats="allow", timeout=5.0)]
     with JsonLines(path) as sink:
         session = own.session("s", tools=tools, records=sink, clock=clock)
         for n in range(3):

@@ -83,7 +83,7 @@ def test_a_call_that_was_refused_is_no_evidence_for_the_next(calls: Calls, count
 
 
 def test_repeats_of_a_tool_that_polls_are_not_wasted(calls: Calls, counted: Counted) -> None:
-    polls = Policy([], tools=[Tool(name="a", polling=True)])
+    polls = Policy([], tools=[Tool(name="a", repeats="allow")])
     told = counted(calls("a=1", "a=1", "a=1"), polls).tallies["a"]
     said = counted(calls("a=1", "a=1", "a=1", polling=True)).tallies["a"]
     assert (told.pointless, told.waits, told.wasted, told.idle) == (2, 2, 0, 0)

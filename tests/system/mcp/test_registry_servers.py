@@ -47,7 +47,7 @@ from guardrails.mcp import AnsweringTools
 server = MCPServer("hotels")
 tool = AnsweringTools(server, Policy.load("default"))
 
-@tool(read_only=True, stable=True)
+@tool(read_only=True, repeats="evidence")
 def search_hotels(city: str) -> list[dict[str, str]]:
     if city == "down":
         raise TimeoutError("the supplier did not answer")

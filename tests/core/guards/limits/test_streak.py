@@ -57,7 +57,7 @@ def test_a_refusal_says_how_many_and_what_else_to_do(clock: Any) -> None:
 
 
 def test_polling_tools_may_be_called_again_and_again(clock: Any) -> None:
-    session = make(clock, Streak(max_same=1), tools=[Tool(name="p", polling=True), Tool(name="a")])
+    session = make(clock, Streak(max_same=1), tools=[Tool(name="p", repeats="allow"), Tool(name="a")])
     assert run(session, "ppppaap") == "ppppa.p"
 
 

@@ -52,7 +52,7 @@ def test_what_acts_by_its_name_is_checked_first(name: str, error: Exception) -> 
     [
         ({"idempotent": True}, True),
         ({"read_only": True}, True),
-        ({"stable": True}, True),
+        ({"repeats": "evidence"}, True),
         ({"repeats": "evidence"}, True),
         ({"retryable": True}, True),
         ({"idempotent": False}, False),
