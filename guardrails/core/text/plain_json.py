@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import orjson
 
-from .collect import Bytes, collect, decoded
+from .collect import Bytes, Items, decoded
 
 
 MAX_DEPTH: Final = 200
@@ -84,13 +84,6 @@ def plain(value: Any, room: int = MAX_ROOM) -> Any:
     unstable or secret.
     """
     return Copy(room).of(value)
-
-
-def name_of(value: object) -> str:
-    """
-    Returns the text for a value that has no other form.
-    """
-    return f"<{type(value).__qualname__}>"
 
 
 class Copy:
@@ -167,44 +160,36 @@ class Copy:
         return copy
 
     def _form(self, value: Any) -> Any:
-        room = max(self.room, 0) + 1
-        for form in (_known, self._structure, _collection, _array):
+        kind, room = type(value), max(self.room, 0) + 1
+        for form in (_scalar, self._fields, _members, _array):
             try:
-                found = form(value, room)
+                found = form(value, kind, room)
                 if found is not value:
                     return found
             except Exception:  # noqa: BLE001, S112 - any code of the value may fail, and its result must not be lost
                 continue
+        if not self.consumes:
+            return f"<{kind.__qualname__}>"
         try:
-            if issubclass(type(value), Iterator) and self.consumes:
+            if issubclass(kind, Iterator):
                 return _items(value, room)
-            if self.consumes:
-                return repr(value) if isinstance(value, BaseException) else str(value)
+            return repr(value) if isinstance(value, BaseException) else str(value)
         except Exception:  # noqa: BLE001
             return object.__repr__(value)
-        return name_of(value)
 
-    def _structure(self, value: Any, room: int) -> Any:
-        kind = type(value)
-        if issubclass(kind, type):
-            return value
+    def _fields(self, value: Any, kind: Any, room: int) -> Any:
         if is_dataclass(kind):
             names = [field.name for field in fields(kind) if self.consumes or field.name[0] != "_"]
             return {name: getattr(value, name) for name in names}
-        if callable(getattr(kind, "model_dump", None)):
-            try:
-                return value.model_dump(mode="json")
-            except Exception:  # noqa: BLE001 - a member that pydantic cannot write; members are written one by one then
-                return value.model_dump()
-        if issubclass(kind, Mapping):
-            return dict(islice(value.items(), room))
-        # A database's row, a pandas table: its values alone would not say what they are.
-        named = hasattr(kind, "keys") and (issubclass(kind, Sequence) or hasattr(value, "ndim"))
-        return {key: value[key] for key in islice(value.keys(), room)} if named else value
+        if not callable(getattr(kind, "model_dump", None)):
+            return value
+        try:
+            return value.model_dump(mode="json")
+        except Exception:  # noqa: BLE001 - a member that pydantic cannot write; members are written one by one then
+            return value.model_dump()
 
 
-def _known(value: Any, room: int) -> Any:
-    kind = type(value)
+def _scalar(value: Any, kind: Any, room: int) -> Any:
     if issubclass(kind, Enum):
         return value.value
     if issubclass(kind, Bytes):
@@ -215,8 +200,12 @@ def _known(value: Any, room: int) -> Any:
     return value if text is None else json.loads(text)
 
 
-def _collection(value: Any, room: int) -> Any:
-    kind = type(value)
+def _members(value: Any, kind: Any, room: int) -> Any:
+    if issubclass(kind, Mapping):
+        return dict(islice(value.items(), room))
+    if hasattr(kind, "keys") and (issubclass(kind, Sequence) or hasattr(value, "ndim")):
+        # A database's row, a pandas table: its values alone would not say what they are.
+        return {key: value[key] for key in islice(value.keys(), room)}
     if issubclass(kind, AbstractSet) and len(value) <= _MAX_SORTED:
         try:
             return sorted(value)
@@ -225,8 +214,8 @@ def _collection(value: Any, room: int) -> Any:
     return list(islice(value, room)) if issubclass(kind, AbstractSet | Sequence | MappingView) else value
 
 
-def _array(value: Any, room: int) -> Any:
-    if not hasattr(type(value), "tolist"):
+def _array(value: Any, kind: Any, room: int) -> Any:
+    if not hasattr(kind, "tolist"):
         return value
     if value.ndim > 1:
         return list(islice(iter(value), room))
@@ -234,11 +223,9 @@ def _array(value: Any, room: int) -> Any:
 
 
 def _items(items: Iterator[Any], room: int) -> list[Any]:
-    def until_failure() -> Iterator[Any]:
-        try:
-            yield from items
-        except Exception as error:  # noqa: BLE001 - what came before it is a result, and so is the failure
-            yield repr(error)
-
-    made, whole = collect(until_failure(), room)
-    return made if whole else [*made, {"_truncated": True, "omitted": None}]
+    made, whole = Items(room), True
+    try:
+        whole = all(map(made.add, items))
+    except Exception as error:  # noqa: BLE001 - what came before it is a result, and so is the failure
+        made.taken.append(repr(error))
+    return made.taken if whole else [*made.taken, {"_truncated": True, "omitted": None}]

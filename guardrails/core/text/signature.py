@@ -1,7 +1,7 @@
 """
 The sameness of calls and of results: canonical arguments, and the hashes of calls and results.
 
-The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC (up to 64 KiB) and NaN as null. Values that JSON can express
+The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC (up to 8 KiB) and NaN as null. Values that JSON can express
 in full, and that are canonical but for the order of keys, are written by orjson. The rest goes the slow path of `tagged`, which
 gives equal values the same bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
 """
@@ -18,7 +18,7 @@ from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from .plain_json import exact
 from .short_keys import cached_if_short
-from .tagged import MAX_MARKS, refuse_many_marks, tagged
+from .tagged import MAX_APART, tagged
 
 
 RESULT_HEAD: Final = 1 << 16
@@ -28,8 +28,6 @@ _DIGITS: Final = b"0123456789"
 _SIGN: Final = 1 << 63
 _LOW64: Final = struct.Struct(">8xq").unpack
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
-_LARGE: Final = 1 << 16
-"""Bytes of canonical form beyond which text is signed as it is, in any normal form."""
 _FEW: Final = 1 << 14
 
 
@@ -64,7 +62,8 @@ def canonical(arguments: object) -> bytes | None:
                 encoded = dumps(arguments, None, OPT_SORT_KEYS)
             except TypeError:  # of keys that are no text, and of what is too deep
                 return tagged(arguments)
-            if len(encoded) > _LARGE or encoded.isascii() or _is_nfc(encoded):
+            # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
+            if len(encoded) > MAX_APART or encoded.isascii() or unicodedata.is_normalized("NFC", encoded.decode()):
                 return encoded
         return tagged(arguments)
     except Exception:  # noqa: BLE001 - no value may stop a call, whatever an object's own code raises
@@ -140,12 +139,3 @@ def _is_plain(arguments: Any) -> bool:
             if len(containers) > _FEW:
                 return False
     return True
-
-
-def _is_nfc(encoded: bytes) -> bool:
-    # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
-    text = encoded.decode()
-    # Each mark has a byte more than characters of ASCII.
-    if len(encoded) - len(text) >= MAX_MARKS:
-        refuse_many_marks(text)
-    return unicodedata.is_normalized("NFC", text)

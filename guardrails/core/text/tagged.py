@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from enum import Enum
-from itertools import groupby, islice
+from itertools import islice
 from math import isinf
 from typing import Any, Final
 
@@ -28,8 +28,8 @@ MAX_DEPTH: Final = 254
 """Containers within each other: as many as orjson writes; two frames each leave a caller half of Python's 1,000."""
 MAX_VALUES: Final = 1 << 18
 """Values in one form: a list that holds another twice, which holds another twice, and so on, has exponentially many."""
-MAX_MARKS: Final = 256
-"""Combining marks in a row: normalising them takes quadratic time. Unicode's stream-safe text (UAX 15) has 30 at most."""
+MAX_APART: Final = 1 << 13
+"""Characters of text in another normal form than C: to normalise combining marks takes quadratic time."""
 
 TAG: Final = b'{ "!'
 """The beginning of each tagged value; a string of a plain one may hold it too."""
@@ -37,7 +37,6 @@ TAG: Final = b'{ "!'
 _DECIMAL_BITS: Final = 2_048
 """Longer integers are written in hexadecimal: 616 digits are converted under any limit of `sys.set_int_max_str_digits`."""
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
-_LONG_RUN: Final = re.compile(rf"[^\x00-\x7f]{{{MAX_MARKS}}}")
 _OPAQUE: Final = re.compile(r"^<|\b0x[0-9A-Fa-f]{6}|\.\.\.|\*\*\*")
 """A description, an address, something left out, something masked: two different values may look the same."""
 
@@ -52,34 +51,11 @@ def tagged(value: object) -> bytes:
     """
     Returns the canonical form of any value: JSON in UTF-8.
 
-    Raises `Unsignable` for cycles, and for more than `MAX_DEPTH` levels or `MAX_VALUES` values. It is raised too for an
-    object of which only an address, a `<description>` or a shortened or masked repr is known. Errors of the value's own
-    code pass through.
+    Raises `Unsignable` for cycles, and for more than `MAX_DEPTH` levels, `MAX_VALUES` values or `MAX_APART` characters
+    that are to be normalised. It is raised too for an object of which only an address, a `<description>` or a shortened
+    or masked repr is known. Errors of the value's own code pass through.
     """
     return _json(_Walk().of(value))
-
-
-def nfc(text: str) -> str:
-    """
-    Returns *text* in Unicode's normal form C. Raises `Unsignable` at `MAX_MARKS` combining marks in a row.
-    """
-    if text.isascii():
-        return text
-
-    refuse_many_marks(text)
-    return unicodedata.normalize("NFC", text)
-
-
-def refuse_many_marks(text: str) -> None:
-    """
-    Raise `Unsignable` at `MAX_MARKS` combining marks in a row.
-    """
-    if _LONG_RUN.search(text) is None:
-        return
-
-    for is_mark, run in groupby(map(unicodedata.combining, text), bool):
-        if is_mark and sum(1 for _ in run) >= MAX_MARKS:
-            raise Unsignable
 
 
 class _Walk:
@@ -88,7 +64,7 @@ class _Walk:
     """
 
     def __init__(self) -> None:
-        self.depth, self.left = 0, MAX_VALUES
+        self.depth, self.left, self.apart = 0, MAX_VALUES, MAX_APART
 
     def of(self, value: Any) -> Any:
         self.left -= 1
@@ -96,7 +72,7 @@ class _Walk:
             raise Unsignable
         kind = type(value)
         if kind is str:
-            return _text(value)
+            return self._text(value)
         if kind is int or (kind is float and value.is_integer()):
             return _integer(int(value))
         if kind is float:
@@ -121,13 +97,25 @@ class _Walk:
             return self._mapping([*dict.items(value)])
         if issubclass(kind, Mapping):
             return self._mapping([(key, value[key]) for key in islice(value, self.left + 1)])
-        return _tag("object", [_text(kind.__qualname__), self.of(_state(value, kind))])
+        return _tag("object", [self._text(kind.__qualname__), self.of(_state(value, kind))])
 
     def _mapping(self, pairs: list[tuple[Any, Any]]) -> Any:
-        named = {nfc(key): item for key, item in pairs if type(key) is str}
-        if len(named) == len(pairs) and all(type(_text(key)) is str for key in named):
+        named = {self._text(key): item for key, item in pairs if type(key) is str}
+        if len(named) == len(pairs) and all(type(key) is str for key in named):
             return {key: self.of(item) for key, item in named.items()}
         return _tag("dict", _sorted([self.of(key), self.of(item)] for key, item in pairs))
+
+    def _text(self, value: str) -> Any:
+        if not value.isascii() and not unicodedata.is_normalized("NFC", value):
+            self.apart -= len(value)
+            if self.apart < 0:
+                raise Unsignable
+            value = unicodedata.normalize("NFC", value)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return _tag("str", value.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode())
+        return value
 
 
 def _json(made: Any) -> bytes:
@@ -142,15 +130,6 @@ def _tag(name: str, made: Any) -> Any:
     return Fragment(b'{ "!%b":%b}' % (name.encode(), _json(made)))
 
 
-def _text(value: str) -> Any:
-    text = nfc(value)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return _tag("str", text.replace("\\", "\\\\").encode("utf-8", "backslashreplace").decode())
-    return text
-
-
 def _integer(value: int) -> Any:
     if value.bit_length() < 64:
         return value
@@ -159,7 +138,7 @@ def _integer(value: int) -> Any:
 
 def _state(value: Any, kind: Any) -> Any:
     """
-    Returns the state of a value of no plain type: its plain value, its fields, its buffer, its ISO format or its repr.
+    Returns the state of a value of no plain type: its plain value, its fields, its members, its ISO format or its repr.
     """
     if issubclass(kind, Enum):
         return value.value
@@ -172,15 +151,9 @@ def _state(value: Any, kind: Any) -> Any:
     if names is not None:
         extra = getattr(value, "__pydantic_extra__", None) or {}
         return {**{name: getattr(value, name) for name in names if hasattr(value, name)}, **extra}
-    try:
-        view = memoryview(value)
-    except (TypeError, ValueError):
-        pass
-    else:
-        # Exact, while an array's repr is rounded and shortened; a pointer says nothing.
-        if "O" in view.format or "P" in view.format:
-            raise Unsignable
-        return [view.format, view.shape, view.tobytes()]
+    if hasattr(kind, "tolist"):
+        # Exact, while an array's repr is rounded and shortened.
+        return value.tolist()
     if hasattr(kind, "isoformat"):
         return value.isoformat()
     text = repr(value)

@@ -115,17 +115,15 @@ def _suffix(shown: int, total: int) -> str:
 
 
 def _render_text(value: str, limit: int) -> Rendered:
-    total = len(value)
-    if total <= limit:
-        payload = dumps(value)
-        if payload is None:
-            value = repaired(value)
-            payload = orjson.dumps(value)
-        size = len(payload)
-        if size <= limit:
-            return Rendered(exact(payload), value, True, size, size)
-    head = value[:limit]
-    head = leading(head if dumps(head) else repaired(head), limit - 2 - len(_suffix(total, total)))
+    total, head = len(value), value[:limit]
+    payload = dumps(head)
+    if payload is None:
+        head = repaired(head)
+        payload = orjson.dumps(head)
+    size = len(payload)
+    if total <= limit and size <= limit:
+        return Rendered(exact(payload), head, True, size, size)
+    head = leading(head, limit - 2 - len(_suffix(total, total)))
     text = head + _suffix(len(head), total)
     payload = orjson.dumps(text)
     original = 2 + (len(payload) - 2 - len(text) + len(head)) * total // max(len(head), 1)

@@ -341,9 +341,9 @@ def test_not_a_number_is_null_and_an_infinity_is_itself() -> None:
     assert len({canonical(value) for value in (None, float("inf"), float("-inf"), 1e308, "inf", "Infinity")}) == 6
 
 
-def test_beyond_64_kib_text_is_signed_as_it_is() -> None:
+def test_beyond_8_kib_text_is_signed_as_it_is() -> None:
     composed, apart = "\u00e9", "e\u0301"
-    long = {"q": "x" * 65_536}
+    long = {"q": "x" * 8_192}
     assert sign("t", {"q": composed}) == sign("t", {"q": apart})
     assert sign("t", {**long, "n": composed}) != sign("t", {**long, "n": apart})
     assert sign("t", {**long, "n": apart}) == sign("t", {"n": apart, **long})

@@ -183,7 +183,7 @@ DISTINCT: list[Any] = [
     re.compile("a", re.IGNORECASE),
     ipaddress.ip_address("10.0.0.1"),
     array.array("i", [1]),
-    array.array("q", [1]),
+    array.array("i", [2]),
     deque([1]),
     SimpleNamespace(a=1),
     Odd("Odd(1)"),
