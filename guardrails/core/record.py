@@ -6,7 +6,8 @@ replay it exactly. Each life of it (`run`) counts by itself: a name that is used
 again. A `call` line carries what the decision was made from, a `settle` line how the call ended.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 import orjson
@@ -26,6 +27,26 @@ from guardrails.core.values.types import MICRO, ToolCall
 SCHEMA_VERSION: Final = 1
 """Of the records that are written; newer ones cannot be read."""
 MAX_SNAPSHOT_BYTES: Final = 65_536
+
+
+def columns(words: str) -> tuple[list[str], Callable[[Any], tuple[Any, ...]]]:
+    """
+    Returns the keys of a part of a line, and a function that reads their values from an object: of each of *words* its attribute of
+    this name, or of another one, `key=attribute`.
+    """
+    pairs = [word.split("=") for word in words.split()]
+    return [pair[0] for pair in pairs], attrgetter(*(pair[-1] for pair in pairs))
+
+
+_CALL, _call = columns("""run n ts_ms=at_ms seq turn id=call.id tool=call.tool sig=call.sig code claimed cost tokens
+    retry_source""")
+_TOOL, _tool = columns("""timeout_ms mutates=changes estimate=cost known read_only=tool.read_only
+    idempotent=tool.idempotent retryable_declared=tool.retryable""")
+_END, _end = columns("""run n ts_ms=at_ms duration_ms elapsed_ms mutates=changes late retryable wait_ms
+    max_retries_remaining=retries is_complete limit""")
+_FAILURE, _failure = columns("error_type http_status retry_after_ms")
+_DECISION, _decision = columns("call_n=n seq id=call.id tool=call.tool sig=call.sig")
+_PENDING, _pending = columns("call_n=n seq id tool sig")
 
 
 def newer_version(record: Mapping[str, Any]) -> int | None:
@@ -71,33 +92,20 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "schema_version": SCHEMA_VERSION,
         "event": "call",
         "session_id": session_id,
-        "run": decision.run,
-        "n": decision.n,
-        "ts_ms": decision.at_ms,
-        "seq": decision.seq,
-        "turn": decision.turn,
-        "id": call.id,
-        "tool": call.tool,
-        "sig": call.sig,
+        **dict(zip(_CALL, _call(decision), strict=True)),
         "arguments": orjson.Fragment(arguments),
         "problems": [list(problem) for problem in call.problems] if call.problems else [],
-        **({"places": call.places} if call.places else {}),
         "decision": "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow",
-        "code": decision.code,
         "denials": [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
         "observed": [denial.code for denial in decision.observed] if decision.observed else [],
         "nudges": [code for code, _ in decision.nudges] if decision.nudges else [],
         "guard_errors": [list(error) for error in decision.errors] if decision.errors else [],
-        "claimed": decision.claimed,
-        "cost": decision.cost,
-        "tokens": decision.tokens,
         **(plan.recorded or _declared(plan)),
-        "retry_source": decision.retry_source,
     }
     if denials and denials[0].code == STOPPED:
         record["stop"] = denials[0].values["reason"]
-    if plan.tokens:
-        record["estimate_tokens"] = plan.tokens
+    if call.places:
+        record["places"] = call.places
     if call.sketch is not None:
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch
@@ -109,19 +117,18 @@ def _declared(plan: Plan) -> dict[str, Any]:
     Returns the facts of a tool that guards may ask for, taken once: they may be declared in code, which a replay does not have.
     """
     tool = plan.tool
+    asks = "ask" if tool.repeats == "ask" else None
+    rare = {
+        "held": tool.held or None,
+        "destructive": tool.destructive,
+        "repeats": asks,
+        "estimate_tokens": plan.tokens or None,
+    }
+    repeats = {"polling": tool.repeats == "allow", "stable": tool.repeats == "evidence"}
     plan.recorded = {
-        "timeout_ms": plan.timeout_ms,
-        "mutates": plan.changes,
-        "polling": tool.repeats == "allow",
-        "estimate": plan.cost,
-        "known": plan.known,
-        "stable": tool.repeats == "evidence",
-        "read_only": tool.read_only,
-        "idempotent": tool.idempotent,
-        "retryable_declared": tool.retryable,
-        **({"held": tool.held} if tool.held else {}),
-        **({"destructive": tool.destructive} if tool.destructive is not None else {}),
-        **({"repeats": "ask"} if tool.repeats == "ask" else {}),
+        **dict(zip(_TOOL, _tool(plan), strict=True)),
+        **repeats,
+        **{name: said for name, said in rare.items() if said is not None},
     }
     return plan.recorded
 
@@ -151,55 +158,39 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "schema_version": SCHEMA_VERSION,
         "event": "settle",
         "session_id": session_id,
-        "run": completion.run,
-        "n": completion.n,
-        "ts_ms": completion.at_ms,
-        "call_n": decision.n,
-        "seq": decision.seq,
-        "id": call.id,
-        "tool": call.tool,
-        "sig": call.sig,
-        "status": "ok" if outcome.error_type is None else "error",
-        "error_type": outcome.error_type,
-        "error_message": outcome.error_message or None,
-        "http_status": outcome.http_status,
-        "retry_after_ms": outcome.retry_after_ms,
-        "duration_ms": completion.duration_ms,
-        "elapsed_ms": completion.elapsed_ms,
-        "mutates": completion.changes,
+        **dict(zip(_END, _end(completion), strict=True)),
+        **dict(zip(_DECISION, _decision(decision), strict=True)),
         "retry_source": decision.retry_source,
+        **dict(zip(_FAILURE, _failure(outcome), strict=True)),
+        "status": "ok" if outcome.error_type is None else "error",
+        "error_message": outcome.error_message or None,
         "result_hash": exact,
         "result_hash_masked": masked,
         "result_bytes": 0 if rendered is None else rendered.size,
         "cost": cost,
         "cost_usd": cost / MICRO,
         "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
-        "late": completion.late,
-        "retryable": completion.retryable,
         "claims": None if own is None else [own.retryable, own.retry_after_ms, own.max_retries_remaining],
-        "wait_ms": completion.wait_ms,
-        "max_retries_remaining": completion.retries,
-        "is_complete": completion.is_complete,
         "model_version": None if judged is None else judged.model,
-        "limit": completion.limit,
         "guard_errors": [list(error) for error in completion.errors] if completion.errors else [],
     }
-    if completion.no_retry is not None:
-        record["no_retry"] = completion.no_retry
-    if completion.uncertain:
-        record["uncertain"] = True
-    if prepared.unread:
-        record["unread"] = True
-    if prepared.steady:
-        record["steady"] = prepared.steady
-    if prepared.empty:
-        record["empty"] = prepared.empty
-    if own is not None and own.sandbox is not None:
-        record["sandbox"] = own.sandbox
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
     if call.canonical is not None and (outcome.error_message or completion.errors):
         record["arguments"] = orjson.Fragment(call.canonical)
+    if prepared.steady:
+        record["steady"] = prepared.steady
+    if prepared.empty:
+        record["empty"] = prepared.empty
+    if own or completion.no_retry or completion.uncertain or prepared.unread:
+        sandbox = None if own is None else own.sandbox
+        rare = {
+            "no_retry": completion.no_retry,
+            "uncertain": completion.uncertain,
+            "unread": prepared.unread,
+            "sandbox": sandbox,
+        }
+        record |= {name: said for name, said in rare.items() if said}
     return record
 
 
@@ -207,8 +198,8 @@ def identity(one: Any) -> dict[str, Any]:
     """
     Returns the values by which an event names *one*: a decision, an open call or a parked one.
     """
-    call = one.call if isinstance(one, Decision) else one
-    return {"call_n": one.n, "seq": one.seq, "id": call.id, "tool": call.tool, "sig": call.sig}
+    keys, values = (_DECISION, _decision(one)) if isinstance(one, Decision) else (_PENDING, _pending(one))
+    return dict(zip(keys, values, strict=True))
 
 
 def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
@@ -224,26 +215,16 @@ def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
     """
     denial = decision.denials[0]
     asked = {"code": denial.code, "reason": denial.values.get("reason", ""), "lasts_ms": denial.parks}
-    return event_record(
-        "park", session_id, decision.run, decision.park_n, decision.at_ms, {**identity(decision), **asked}
-    )
+    values = {**identity(decision), **asked}
+    return event_record("park", session_id, decision.run, decision.park_n, decision.at_ms, values)
 
 
-def event_record(
-    event: str, session_id: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]
-) -> dict[str, Any]:
+def event_record(event: str, session: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]) -> dict[str, Any]:
     """
     Returns the line of any other event: `charge turn request claim unpark suspend extend policy reserve release open
     close`.
 
     `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "event": event,
-        "session_id": session_id,
-        "run": run,
-        "n": n,
-        "ts_ms": at_ms,
-        **values,
-    }
+    head = {"schema_version": SCHEMA_VERSION, "event": event, "session_id": session, "run": run, "n": n, "ts_ms": at_ms}
+    return {**head, **values}

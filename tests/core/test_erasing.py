@@ -53,12 +53,14 @@ def test_a_path_erases_and_the_line_says_what(path: str, erased: list[str], read
 
 
 @table(("arguments", "path", "erased"), [
-    ({"login": Login("anna", "open sesame")}, "arguments.login.word", "arguments.login.word"),
-    ({"logins": [Login("anna", "open sesame")]}, "arguments.logins.*.word", "arguments.logins.0.word"),
-    ({"login": Login("anna", "", frozenset({"open sesame"}))}, "**.tags.*", "arguments.login.tags.0"),
-    ({"by_id": {1: {"word": "open sesame"}}}, "arguments.by_id.*.word", "arguments.by_id.1.word"),
+    ({"login": Login("anna", "open sesame")}, "arguments.login.word", "arguments.login.!object"),
+    ({"logins": [Login("anna", "open sesame")]}, "arguments.logins.*.word", "arguments.logins.0.!object"),
+    ({"login": Login("anna", "", frozenset({"open sesame"}))}, "**.tags.*", "arguments.login.!object"),
+    ({"by_id": {1: {"word": "open sesame"}}}, "arguments.by_id.*.word", "arguments.by_id.!dict"),
 ])  # fmt: skip
-def test_a_path_leads_through_the_tags_of_signed_arguments(arguments: object, path: str, erased: str) -> None:
+def test_what_is_no_json_goes_whole_where_a_path_leads_into_its_argument(
+    arguments: object, path: str, erased: str
+) -> None:
     *_, canonical = sign("t", arguments)
     assert canonical is not None
     line = shown({"arguments": orjson.Fragment(canonical), "problems": [["", "no open\nSESAME", "value"]]}, path)

@@ -160,6 +160,10 @@ def records() -> Iterator[str]:
     The fields of each event of a record: those that the code writes, and those that recorded sessions have.
     """
     found = defaultdict[str, set[str]](set)
+    found["call"] |= {*record._CALL, *record._TOOL}
+    found["settle"] |= {*record._END, *record._FAILURE, *record._DECISION}
+    for name in ("expire", "park"):
+        found[name] |= {*record._PENDING}
     tree = ast.parse(inspect.getsource(record))
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
         event = re.fullmatch(r"(\w+)_record", function.name)
@@ -167,9 +171,6 @@ def records() -> Iterator[str]:
             found[event[1]] |= keys(function)
         elif function.name == "_declared":
             found["call"] |= keys(function)
-        elif function.name == "identity":
-            for name in ("expire", "park"):
-                found[name] |= keys(function)
         elif function.name == "event_record":
             head = keys(function)
     for path in sorted((ROOT / "tests/golden").rglob("*.jsonl")):
