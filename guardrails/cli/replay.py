@@ -15,7 +15,6 @@ from guardrails.cli.text.printing import (
     FOUND,
     fail,
     failures_told,
-    formats_text,
     heading,
     paragraph,
     print_json,
@@ -115,7 +114,7 @@ def replay(
     Judge a policy on recorded calls: what it would have stopped, and how often it would have been wrong.
 
     Reads OpenAI chats, Responses items, OpenTelemetry spans, LangSmith runs, JSON lines of calls and our own records. Reads
-    sessions of Claude Code, Codex and Gemini CLI too. Files may be plain, gzip'd or zstd-compressed.
+    sessions of Claude Code, Codex and Gemini CLI too. Files may be plain or gzip'd.
     """
     from guardrails.offline.transcripts.inputs import inputs
 
@@ -298,7 +297,7 @@ def _again(found: "Exactness") -> Iterator[str]:
 
 def _ends(one: "Judgement", other: "Judgement | None" = None) -> Iterator[str]:
     """
-    What was not judged, how files were read, and the notices met on the way; of two policies what is so of both is told once.
+    What was not judged, and the notices met on the way; of two policies what is so of both is told once.
     """
     if other is None:
         yield from _titled("Not judged", _reasons(one.not_judged))
@@ -308,7 +307,6 @@ def _ends(one: "Judgement", other: "Judgement | None" = None) -> Iterator[str]:
         for each in (one, other):
             own = {guard: why for guard, why in each.not_judged.items() if guard not in both}
             yield from _titled(f"Not judged of {each.policy}", _reasons(own))
-    yield from formats_text(one.read_as, one.without)
     yield from _titled("Notices", list(dict.fromkeys([*one.notices, *(other.notices if other else ())])))
 
 

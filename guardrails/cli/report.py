@@ -16,7 +16,6 @@ from guardrails.cli.text.outputs import without_outputs, write_whole
 from guardrails.cli.text.printing import (
     fail,
     failures_told,
-    formats_text,
     heading,
     paragraph,
     print_json,
@@ -207,7 +206,7 @@ def _text(found: "Quality") -> str:
         lines += ["", f"Cost: {usd(cost)} of tools, {usd(found.model_cost)} of model responses."]
     report = found.report
     more = [f"and {plural(len(report.notices) - NOTICES, 'more notice')}"] if len(report.notices) > NOTICES else []
-    lines += ["", *formats_text(report.read_as, report.without)]
+    lines += [""] if report.notices else []
     lines += [*(paragraph(notice, hanging="  ") for notice in report.notices[:NOTICES]), *more]
     return "\n".join(lines)
 

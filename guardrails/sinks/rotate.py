@@ -211,7 +211,7 @@ def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iter
     for opened in opened_with_rotated(Path(path)):
         for line in opened:
             report.lines += 1
-            record = _parsed(line)
+            record = parsed(line)
             if isinstance(record, dict):
                 yield record
             elif line.strip():
@@ -233,7 +233,11 @@ def by_session(records: Iterable[Record], key: str = "session_id") -> dict[Any, 
     return {name: [record for life in lives.values() for record in life] for name, lives in sessions.items()}
 
 
-def _parsed(line: bytes) -> Any:
+def parsed(line: bytes) -> Any:
+    """
+    Returns the value of a JSON text, None if it is none. Integers of any length (up to Python's 4,300 digits) stay as they are, and
+    numbers may be NaN and text hold lone surrogates, as programs that are not strict write them.
+    """
     with suppress(ValueError):
         if not _BEYOND.search(line):
             return orjson.loads(line)

@@ -2,7 +2,6 @@
 `guardrails replay`.
 """
 
-import gzip
 import json
 
 from pathlib import Path
@@ -76,7 +75,7 @@ def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
     said = " ".join(replay("strict", transcript).stdout.split())
     assert "budget.max_elapsed, growth: no times in 1 of 2 sessions (lab)" in said
     # A long path is broken at the width of the terminal.
-    assert f"`{transcript}`:brokenline7" in said.replace(" ", "")
+    assert f"`{transcript}`:1linecouldnotberead,thefirstisline7" in said.replace(" ", "")
 
 
 def test_what_had_worked_is_told_whichever_guard_refused_it(transcript: Path, tmp_path: Path) -> None:
@@ -153,19 +152,16 @@ def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:
     assert json.loads(replay("default", records, "--exact", "--json").stdout)["exact"] is True
 
 
-def test_guards_that_could_not_be_judged_and_files_that_are_cut_off_are_said(tmp_path: Path, clock: Any) -> None:
-    path, packed = tmp_path / "records.jsonl", tmp_path / "cut.gz"
+def test_guards_that_could_not_be_judged_are_said(tmp_path: Path, clock: Any) -> None:
+    path = tmp_path / "records.jsonl"
     with JsonLines(path, arguments="hash") as sink:
         session = Policy.load("shell").session("s", records=sink, clock=clock)
         for n in range(9):
             session.call("look", {"n": n}, lambda *_: "Oslo")
-    packed.write_bytes(gzip.compress(path.read_bytes())[:-40])
-    shown = " ".join(replay("shell", packed, "--exact").stdout.split())
-    assert "8 calls of 1 session decided again by `shell`: every decision is the recorded one." in shown
+    shown = " ".join(replay("shell", path, "--exact").stdout.split())
+    assert "9 calls of 1 session decided again by `shell`: every decision is the recorded one." in shown
     assert "Not judged" in shown
-    assert "shell: the arguments of 8 calls were not kept" in shown
-    assert "cut off or damaged" in shown
-    assert "\\x1b" not in shown
+    assert "shell: the arguments of 9 calls were not kept" in shown
 
 
 def test_a_decision_that_is_not_the_recorded_one_is_shown(records: Path) -> None:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from typing import Any, Final, NoReturn
@@ -113,16 +113,6 @@ def paragraph(text: str, *, indent: str = "", hanging: str | None = None) -> str
         subsequent_indent=indent if hanging is None else hanging,
         break_on_hyphens=False,
     )
-
-
-def formats_text(read_as: Mapping[str, str], without: Mapping[str, str]) -> Iterator[str]:
-    """
-    Returns which format the files were read as, as a paragraph; nothing if no file gave calls.
-    """
-    from guardrails.offline.transcripts.inputs import formats_told
-
-    if said := formats_told(read_as, without):
-        yield paragraph(said, hanging="  ")
 
 
 def table(rows: Sequence[Sequence[str]], *, figures: bool = False, wide: bool = False) -> str:

@@ -21,8 +21,9 @@ from guardrails.core.values.errors import NothingFoundError, TrainingError, need
 from guardrails.core.values.types import INVALID
 from guardrails.offline.replay.judge import sessions_of
 from guardrails.offline.transcripts import Report, open_lines
-from guardrails.offline.transcripts.files import is_record
 from guardrails.offline.transcripts.inputs import Input, calls_of, inputs
+from guardrails.offline.transcripts.own_records import is_record
+from guardrails.sinks.rotate import parsed
 
 from .facts import CallRow, Facts, facts_of
 
@@ -57,8 +58,6 @@ LONGEST_LINE: Final = 1 << 24
 _JSON_LINES: Final[Any] = {"format": "newline_delimited", "ignore_errors": True, "maximum_object_size": LONGEST_LINE}
 BATCH: Final = 50_000
 HASH: Final = "CAST(hash(session_id, coalesce(run, '')) >> 1 AS BIGINT)"
-_PACKED: Final = (".gz", ".zst")
-"""Names of packed files that DuckDB unpacks."""
 _PARQUET: Final = b"PAR1"
 
 Progress = Callable[[int, str], object]
@@ -140,9 +139,9 @@ def _kind(file: Input) -> str:
         return "transcript"
     if first.startswith(_PARQUET):
         return "parquet"
-    if path.suffix in _PACKED:
-        first = next(iter(open_lines(path, Report())), b"")
-    return "records" if is_record(first) else "transcript"
+    if path.suffix == ".gz":
+        first = next(iter(open_lines(path)), b"")
+    return "records" if is_record(parsed(first)) else "transcript"
 
 
 def _sorted(records: list[str], parquet: list[str], progress: Progress) -> Iterator[Raw]:

@@ -13,8 +13,8 @@ from guardrails.core.values.errors import GuardrailsError, SessionError
 from guardrails.offline.replay.exact import Record, Replay, Rules, in_order, life_key
 from guardrails.offline.transcripts import Report, open_lines
 from guardrails.offline.transcripts.inputs import Input
-from guardrails.offline.transcripts.json_text import parse
 from guardrails.policy.policy import Policy
+from guardrails.sinks.rotate import parsed
 
 from .lacking import no_arguments
 
@@ -146,12 +146,9 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[Record, bytes]]:
     report = Report()
     newer = list[int]()
     try:
-        for line in open_lines(file.path, report, rotated=file.rotated):
-            try:
-                record = parse(line)
-            except ValueError:
-                found.broken_lines += bool(line.strip())
-                continue
+        for line in open_lines(file.path):
+            record = parsed(line)
+            found.broken_lines += record is None and bool(line.strip())
             if type(record) is dict and (version := newer_version(record)) is not None:
                 newer.append(version)
             elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):

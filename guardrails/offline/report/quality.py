@@ -68,7 +68,7 @@ def count_files(policy: Policy, files: Sequence[Input], tell: Callable[[str], ob
     """
     Returns the figures of all tools in *files*; the progress goes to *tell*.
 
-    Raises OSError if a file given by name cannot be read, ReaderError for zstd without a package for it.
+    Raises OSError or ReaderError if a file given by name cannot be read.
     """
     report, began = Report(), time.monotonic()
     with seldom_collected():

@@ -2,8 +2,7 @@
 Transcripts that people have: a format is a generator of two events, `Made` and `Came`, and one join makes calls of them.
 """
 
-from .calls import RecordedCall, Report
-from .events import Came, Format, Made, Used
+from .calls import Came, Format, Made, RecordedCall, Report, Used
 from .fields import arguments_of, time_ms
 from .files import open_calls, open_lines
 from .formats import ReaderError

@@ -1,23 +1,22 @@
 """
 JSON lines of one call each, with its result: the form of the recorded data sets, and the plainest to write oneself.
 
-A line has `session_id`, `tool` and `arguments`. If known it also has `source`, `model`, `call_index`, `result`,
-`is_error`, `error_type`, `ts` (seconds since 1970) and `duration_ms`. The usage of the model response, on its first
+A line has `session_id`, `tool` and `arguments`. If known it also has `source`, `model`, `id`, `result`, `is_error`,
+`error_type`, `ts` (seconds since 1970) and `duration_ms`. The usage of the model response, on its first
 call, is `tokens_in`, `tokens_out` and `cost_usd`. If the result is cut, `result_sha1` is of the full text, and
 `result_norm_sha1` of the text without clocks, counters and ids. An `is_error` of null says that there is no result;
 without that key the result's own text is asked.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
 from guardrails.core.values.types import ErrorType
 
-from .calls import RecordedCall, Report
-from .events import Event, Made, Values
-from .fields import ERRORS, amount, count, text, time_ms
-from .results import settle
+from .calls import Came, Event, Format, Made, RecordedCall, Values
+from .fields import ERRORS, amount, count, mapping, text
 
 
 HASH_DIGITS: Final = 15
@@ -30,49 +29,31 @@ _RENAMED: Final[dict[str, ErrorType]] = {
 }
 
 
-class CallLines:
-    """
-    One call a line.
-    """
-
-    name = "json lines of calls"
-
-    def fits(self, value: Any) -> bool:
-        if type(value) is not dict or "arguments" not in value or "event" in value:
-            return False
-        return bool(text(value.get("session_id")) and text(value.get("tool")))
-
-    def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        responses: dict[str, int | None] = {}
-        for _, record in values:
-            session_id, model, id_ = record["session_id"], text(record.get("model")), text(record.get("id"))
-            call = RecordedCall(session_id, record["tool"], record["arguments"], id=id_, model=model)
-            call.source, call.cost_usd = text(record.get("source")) or "", amount(record.get("cost_usd"))
-            call.ts_ms, call.duration_ms = time_ms(record.get("ts")), count(record.get("duration_ms"))
-            call.tokens_in, call.tokens_out = count(record.get("tokens_in")), count(record.get("tokens_out"))
-            _settle(call, record)
-            # A response tells its tokens on its first call; a session that does not begin with them has no turns.
-            response = responses.get(session_id, 0)
-            if response is not None and (call.tokens_in is not None or call.tokens_out is not None):
-                response += 1
-            responses[session_id] = response = response or None
-            yield Made(call, response=response, again=True, at=count(record.get("call_index")))
+def _fits(value: Any) -> bool:
+    line = mapping(value)
+    return "arguments" in line and "event" not in line and bool(text(line.get("session_id")) and text(line.get("tool")))
 
 
-def _settle(call: RecordedCall, record: Any) -> None:
-    failed, result, said = record.get("is_error"), record.get("result"), record.get("error_type")
-    kind = _RENAMED.get(said, "other") if type(said) is str else None
-    call.is_error = failed if type(failed) is bool else None
-    call.has_result = call.is_error is not None
-    if result is not None and (call.has_result or "is_error" not in record):
-        settle(call, result, failed=call.is_error, kind=kind)
-    if call.is_error and (kind or call.error_type is None):
-        call.error_type, call.http_status = kind or "other", None
-    call.plain_hash, call.masked_hash = _hash(record.get("result_sha1")), _hash(record.get("result_norm_sha1"))
+def _events(values: Values, file: str) -> Iterator[Event]:
+    responses = Counter[str]()
+    for number, line in values:
+        session, failed, kind = line["session_id"], line.get("is_error"), text(line.get("error_type"))
+        call = RecordedCall(session, line["tool"], line["arguments"], id=line.get("id"), model=line.get("model"))
+        call.source, call.cost_usd = text(line.get("source")) or "", amount(line.get("cost_usd"))
+        call.tokens_in, call.tokens_out = count(line.get("tokens_in")), count(line.get("tokens_out"))
+        call.plain_hash, call.masked_hash = _hash(line.get("result_sha1")), _hash(line.get("result_norm_sha1"))
+        call.error_type = _RENAMED.get(kind, "other") if kind else None
+        # A response tells its tokens on its first call.
+        responses[session] += call.tokens_in is not None or call.tokens_out is not None
+        yield Made(call, number, responses[session] or None, line.get("ts"))
+        if type(failed) is bool or ("is_error" not in line and line.get("result") is not None):
+            yield Came(session, number, line.get("result"), failed, ms=line.get("duration_ms"))
 
 
 def _hash(digits: Any) -> int | None:
-    if type(digits) is str:
-        with suppress(ValueError):
-            return int(digits[:HASH_DIGITS], 16)
+    with suppress(ValueError):
+        return int(digits[:HASH_DIGITS], 16) if type(digits) is str else None
     return None
+
+
+CALL_LINES: Final = Format("json lines of calls", _fits, _events)

@@ -1,15 +1,35 @@
 """
-What every format becomes: calls that somebody's agent made, in one form, and the remarks of who read them.
+Calls that somebody's agent made, in one form, and the events that a format makes them of: a call was `Made`, a result `Came`, a response
+`Used` tokens. One join does the rest.
+
+Formats hand on the values of a transcript as they are, of whatever type: the join takes of them what has the type that it should have.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Self
+import re
 
+from ast import literal_eval
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, Self
+
+from guardrails.core.result import reading_of
+from guardrails.core.result.content import content_of
+from guardrails.core.result.kinds import kind_of_text, status_in
 from guardrails.core.text.signature import masked_result_hash, result_hash, sign
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.names import MAX_CHARS, bounded_name
 from guardrails.core.values.types import ErrorType
+from guardrails.core.values.usage import read_usage, tells
+
+from .fields import amount, arguments_of, count, text, text_of, time_ms
 
 
+_PRINTED: Final = re.compile(r"(?:CallToolResult\()?(?:meta=\S{1,200} )?(?:content=)?\[TextContent\(type='text', text=")
+"""A result of MCP as Python prints it."""
+_BLOCK: Final = re.compile(r"TextContent\(type='text', text=('(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")", re.DOTALL)
 Session = str | tuple[str, str]
 """A session's id, or (id, run) where the name has more than one life."""
 
@@ -107,20 +127,6 @@ class RecordedCall:
             self.read_only, self.polling, self.labels = tool.read_only, tool.repeats == "allow", tool.labels
         return self
 
-    def shows(self, text: str) -> None:
-        """
-        Say that *text* is the content of its result: the rest of it is of that one run.
-        """
-        if text != self.result:
-            self.plain_hash, self.masked_hash = result_hash(text), masked_result_hash(text)
-
-    def ended(self, at_ms: int | None) -> None:
-        """
-        Take the time from its start to *at_ms* for its duration, unless that is known.
-        """
-        if self.duration_ms is None and self.ts_ms is not None and at_ms is not None:
-            self.duration_ms = max(at_ms - self.ts_ms, 0)
-
 
 @dataclass(slots=True)
 class Report:
@@ -128,24 +134,168 @@ class Report:
     The remarks of who reads files.
     """
 
-    calls: int = 0
     broken: list[tuple[str, int]] = field(default_factory=list)
     """(file, line from 1) of what could not be read."""
     notices: list[str] = field(default_factory=list)
-    """Sentences for a person: skipped files, lines of another form, missing results."""
+    """Sentences for a person: skipped files, lines that could not be read, missing results."""
     read_as: dict[str, str] = field(default_factory=dict)
     """The format that each file was read as that gave calls."""
     without: dict[str, str] = field(default_factory=dict)
     """What each file looks like that gave no calls."""
-
-    def broke(self, file: str, line: int) -> None:
-        """
-        Note a broken line (from 1).
-        """
-        self.broken.append((file, line))
 
     def note(self, file: str, sentence: str) -> None:
         """
         Tell a person something about *file*.
         """
         self.notices.append(f"`{file}`: {sentence}")
+
+
+@dataclass(slots=True)
+class Made:
+    """
+    A call was made. The join gives it its place, its time and its turn. A call whose tool is no text is left out.
+    """
+
+    call: RecordedCall
+    key: Hashable = None
+    """By which its result is known, within its session: a key that is told again is the same call. None: the call has all that there is of it."""
+    response: Hashable = None
+    """Of the model: calls of one response are one turn."""
+    at: Any = None
+    """When: ISO 8601 text, or seconds or milliseconds since 1970."""
+
+
+@dataclass(slots=True)
+class Came:
+    """
+    The result of the call *key* came. Only the first counts.
+    """
+
+    session: Session
+    key: Hashable
+    content: Any = None
+    """None: the transcript does not hold it."""
+    failed: bool | None = None
+    """By the format's own sign; None: it has none, and the content is asked."""
+    at: Any = None
+    """When, as in `Made`."""
+    ms: Any = None
+    """How long the call took; None: from its beginning to *at*."""
+    kind: ErrorType = "other"
+    """Of the failure, if the content tells none."""
+    shown: str | None = None
+    """The part of the content that is not of this one run."""
+
+
+@dataclass(slots=True)
+class Used:
+    """
+    A response used tokens, and cost so much: told of its first call. Told again, the larger output counts.
+    """
+
+    session: Session
+    response: Hashable
+    usage: Any = None
+    """An object with numbers of tokens, by the names of any program."""
+    cost_usd: Any = None
+
+
+Event = Made | Came | Used
+Values = Iterable[tuple[int, Any]]
+"""The JSON values of a file with the line, from 1, that each begins on: one a line, or one in all."""
+
+
+class Format(NamedTuple):
+    """
+    One format.
+    """
+
+    name: str
+    """As a person would call it: `claude code session`."""
+    fits: Callable[[Any], bool | None]
+    """Whether a JSON value, a line or a whole document, is of this format. None: other formats have it too."""
+    events: Callable[[Values, str], Iterator[Event]]
+    """Yields what happened, in order, by the values that fit. The file's name is that of a session that has no id."""
+
+
+def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
+    """
+    Returns the calls of *events* in the order in which they were made, with their results.
+    """
+    sessions: defaultdict[Session, list[RecordedCall]] = defaultdict(list)
+    keyed: dict[tuple[Session, Hashable], RecordedCall] = {}
+    firsts: defaultdict[Session, dict[Hashable, RecordedCall]] = defaultdict(dict)
+    """Of a session's responses the first call."""
+    calls, used = [], []
+    for event in events:
+        if isinstance(event, Used):
+            used.append(event)
+        elif isinstance(event, Came):
+            if (known := keyed.get((event.session, event.key))) is not None and not known.has_result:
+                _end(known, event)
+        elif text(event.call.tool):
+            call, session = event.call, event.call.session
+            if event.key is not None:
+                if keyed.setdefault((session, event.key), call) is not call:
+                    continue
+                call.has_result = False
+            call.tool = bounded_name(call.tool) if len(call.tool) > MAX_CHARS else call.tool
+            call.source, call.call_index = call.source or source, len(sessions[session])
+            call.ts_ms = time_ms(event.at) if call.ts_ms is None else call.ts_ms
+            call.id, call.model, call.arguments = text(call.id), text(call.model), arguments_of(call.arguments)
+            if event.response is not None:
+                first = firsts[session].setdefault(event.response, call)
+                call.turn = first.turn or len(firsts[session])
+            sessions[session].append(call)
+            calls.append(call)
+    for event in used:
+        if event.response in firsts[event.session]:
+            _use(firsts[event.session][event.response], event)
+    return calls
+
+
+def _use(call: RecordedCall, used: Used) -> None:
+    call.cost_usd = amount(used.cost_usd) if call.cost_usd is None else call.cost_usd
+    if type(used.usage) is dict and tells(used.usage):
+        with suppress(SessionError):
+            tokens = read_usage(used.usage)
+            call.tokens_in = tokens.input if call.tokens_in is None else call.tokens_in
+            call.tokens_out = max(tokens.output, call.tokens_out or 0)
+
+
+def _end(call: RecordedCall, came: Came) -> None:
+    """
+    Put a result into *call*. What its format does not say of a failure is read from it, as in a session.
+    """
+    told, flagged = _unwrapped(came)
+    failed, kind = came.failed, call.error_type
+    # A failure that the format tells is read only for the kind that an envelope of this library names.
+    read = reading_of(told) if failed is None or (failed and kind is None and '"error_type"' in told) else None
+    failed = flagged or read.failed if failed is None and read is not None else failed
+    call.has_result, call.is_error, call.result = True, failed, None if came.content is None else told
+    if failed and kind is None:
+        found = (read and read.error_type) or kind_of_text(told) or "other"
+        kind = came.kind if found == "other" else found
+        call.http_status = (read and read.http_status) or status_in(told)
+    call.error_type = kind if failed else None
+    if came.shown is not None and came.shown != call.result:
+        call.plain_hash, call.masked_hash = result_hash(came.shown), masked_result_hash(came.shown)
+    call.duration_ms, end_ms = count(came.ms), time_ms(came.at)
+    if call.duration_ms is None and call.ts_ms is not None and end_ms is not None:
+        call.duration_ms = max(end_ms - call.ts_ms, 0)
+
+
+def _unwrapped(came: Came) -> tuple[str, bool]:
+    """
+    Returns the text of a result without the carriers of servers, and whether one of them is marked as a failure.
+    """
+    told, flagged = text_of(came.content), False
+    if _PRINTED.match(told) and (blocks := _BLOCK.findall(told)):
+        flagged = told.rstrip(")").endswith("isError=True")
+        told = "\n".join(str(literal_eval(block)) for block in blocks)
+    if '"text"' in told:
+        carried = content_of(told)
+        flagged = flagged or carried.failed
+        # A format without a failure there may only know that nothing was raised: then the flag stays in the text, which is judged later.
+        told = told if carried.text is None or (flagged and came.failed is False) else carried.text
+    return told, flagged

@@ -5,56 +5,42 @@ Formats of other packages are asked after the library's, so that none can take a
 if a file is in none of the library's formats.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 from guardrails.core.values.errors import GuardrailsError
 
-from .call_lines import CallLines
-from .calls import RecordedCall, Report
-from .chat import Chat
-from .claude_code import ClaudeCode
-from .codex import Codex
-from .events import Came, Event, Format, Made, Used, Values
-from .gemini_cli import GeminiCLI
-from .langsmith import LangSmith
-from .opencode import OpenCode
-from .own_records import OwnRecords
-from .spans import Spans
+from .call_lines import CALL_LINES
+from .calls import Format
+from .chat import CHAT
+from .claude_code import CLAUDE_CODE
+from .codex import CODEX, CODEX_EXEC
+from .gemini_cli import GEMINI_CLI
+from .langsmith import LANGSMITH
+from .opencode import OPENCODE
+from .own_records import OWN_RECORDS
+from .spans import SPANS
 
 
-FORMATS: Final = (
-    OwnRecords(),
-    CallLines(),
-    ClaudeCode(),
-    Codex(),
-    GeminiCLI(),
-    OpenCode(),
-    LangSmith(),
-    Spans(),
-    Chat(),
-)
+AGENTS: Final = (CLAUDE_CODE, CODEX, CODEX_EXEC, GEMINI_CLI, OPENCODE)
+FORMATS: Final = (OWN_RECORDS, CALL_LINES, *AGENTS, LANGSMITH, SPANS, CHAT)
 """The more particular forms first."""
 GROUP: Final = "guardrails.readers"
 
 
 class ReaderError(GuardrailsError):
     """
-    A file cannot be read for want of a package, or because of a broken one.
+    A format, of this library or of another package, is broken.
     """
 
 
-def format_names() -> list[str]:
+def failing(reader: str, error: Exception) -> ReaderError:
     """
-    Returns the formats that can be read, as a person would call them, those of other packages last, unless one of those is broken.
+    Returns the error for a person whose *reader* raised another one.
     """
-    names = [form.name for form in FORMATS]
-    with suppress(ReaderError):
-        names += [form.name for form in added_formats()]
-    return names
+    said = f"{type(error).__name__}: {error}"
+    return ReaderError(f"the reader {reader} failed: {said}; correct it or uninstall its package")
 
 
 @cache
@@ -64,45 +50,28 @@ def added_formats() -> tuple[Format, ...]:
 
     Raises ReaderError for one that cannot be loaded or is no `Format`.
     """
-    return tuple(map(_Added, sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))))
-
-
-class _Added:
-    """
-    A format of another package. An error in it is a ReaderError that names the package and says what to do.
-    """
-
-    def __init__(self, point: EntryPoint) -> None:
-        self._point = point
-        with self._telling("cannot be loaded"):
-            made = point.load()
-            form: Format = made() if isinstance(made, type) else made
-            self.name, self._fits, self._events = str(form.name), form.fits, form.events
-
-    def fits(self, value: Any) -> bool | None:
-        with self._telling("failed in `fits`"):
-            return self._fits(value)
-
-    def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        with self._telling(f"failed in `events` on `{file}`"):
-            for event in self._events(values, file, report):
-                if not isinstance(event, Made | Came | Used):
-                    raise TypeError(f"it gave a {type(event).__name__} for an event")
-                if isinstance(event, Made) and not _is_sound(event.call):
-                    raise TypeError("it gave a call whose `tool` or `session_id` is no text")
-                yield event
-
-    @contextmanager
-    def _telling(self, what: str) -> Iterator[None]:
+    found = []
+    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
         try:
-            yield
+            form = point.load()
+            found.append(Format(str(form.name), form.fits, form.events))
         except Exception as error:
-            point = self._point
-            of = f" of the package `{point.dist.name}`" if point.dist is not None else ""
-            whose = f"the reader `{point.name}` (`{point.value}`){of}"
-            said = f"{type(error).__name__}: {error}"
-            raise ReaderError(f"{whose} {what}: {said}; correct it or uninstall the package") from error
+            raise failing(f"`{point.name}` (`{point.value}`)", error) from error
+    return tuple(found)
 
 
-def _is_sound(call: RecordedCall) -> bool:
-    return type(call.tool) is str and type(call.session_id) is str and bool(call.tool)
+def format_of(values: list[Any]) -> Format | None:
+    """
+    Returns the format of a file of these *values*: the first that most of them fit, and of which one has a sure sign.
+
+    Formats of other packages are asked last. Raises ReaderError for one that is broken.
+    """
+
+    def claims(form: Format) -> bool:
+        try:
+            fits = [form.fits(value) for value in values]
+        except Exception as error:
+            raise failing(f"of {form.name}", error) from error
+        return True in fits and 2 * fits.count(False) <= len(fits)
+
+    return next(filter(claims, FORMATS), None) or next(filter(claims, added_formats()), None)

@@ -11,68 +11,53 @@ from typing import Any, Final
 from guardrails.hooks.clients.gemini import plain_text, shell_failed
 from guardrails.hooks.tools import of_gemini
 
-from .calls import RecordedCall, Report
-from .events import Event, Made, Used, Values
-from .fields import arguments_of, count, is_one_of, listed, mapping, objects, text, text_of, time_ms, total
-from .results import settle
+from .calls import Came, Event, Format, Made, RecordedCall, Used, Values
+from .fields import at, listed, mapping, objects, text, text_of
 
 
-_ENDED: Final = frozenset({"success", "error", "cancelled"})
+_TOKENS: Final = {"prompt_token_count": "input", "candidates_token_count": "output", "thoughts_token_count": "thoughts"}
 
 
-class GeminiCLI:
-    """
-    Sessions of Gemini CLI.
-    """
-
-    name = "gemini cli session"
-
-    def fits(self, value: Any) -> bool:
-        line = mapping(value)
-        return {"sessionId", "projectHash"} <= line.keys() or "$set" in line or line.get("type") in ("user", "gemini")
-
-    def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        session, messages = file, dict[tuple[str, Any], Mapping[str, Any]]()
-        for number, line in values:
-            session = text(line.get("sessionId")) or session
-            several = (line.get("messages"), mapping(line.get("$set")).get("messages"))
-            for place, message in enumerate([line, *objects(several[0]), *objects(several[1])]):
-                key = session, text(message.get("id")) or (number, place)
-                if message.get("toolCalls") or (message.get("type") == "gemini" and key not in messages):
-                    messages[key] = message
-        for (session_id, _), message in messages.items():
-            yield from _made(message, session_id)
+def _fits(value: Any) -> bool:
+    line = mapping(value)
+    changes = "$set" in line or "$rewindTo" in line
+    return changes or {"sessionId", "projectHash"} <= line.keys() or line.get("type") in ("user", "gemini")
 
 
-def _made(message: Mapping[str, Any], session: str) -> Iterator[Event]:
-    tokens = mapping(message.get("tokens"))
-    yield Used(session, id(message), count(tokens.get("input")), total(tokens.get("output"), tokens.get("thoughts")))
-    for wire in objects(message.get("toolCalls")):
-        if (tool := text(wire.get("name"))) is not None:
-            call = RecordedCall(session, tool, arguments_of(wire.get("args")), id=text(wire.get("id")))
-            call.model, call.ts_ms = text(message.get("model")), time_ms(message.get("timestamp"))
-            _settle(call.declared(of_gemini(tool)), wire)
-            yield Made(call, response=id(message))
+def _events(values: Values, file: str) -> Iterator[Event]:
+    session, messages = file, dict[tuple[str, Any], Mapping[str, Any]]()
+    for number, line in values:
+        session = text(line.get("sessionId")) or session
+        several = (*objects(line.get("messages")), *objects(at(line, "$set", "messages")))
+        for place, message in enumerate((line, *several)):
+            key = session, text(message.get("id")) or (number, place)
+            if message.get("toolCalls") or (message.get("type") == "gemini" and key not in messages):
+                messages[key] = message
+    for (session_id, key), message in messages.items():
+        yield Used(session_id, key, {name: at(message, "tokens", own) for name, own in _TOKENS.items()})
+        for place, wire in enumerate(objects(message.get("toolCalls"))):
+            if tool := text(wire.get("name")):
+                call = RecordedCall(session_id, tool, wire.get("args"), id=wire.get("id"), model=message.get("model"))
+                yield Made(call.declared(of_gemini(tool)), text(call.id) or (key, place), key, message.get("timestamp"))
+                yield from _results(wire, call, text(call.id) or (key, place), message.get("timestamp"))
 
 
-def _settle(call: RecordedCall, wire: Mapping[str, Any]) -> None:
-    status, result = wire.get("status"), wire.get("result")
+def _results(wire: Mapping[str, Any], call: RecordedCall, key: Any, start: Any) -> Iterator[Event]:
+    status, result, time = wire.get("status"), wire.get("result"), wire.get("timestamp")
     # Its status stands behind the result; a file that is cut off may end between them.
-    call.has_result = status is not None and (bool(listed(result)) or is_one_of(status, _ENDED))
-    if not call.has_result:
-        return
-    responses = (mapping(each.get("functionResponse")).get("response") for each in objects(result))
-    content = [_content(response) for response in responses if response is not None]
-    failed = status != "success" or any(shell_failed(call.tool, text) for text in content)
-    settle(call, "\n".join(content) if content else result, failed=failed)
-    if content:
-        call.shows("\n".join(plain_text(call.tool, text) for text in content))
-    if status == "cancelled":
-        call.error_type = "cancelled"
-    call.ended(time_ms(wire.get("timestamp")))
-    call.duration_ms = call.duration_ms or None
+    if status in ("success", "error", "cancelled") or (status is not None and listed(result)):
+        responses = [at(each, "functionResponse", "response") for each in objects(result)]
+        content = [_content(response) for response in responses if response is not None]
+        failed = status != "success" or any(shell_failed(call.tool, each) for each in content)
+        shown = "\n".join(plain_text(call.tool, each) for each in content) if content else None
+        call.error_type = "cancelled" if status == "cancelled" else None
+        told = "\n".join(content) if content else result or ""
+        yield Came(call.session_id, key, told, failed, None if time == start else time, shown=shown)
 
 
 def _content(response: Any) -> str:
     said = mapping(response)
     return text_of(said.get("output", said.get("error", response)))
+
+
+GEMINI_CLI: Final = Format("gemini cli session", _fits, _events)

@@ -4,25 +4,32 @@ Finds the files to read, also those in folders, and reads their calls.
 
 import os
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from guardrails.offline.figures import plural
-from guardrails.sinks.rotate import name_before, rotated
+from guardrails.sinks.rotate import name_before
 
-from .calls import RecordedCall, Report
-from .copies import Copies
-from .files import STDIN, open_calls, was_rotated
-from .formats import ReaderError, format_names
+from .calls import RecordedCall, Report, Session
+from .files import STDIN, history, open_calls
+from .formats import FORMATS, ReaderError, added_formats
 
 
-MAX_NOTICES: Final = 1_000
-"""Remarks that are kept of all files."""
 SHOWN: Final = 3
 """Files without calls that are told of."""
 MANY: Final = 15
 """Files of one folder from which on they are one source: a table with a row for each session file says nothing."""
+
+
+_CLOCKS_MS: Final = 946_684_800_000
+"""The year 2000: an earlier time is none of a clock."""
+
+_RESULT: Final = (
+    *("has_result", "result", "is_error", "error_type", "http_status", "retry_after_ms", "plain_hash", "masked_hash"),
+    *("steady", "empty", "is_complete", "duration_ms", "tool_cost_usd"),
+)
 
 
 class Input(NamedTuple):
@@ -35,15 +42,13 @@ class Input(NamedTuple):
     """In a folder; else it was given by name."""
     folder: str | None = None
     """What a table calls it in place of its own name: the folder that it was found in among many."""
-    rotated: bool = False
-    """Its records go on from those of files that it was before."""
 
     @property
     def paths(self) -> list[Path]:
         """
         The files that are read: those that it was before it was rotated, and itself.
         """
-        return [*(rotated(Path(self.path)) if self.rotated else ()), Path(self.path)]
+        return history(self.path)
 
 
 def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
@@ -54,11 +59,24 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
     Raises FileNotFoundError for the first that is not there.
     """
     found: dict[str, Input] = {}
-    for path in paths:
-        for each in _files(str(path)):
+    for path in map(str, paths):
+        if path != STDIN and not (path and history(path)[0].exists()):
+            raise FileNotFoundError(f"no file or folder `{path}`")
+        for each in _files_below(path) if Path(path).is_dir() else [Input(path, False)]:
             found.setdefault(each.path if each.path == STDIN else os.path.realpath(each.path), each)
-    parts = {os.path.realpath(part) for each in found.values() if each.rotated for part in each.paths[:-1]}
+    parts = {os.path.realpath(part) for each in found.values() for part in each.paths if str(part) != each.path}
     return [each for place, each in found.items() if place not in parts]
+
+
+def _files_below(path: str) -> Iterator[Input]:
+    for folder, below, names in os.walk(path):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        shown = {str(Path(folder, name)) for name in names if not name.startswith(".") and Path(folder, name).is_file()}
+        # What was rotated may have been put away without the file that goes on from it.
+        logs = {name for name in map(name_before, shown) if name and history(name) != [Path(name)]}
+        shown = {name for name in shown if name_before(name) not in logs} | logs
+        source = Path(folder).resolve().name if len(shown) > MANY else None
+        yield from (Input(name, True, source) for name in sorted(shown))
 
 
 def calls_of(
@@ -69,49 +87,72 @@ def calls_of(
 
     A file that was found in a folder and cannot be read is a remark. Raises as `open_calls` does for one given by name.
     """
-    copies, report = Copies(), Report() if report is None else report
-    found: list[RecordedCall] = []
+    report = Report() if report is None else report
+    calls: list[RecordedCall] = []
+    known: dict[Hashable, RecordedCall] = {}
+    read = 0
     for file in files:
         try:
-            found += copies.once(open_calls(file.path, report, source=file.folder, rotated=file.rotated))
+            found = open_calls(file.path, report, source=file.folder)
         except (OSError, ReaderError) as error:
             if not file.found:
                 raise
-            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            found, why = [], (error.strerror if isinstance(error, OSError) else None) or str(error)
             report.without[file.path] = f"cannot be read: {why}"
             report.note(file.path, report.without[file.path])
+        read += len(found)
+        calls += new_calls(found, known)
         if tell is not None:
-            tell(f"{file.path}: {len(found):,} calls read")
-    report.notices = [*copies.notices(), *report.notices[:MAX_NOTICES]]
-    return found
+            tell(f"{file.path}: {len(calls):,} calls read")
+    if read > len(calls):
+        told = f"{plural(read - len(calls), 'copy of a call', 'copies of calls')} left out: a call counts once"
+        report.notices.insert(0, told)
+    return calls
+
+
+def new_calls(calls: Iterable[RecordedCall], known: dict[Hashable, RecordedCall]) -> Iterator[RecordedCall]:
+    """
+    Yields those *calls* of a file that no *known* call is the same as: checkpoints, forks and copies of sessions repeat earlier calls.
+
+    The first file that holds a call keeps it, and the calls of a session that goes on behind copies are of that file's
+    session. A fork, which has another name, begins with its first own call. A call without a result gets that of a later file.
+    """
+    homes: dict[Session, str] = {}
+    """The source of which a session of this file is the continuation."""
+    seen = Counter[Hashable]()
+    for call in calls:
+        # Servers that count in seconds use an id again within one.
+        seen[key := _key(call)] += 1
+        first = call if key is None else known.setdefault((key, seen[key]), call)
+        if first is call:
+            call.source = homes.get(call.session, call.source)
+            yield call
+            continue
+        if first.session == call.session:
+            homes.setdefault(call.session, first.source)
+        if call.has_result and not first.has_result and first.decision != "deny":
+            for name in _RESULT:
+                setattr(first, name, getattr(call, name))
+
+
+def _key(call: RecordedCall) -> Hashable:
+    """
+    What a call is known by: its id or the number of its record, its time, its tool and its arguments. Returns None if that does not tell it
+    from others: programs count `call_0`, `call_1`, ... anew in each session, and so do clocks that begin with it.
+    """
+    own = call.id if call.number is None else (call.session, call.number)
+    if own is None or (call.ts_ms or 0) < _CLOCKS_MS or call.signature is None:
+        return None
+    return own, call.ts_ms, call.signature
 
 
 def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
     """
     Returns the message for a person if there are no calls in *paths*. The files there look like *without* says.
     """
-    if not without:
-        return f"no calls found: {what_is_read(paths)}"
-    found = [f"`{path}` is {looks}" if looks == "empty" else f"`{path}`: {looks}" for path, looks in without.items()]
-    if len(found) > SHOWN:
-        found[SHOWN:] = [f"and {len(found) - SHOWN:,} more files without calls"]
-    return f"no calls found: {'; '.join(found)}; {what_is_read()}"
-
-
-def formats_told(read_as: Mapping[str, str], without: Mapping[str, str]) -> str:
-    """
-    Returns which format the files were read as, for a person: a single file by its name, more by their number. Returns
-    an empty text if no file gave calls.
-    """
-    of: dict[str, list[str]] = {}
-    for path, name in read_as.items():
-        of.setdefault(name, []).append(path)
-    said = [
-        f"`{paths[0]}` as {name}" if len(paths) == 1 else f"{len(paths):,} files as {name}"
-        for name, paths in sorted(of.items(), key=lambda one: (-len(one[1]), one[0]))
-    ]
-    none = f"; no calls in {plural(len(without), 'file')}" if without else ""
-    return f"Read: {', '.join(said)}{none}." if said else ""
+    looks = [f"`{path}`: {looks}" for path, looks in without.items()]
+    more = [f"and {len(looks) - SHOWN:,} more files without calls"] if len(looks) > SHOWN else []
+    return f"no calls found: {'; '.join([*looks[:SHOWN], *more, what_is_read(() if looks else paths)])}"
 
 
 def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
@@ -120,28 +161,4 @@ def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
     """
     where = ", ".join(f"`{path}`" for path in paths)
     there = f"there are no files in {where}; " if where else ""
-    return f"{there}what is read: {', '.join(format_names())}; plain, gzip'd or zstd-compressed"
-
-
-def _files(path: str) -> Iterator[Input]:
-    if not path:
-        raise FileNotFoundError("no file or folder ``")
-    if path != STDIN and not Path(path).is_dir() and was_rotated(Path(path)):
-        yield Input(path, found=False, rotated=True)
-        return
-    if path == STDIN or Path(path).is_file():
-        yield Input(path, found=False)
-    elif Path(path).is_dir():
-        for folder, below, names in os.walk(path):
-            below[:] = sorted(name for name in below if not name.startswith("."))
-            shown = [name for name in names if not name.startswith(".") and Path(folder, name).is_file()]
-            logs = {name for name in set(filter(None, map(name_before, shown))) if was_rotated(Path(folder, name))}
-            # What was rotated may have been put away without the file that goes on from it.
-            alone = {name for name in shown if name_before(name) not in logs} | logs
-            source = Path(folder).resolve().name if len(alone) > MANY else None
-            yield from (Input(str(Path(folder, name)), True, source, name in logs) for name in sorted(alone))
-    elif Path(path).exists():
-        # A pipe or a device: read as it comes.
-        yield Input(path, found=False)
-    else:
-        raise FileNotFoundError(f"no file or folder `{path}`")
+    return f"{there}what is read: {', '.join(form.name for form in (*FORMATS, *added_formats()))}; plain or gzip'd"

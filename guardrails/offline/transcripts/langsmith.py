@@ -1,8 +1,8 @@
 """
 Runs of LangSmith as JSON: the output of `Client.list_runs`, a run a line or in a list, or an answer of its API (`runs`).
 
-Runs come the latest first, and those of agents below before the tool that calls them. A session is the thread that the
-metadata name, or else the trace; runs below a tool are a session of their own. A run's error is a failure, and so is a
+Runs come the latest first, and those of agents below before the tool that calls them. They are read as spans. A session is the thread that
+the metadata name, or else the trace; runs below a tool are a session of their own. A run's error is a failure, and so is a
 message of LangChain with status `error`.
 """
 
@@ -11,75 +11,56 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from .calls import Report
-from .events import Event, Values
-from .fields import count, listed, mapping, objects, text, text_of, time_ms
-from .spans import Span, asked_in, span_events, tool_message
+from .calls import Event, Format, Values
+from .fields import at, listed, mapping, objects, text, time_ms
+from .spans import Span, span_events
 
 
 _THREADS: Final = ("thread_id", "session_id", "conversation_id")
+_OPERATIONS: Final = {"llm": "chat", "tool": "execute_tool"}
 _RUN_ID: Final = re.compile(r"\d{8}T\d{1,12}Z([0-9a-fA-F-]{36})(?:\.|\Z)")
 
 
-class LangSmith:
+def _runs_in(value: Any) -> list[dict[str, Any]]:
+    runs = objects(value if type(value) is list else listed(at(value, "runs")) or [value])
+    return [run for run in runs if text(run.get("run_type")) and "start_time" in run and "trace_id" in run]
+
+
+def _events(values: Values, file: str) -> Iterator[Event]:
+    runs = {str(run.get("id")): run for _, value in values for run in _runs_in(value)}
+    tools = {own for own, run in runs.items() if run["run_type"] == "tool"}
+    spans = []
+    for own, run in runs.items():
+        above = _RUN_ID.findall(text(run.get("dotted_order")) or "")
+        below = next((f"/{each}" for each in reversed(above) if each in tools and each != own), "")
+        spans.append(_span(run, below))
+    yield from span_events(spans)
+
+
+def _span(run: Mapping[str, Any], below: str) -> Span:
     """
-    Traces of LangSmith.
+    A run of a tool or a model as a span with the attributes of the GenAI convention.
     """
-
-    name = "langsmith runs"
-
-    def fits(self, value: Any) -> bool:
-        return any(map(_is_run, _runs(value)[:5]))
-
-    def events(self, values: Values, file: str, report: Report) -> Iterator[Event]:
-        spans: dict[str, tuple[Span, list[str]]] = {}
-        for run in (run for _, value in values for run in filter(_is_run, objects(_runs(value)))):
-            if (span := _span(run)) is not None:
-                # The runs above, and the run itself, by their ids.
-                spans[str(run.get("id"))] = span, _RUN_ID.findall(text(run.get("dotted_order")) or "")
-        tools = {own for own, (span, _) in spans.items() if span.call is not None}
-        for own, (span, order) in spans.items():
-            if below := next((each for each in reversed(order) if each in tools and each != own), None):
-                span.session_id = f"{span.session_id}/{below}"
-        yield from span_events(span for span, _ in spans.values())
-
-
-def _runs(value: Any) -> list[Any]:
-    return value if type(value) is list else listed(mapping(value).get("runs")) or [value]
-
-
-def _is_run(value: Any) -> bool:
-    run = mapping(value)
-    return type(run.get("run_type")) is str and "start_time" in run and ("dotted_order" in run or "trace_id" in run)
-
-
-def _span(run: Mapping[str, Any]) -> Span | None:
-    extra, outputs, error = mapping(run.get("extra")), mapping(run.get("outputs")), text(run.get("error"))
-    metadata, tool = mapping(extra.get("metadata")), text(run.get("name"))
-    thread = next((str(metadata[key]) for key in _THREADS if type(metadata.get(key)) in (str, int)), None)
-    start, end = ((time_ms(run.get(key)) or 0) * 1_000_000 for key in ("start_time", "end_time"))
-    span = Span(start, end, thread or text(run.get("trace_id")) or text(run.get("id")) or "")
+    extra, inputs, outputs = (mapping(run.get(name)) for name in ("extra", "inputs", "outputs"))
+    threads = (at(extra, "metadata", name) for name in _THREADS)
+    session = next((str(thread) for thread in threads if type(thread) in (str, int)), text(run["trace_id"]) or "")
+    start, end = ((time_ms(run.get(name)) or 0) * 1_000_000 for name in ("start_time", "end_time"))
+    said: dict[str, Any] = {"operation.name": _OPERATIONS.get(run["run_type"], "")}
     if run["run_type"] == "llm":
         first: Any = listed(outputs.get("generations"))
         while type(first) is list:
             first = first[0] if first else None
-        message = mapping(mapping(mapping(first).get("message")).get("kwargs"))
-        usage = mapping(message.get("usage_metadata")) or mapping(outputs.get("usage_metadata"))
-        span.model = text(metadata.get("ls_model_name"))
-        span.tokens = (
-            count(run.get("prompt_tokens") or usage.get("input_tokens")),
-            count(run.get("completion_tokens") or usage.get("output_tokens")),
-        )
-        span.asked = asked_in(objects(message.get("tool_calls")), "args")
-        return span
-    if run["run_type"] != "tool" or tool is None:
-        return None
-    inputs, value = (
-        mapping(run.get("inputs")),
-        outputs["output"] if outputs.keys() == {"output"} else run.get("outputs"),
-    )
-    bare = inputs["input"] if inputs.keys() == {"input"} and type(inputs["input"]) is str else run.get("inputs")
-    content, id_, raised = tool_message(value, text_of(value) if outputs else None)
-    failed = bool(error or run.get("status") == "error" or raised) or None
-    span.of_call(tool, bare, text(extra.get("tool_call_id")) or id_, error or content, failed)
-    return span
+        wires, usage = (at(first, "message", "kwargs", name) for name in ("tool_calls", "usage_metadata"))
+        parts = [{**wire, "type": "tool_call", "arguments": wire.get("args")} for wire in objects(wires)]
+        said |= {"response.model": at(extra, "metadata", "ls_model_name"), "output.messages": [{"parts": parts}]}
+        said["usage.input_tokens"] = run.get("prompt_tokens") or at(usage, "input_tokens")
+        said["usage.output_tokens"] = run.get("completion_tokens") or at(usage, "output_tokens")
+    else:
+        bare, result = inputs.get("input"), outputs["output"] if outputs.keys() == {"output"} else outputs or None
+        arguments = bare if inputs.keys() == {"input"} and type(bare) is str else run.get("inputs")
+        said |= {"tool.name": run.get("name"), "tool.call.id": extra.get("tool_call_id")}
+        said |= {"tool.call.arguments": arguments, "tool.call.result": text(run.get("error")) or result}
+    return Span(start, end, session + below, bool(text(run.get("error"))) or run.get("status") == "error", "", said)
+
+
+LANGSMITH: Final = Format("langsmith runs", lambda value: bool(_runs_in(value)), _events)

@@ -77,8 +77,8 @@ def read(text: str) -> list[RecordedCall]:
 
 
 def shown(call: RecordedCall) -> tuple[Any, ...]:
-    said = (call.session_id, call.run, call.number, call.tool, call.id, call.arguments, call.decision, call.code)
-    return (*said, call.nudges, call.has_result, call.is_error, call.error_type, call.is_complete, call.tool_cost_usd)
+    said = (call.session_id, call.tool, call.id, call.arguments, call.decision, call.code)
+    return (*said, call.has_result, call.is_error, call.error_type)
 
 
 def as_lines(seen: Seen, folder: Path) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@ Judging files, from the first to the last.
 """
 
 import json
-import sys
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from guardrails import Budget, Denials, Duplicates, Policy
 from guardrails.offline.replay.run import judge_files
 from guardrails.offline.replay.tally import Judgement
-from guardrails.offline.transcripts import ReaderError
 from guardrails.offline.transcripts.inputs import inputs
 
 
@@ -93,7 +91,7 @@ def test_a_transcript_that_is_cut_off_in_a_line_is_judged_as_far_as_it_goes(tmp_
     path.write_text(line("s", "a", "1") + "nonsense\n" + line("s", "a", "1") + line("s", "a", "1")[:40])
     (judgement,) = judged(path)
     assert (judgement.total.calls, judgement.broken_lines) == (2, 2)
-    assert f"`{path}`: broken lines 2, 4" in judgement.notices
+    assert f"`{path}`: 2 lines could not be read, the first is line 2: nonsense" in judgement.notices
 
 
 def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, files: list[str]) -> None:
@@ -114,16 +112,3 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_nam
     assert judgement.notices == [f"`{files[1]}`: cannot be read: Is a directory"]
     with pytest.raises(IsADirectoryError):
         judge_files([EVIDENCE], [each._replace(found=False) for each in folder])
-
-
-def test_a_packed_file_of_a_folder_without_the_package_for_it_costs_no_other_file(
-    tmp_path: Path, files: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("compression.zstd", "backports.zstd", "zstandard"):
-        monkeypatch.setitem(sys.modules, name, None)
-    Path(files[1]).write_bytes(b"\x28\xb5\x2f\xfd and so on")
-    (judgement,) = judge_files([EVIDENCE], inputs([tmp_path]))
-    assert judgement.total.calls == 1_400
-    assert 'pip install "toolcall-guardrails[zstd]"' in judgement.notices[0]
-    with pytest.raises(ReaderError, match="zstd"):
-        judged(files[1])

@@ -43,32 +43,6 @@ def test_a_task_of_cline_or_roo_gives_its_calls(read: Any) -> None:
     assert report.notices == []
 
 
-def test_a_task_of_cline_whose_calls_are_tags_gives_those_that_were_answered(read: Any) -> None:
-    calls, _ = read("cline_tags.json")
-    assert [(c.tool, c.arguments, c.is_error, c.ts_ms) for c in calls] == [
-        ("read_file", {"path": "a.py"}, False, 1_790_000_001_000),
-        ("execute_command", {"command": 'make && echo "<b>"', "requires_approval": "false"}, True, 1_790_000_003_000),
-    ]
-    assert calls[0].result == "print(1)"
-
-
-def test_tags_of_one_message_are_one_turn_and_have_a_result_each(read: Any) -> None:
-    tags = (
-        "<read_file>\n<path>a</path>\n</read_file>\n<read_file>\n<path>b</path>\n</read_file>\n<think>no call</think>"
-    )
-    told = "[read_file for 'a'] Result:\none\n[read_file for 'b'] Result:\ntwo\n<environment_details>\n</environment_details>"
-    said = [
-        {"role": "user", "content": "go"},
-        {"role": "assistant", "content": tags},
-        {"role": "user", "content": told},
-    ]
-    calls, _ = read(json.dumps(said))
-    assert [(c.turn, c.tool, c.arguments, c.result) for c in calls] == [
-        (1, "read_file", {"path": "a"}, "one"),
-        (1, "read_file", {"path": "b"}, "two"),
-    ]
-
-
 def test_results_that_name_their_tool_alone_are_of_its_calls_in_order(read: Any) -> None:
     made = [{"function": {"name": "look", "arguments": json.dumps({"n": n})}} for n in (1, 2)]
     told = [{"role": "tool", "name": "look", "content": text} for text in ("one", "two")]
@@ -234,7 +208,7 @@ def test_what_the_client_library_writes_is_read(read: Any) -> None:
             },
         }
     )
-    shell = {"stdout": "", "stderr": "no", "outcome": {"type": "exit", "exit_code": 2}}
+    shell = {"stdout": "ok", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
     outputs: list[Any] = [
         ResponseFunctionToolCallOutputItem(
             id="o1", call_id="call_1", type="function_call_output", output="one", status="completed"
@@ -257,7 +231,7 @@ def test_what_the_client_library_writes_is_read(read: Any) -> None:
     assert [(c.session_id, c.tool, c.arguments, c.is_error) for c in calls] == [
         ("conv_9", "get", {"n": 1}, False),
         ("conv_9", "sql", "select 1", False),
-        ("conv_9", "shell", {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}, True),
+        ("conv_9", "shell", {"commands": ["ls"], "timeout_ms": None, "max_output_length": None}, False),
         (
             "conv_9",
             "local_shell",

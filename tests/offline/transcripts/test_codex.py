@@ -6,7 +6,6 @@ import json
 
 from typing import Any
 
-from guardrails.core.text.signature import result_hash
 from tests.tables import table
 
 
@@ -30,14 +29,6 @@ def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None
     assert report.notices == ["`codex_rollout.jsonl`: 1 of 8 calls has no result"]
 
 
-def test_the_older_form_without_envelopes_is_read(read: Any) -> None:
-    calls, report = read("codex_2025.jsonl")
-    assert [(c.session_id, c.tool, c.arguments, c.is_error, c.duration_ms) for c in calls] == [
-        ("5f", "shell", {"command": ["ls"]}, False, 1500)
-    ]
-    assert report.broken == []
-
-
 def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> None:
     calls, report = read("codex_code_mode.jsonl")
     assert [(c.tool, c.turn, c.is_error, c.error_type, c.duration_ms) for c in calls] == [
@@ -53,11 +44,10 @@ def test_a_script_of_code_mode_has_failed_if_something_in_it_has(read: Any) -> N
     ]
     assert [c.tokens_in for c in calls if c.tokens_in] == [900, 1000]
     assert {c.model for c in calls} == {"gpt-5.6"}
-    assert calls[7].plain_hash == result_hash("a.txt\n"), "what is of that one run is no news"
     assert report.notices == []
 
 
-@table("output, is_error", [("unsupported call: exec", True), ("aborted by user after 2.0s", True), ("half", False)])
+@table("output, is_error", [("unsupported call: exec", True), ("aborted by user after 2.0s", True)])
 def test_a_script_that_could_not_run_has_what_was_said_of_it_for_its_result(
     read: Any, output: str, is_error: bool
 ) -> None:
@@ -102,8 +92,6 @@ def test_a_spawned_agent_is_a_session_below_its_parent(read: Any) -> None:
         ('Wall time: 2 seconds\nOutput:\n[{"type":"text","text":"Error: no such table"}]', True),
         ('Wall time: 2 seconds\nOutput:\n{"type":"text","text":"3 rows","annotations":null}', False),
         ("Wall time: 2 seconds\nOutput:\nTraceback (most recent call last):\nKeyError", True),
-        ({"content": "no", "success": False}, True),
-        ({"content": [{"type": "input_text", "text": "x"}], "success": True}, False),
         ('{"output":"x","metadata":{"exit_code":"?"}}', False),
         ('{"output":', False),
         (None, False),

@@ -54,8 +54,8 @@ def test_runs_below_a_tool_are_a_session_of_their_own(read: Any) -> None:
     calls, _ = read(json.dumps(runs))
     assert [(c.session_id, c.arguments["n"]) for c in calls] == [
         ("t", 2),
-        ("t/00000002-0000-0000-0000-000000000000", 4),
         ("t", 5),
+        ("t/00000002-0000-0000-0000-000000000000", 4),
     ]
 
 

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from guardrails import Tool
 from guardrails.offline.replay.evidence import end_of
-from guardrails.offline.transcripts.calls import RecordedCall
+from guardrails.offline.transcripts.calls import Came, Made, RecordedCall, joined
 from guardrails.offline.transcripts.fields import text_of
-from guardrails.offline.transcripts.results import settle
 from tests.tables import table
 
 
@@ -34,14 +33,12 @@ def test_any_content_has_a_text(content: Any, text: str) -> None:
     assert text_of(content) == text
 
 
-def test_a_long_block_without_text_is_a_hash_of_itself() -> None:
-    one, two = ({"type": "image", "data": letter * 2000} for letter in "ab")
-    assert text_of([one]) != text_of([two])
-    assert text_of([one]).startswith("[image, 20")
-
-
 def call() -> RecordedCall:
-    return RecordedCall("s", "t", {}, has_result=False)
+    return RecordedCall("s", "t", {})
+
+
+def settle(call: RecordedCall, content: str, failed: bool | None = None) -> None:
+    joined([Made(call, 1), Came("s", 1, content, failed)], "file")
 
 
 @table(

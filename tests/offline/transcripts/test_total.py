@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.core.values.types import ERROR_TYPES
-from guardrails.offline.transcripts import RecordedCall, Report
-from guardrails.offline.transcripts.events import joined
+from guardrails.offline.transcripts import RecordedCall
+from guardrails.offline.transcripts.calls import joined
+from guardrails.offline.transcripts.files import values_of
 from guardrails.offline.transcripts.formats import FORMATS
-from guardrails.offline.transcripts.json_text import values_of
 from tests.tables import table
 
 
@@ -85,8 +85,8 @@ def check(calls: list[RecordedCall]) -> None:
 def read_by_all(data: bytes) -> list[RecordedCall]:
     calls: list[RecordedCall] = []
     for form in FORMATS:
-        values = [(line, value) for line, value in values_of(data, Report(), "f") if form.fits(value) is not False]
-        calls += joined(form.events(values, "f", Report()), "source")
+        values = [(line, value) for line, value in values_of(data)[0] if form.fits(value) is not False]
+        calls += joined(form.events(values, "f"), "source")
     check(calls)
     return calls
 
