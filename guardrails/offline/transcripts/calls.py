@@ -22,7 +22,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.names import MAX_CHARS, bounded_name
 from guardrails.core.values.types import ErrorType
-from guardrails.core.values.usage import read_usage, tells
+from guardrails.core.values.usage import read_usage
 
 from .fields import amount, arguments_of, count, text, text_of, time_ms
 
@@ -256,9 +256,8 @@ def joined(events: Iterable[Event], source: str) -> list[RecordedCall]:
 
 def _use(call: RecordedCall, used: Used) -> None:
     call.cost_usd = amount(used.cost_usd) if call.cost_usd is None else call.cost_usd
-    if type(used.usage) is dict and tells(used.usage):
-        with suppress(SessionError):
-            tokens = read_usage(used.usage)
+    with suppress(SessionError):
+        if (tokens := read_usage(used.usage)).known:
             call.tokens_in = tokens.input if call.tokens_in is None else call.tokens_in
             call.tokens_out = max(tokens.output, call.tokens_out or 0)
 
