@@ -393,7 +393,7 @@ def _share(chain: Chain, state: SessionState, child: str, values: Values, now_ms
     cause = exhausted_by(chain, state, now)
     if cause is not None:
         raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
-    narrow = chain.budget and chain.budget.crowded(state, child.count("/"))
+    narrow = chain.budget and chain.budget.crowded(state)
     if narrow:
         raise SessionError(f"`{child}` cannot be made: {narrow}")
     left, amounts = _left(chain, state, now), values["amounts"]

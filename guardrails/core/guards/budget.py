@@ -6,7 +6,7 @@ how many responses had no price. `Purse` is the part of it that a session shares
 and how many children there were. `ToolBudget` is of one tool: the `budget` of a `tools:` rule.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
@@ -22,54 +22,6 @@ from .base import Codes, Edge, Event, Facts, Guard, Verdict, counter, guard
 from .denials import Denials
 
 
-class Limit(NamedTuple):
-    """
-    One limit: its setting, its name in states and records, and its words.
-    """
-
-    setting: str
-    name: str
-    left: str
-    """The name of what is left of it, for the model."""
-    what: str
-    unit: int = 1
-    """Of the state, in one of the setting."""
-    few: int = 0
-    """So little is always told."""
-
-    def amount(self, setting: float) -> int:
-        """
-        Returns the value of the setting as the state has it.
-        """
-        return micro_dollars(setting) if self.unit == MICRO else round(setting * self.unit)
-
-    def shown(self, amount: int, *, named: bool = False) -> str:
-        """
-        Returns an amount for a person; with its noun if it is to be *named*.
-        """
-        if self.unit == MICRO:
-            return usd(amount)
-        if self.unit > 1:
-            return f"{amount / self.unit:g} s"
-        return counted(amount, self.setting[len("max_") : -1]) if named else str(amount)
-
-
-CALLS: Final = Limit("max_calls", "max_calls", "calls_left", "Tool call limit", few=10)
-TURNS: Final = Limit("max_turns", "max_turns", "turns_left", "Tool call limit", few=10)
-TOKENS: Final = Limit("max_tokens", "max_tokens", "tokens_left", "Token limit")
-COST: Final = Limit("max_cost_usd", "max_cost", "cost_left_usd", "Cost limit", MICRO)
-TIME: Final = Limit("max_elapsed", "max_elapsed", "seconds_left", "Time limit", 1_000)
-TABLE: Final = (CALLS, TURNS, COST, TOKENS, TIME)
-LIMITS: Final = {limit.setting: limit for limit in TABLE}
-SEEDS: Final = {
-    "max_tool_calls": "max_calls",
-    "max_tool_turns": "max_turns",
-    "max_tool_iterations": "max_turns",
-    "max_total_cost_usd": "max_cost_usd",
-}
-"""Other names of limits."""
-SCOPED: Final = ("mode", *[name for name in LIMITS if name != "max_turns"], "final_answer_reserve_usd", "on_unpriced")
-"""Settings that a budget may have in a scope."""
 BUDGET: Final = "budget"
 PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
@@ -85,6 +37,77 @@ Amount = tuple[int, int]
 NOTHING: Final[Amount] = (0, 0)
 
 
+def held(state: SessionState, *, guesses: bool = False) -> Amount:
+    """
+    Returns what is held for model requests; with *guesses* what is only guessed of them.
+    """
+    mine = state.own.get(BUDGET)
+    if not mine or "holds" not in mine:
+        return NOTHING
+    holds = [one for one in mine["holds"].values() if one[3] is not guesses]
+    return sum(one[1] for one in holds), sum(one[2] for one in holds)
+
+
+class Limit(NamedTuple):
+    """
+    One limit: its setting, its name in states and records, its words, and how much of it a session has used and holds.
+    """
+
+    setting: str
+    name: str
+    left: str
+    """The name of what is left of it, for the model."""
+    what: str
+    used: Callable[[SessionState, int], int]
+    """At a time of the session."""
+    held: Callable[[SessionState], int] = lambda _: 0
+    """By calls and model requests that are open."""
+    unit: int = 1
+    """Of the state, in one of the setting."""
+    few: int = 0
+    """So little is always told."""
+
+    def amount(self, setting: float) -> int:
+        """
+        Returns the value of the setting as the state has it.
+        """
+        return micro_dollars(setting) if self.unit == MICRO else round(setting * self.unit)
+
+    def shown(self, amount: int, *, named: bool = False) -> str:
+        """
+        Returns an amount for a person; with its noun if it is to be *named*.
+        """
+        if self.unit > 1:
+            return usd(amount) if self.unit == MICRO else f"{amount / self.unit:g} s"
+        return counted(amount, self.setting[len("max_") : -1]) if named else str(amount)
+
+
+def _held_cost(state: SessionState) -> int:
+    return state.held_cost + held(state)[0]
+
+
+def _held_tokens(state: SessionState) -> int:
+    return state.held_tokens + held(state)[1]
+
+
+TABLE: Final = (
+    Limit("max_calls", "max_calls", "calls_left", "Tool call limit", lambda state, _: state.calls, few=10),
+    Limit("max_turns", "max_turns", "turns_left", "Tool call limit", lambda state, _: state.turns, few=10),
+    Limit("max_cost_usd", "max_cost", "cost_left_usd", "Cost limit", lambda state, _: state.cost, _held_cost, MICRO),
+    Limit("max_tokens", "max_tokens", "tokens_left", "Token limit", lambda state, _: state.tokens, _held_tokens),
+    Limit("max_elapsed", "max_elapsed", "seconds_left", "Time limit", SessionState.spent_ms, unit=1_000),
+)
+CALLS, TURNS, COST, TOKENS, TIME = TABLE
+LIMITS: Final = {limit.setting: limit for limit in TABLE}
+SEEDS: Final = {
+    "max_tool_calls": "max_calls",
+    "max_tool_turns": "max_turns",
+    "max_tool_iterations": "max_turns",
+    "max_total_cost_usd": "max_cost_usd",
+}
+"""Other names of limits."""
+
+
 class Limits:
     """
     The limits that a *budget* sets: they can be raised, shared with a child, and named to the model.
@@ -97,7 +120,7 @@ class Limits:
         self.budget = budget
         self.caps = [(limit, limit.amount(value)) for limit, value in given if value is not None]
         self.own = {limit.name: amount for limit, amount in self.caps}
-        self.most = dict.fromkeys((limit.name for limit in TABLE), NEVER) | self.own
+        self.most = {limit.name: self.own.get(limit.name, NEVER) for limit in TABLE}
         self.reserve = micro_dollars(budget.final_answer_reserve_usd)
         self.priced = COST.name in self.own
         """Money is limited."""
@@ -108,10 +131,8 @@ class Limits:
         """
         Returns the limit *name*, as it was raised; None without one.
         """
-        raised, own = (
-            (purse(state), self.budget.max_children) if name == CHILDREN else (state.limits, self.own.get(name))
-        )
-        return raised.get(name, own)
+        own = self.budget.max_children if name == CHILDREN else self.own.get(name)
+        return (purse(state) if name == CHILDREN else state.limits).get(name, own)
 
     def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
         """
@@ -121,17 +142,9 @@ class Limits:
         made = []
         for limit, own in self.caps:
             most = state.limits.get(limit.name, own) if state.limits else own
-            if limit is CALLS:
-                left = most - state.calls
-            elif limit is TIME:
-                stood = state.stood_ms or state.pending or state.started_ms < 0
-                left = most - (state.spent_ms(now_ms) if stood else now_ms - state.started_ms)
-            elif limit is TURNS:
-                left = most - state.turns
-            elif limit is COST:
-                left = most - state.cost - state.held_cost - held(state)[0] - self.reserve
-            else:
-                left = most - state.tokens - state.held_tokens - held(state)[1]
+            left = most - limit.used(state, now_ms)
+            if self.reserves:
+                left -= limit.held(state) + (self.reserve if limit is COST else 0)
             if state.reserved and limit is not TIME:
                 # Time passes for all of a family at once.
                 left -= state.reserved_by_children(limit.name)
@@ -154,16 +167,14 @@ class Limits:
             shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
 
-    def crowded(self, state: SessionState, depth: int) -> str | None:
+    def crowded(self, state: SessionState) -> str | None:
         """
-        Returns why there may be no child at *depth*.
+        Returns why there may be no further child.
         """
-        deepest, most, there = self.budget.max_depth, self.limit(state, CHILDREN), children(state)
-        if deepest is not None and depth > deepest:
-            return f"sub-agents are at most {counted(deepest, 'level')} deep (`budget.max_depth`)"
-        if most is not None and there >= most:
-            return f"there were {counted(there, 'sub-agent')} already (`budget.max_children` is {most})"
-        return None
+        most, there = self.limit(state, CHILDREN), children(state)
+        if most is None or there < most:
+            return None
+        return f"there were {counted(there, 'sub-agent')} already (`budget.max_children` is {most})"
 
 
 def purse(state: SessionState) -> Mapping[str, Any]:
@@ -171,17 +182,6 @@ def purse(state: SessionState) -> Mapping[str, Any]:
     Returns what the family of a session remembers of its budget.
     """
     return state.own.get(PURSE) or {}
-
-
-def held(state: SessionState, *, guesses: bool = False) -> Amount:
-    """
-    Returns what is held for model requests; with *guesses* what is only guessed of them.
-    """
-    mine = state.own.get(BUDGET)
-    if not mine or "holds" not in mine:
-        return NOTHING
-    amounts = [(cost, tokens) for _, cost, tokens, said in mine["holds"].values() if said is not guesses]
-    return sum(cost for cost, _ in amounts), sum(tokens for _, tokens in amounts)
 
 
 def children(state: SessionState) -> int:
@@ -207,9 +207,6 @@ class MoreCalls(TypedDict, total=False):
     max_turns: Annotated[int, Ge(1)] | None
 
 
-GoOn = Annotated[MoreCalls, Keys()]
-
-
 @guard
 class Purse(Guard):
     """
@@ -227,19 +224,19 @@ class Purse(Guard):
     """Children are counted."""
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        said, values = mine or {}, event.values
+        made, values = dict(mine or {}), event.values
         if event.name == "charge":
             untold = values.get("untold", False)
             free = values["cost"] is not None or values.get("unasked") or not (values["tokens"] or untold)
-            if self.closes and not free and "by" not in said:
-                said = {**said, "by": [(values.get("model") or "")[:NAME_SHOWN], untold]}
+            if self.closes and not free:
+                made.setdefault("by", [(values.get("model") or "")[:NAME_SHOWN], untold])
         elif event.name == "reserve":
             if self.counts and not values.get("more"):
-                said = {**said, "children": said.get("children", 0) + 1}
+                made["children"] = made.get("children", 0) + 1
         elif not values.get("asked"):
-            more = values["limits"].get(CHILDREN)
-            said = {key: one for key, one in said.items() if key != "by"} | ({CHILDREN: more} if more else {})
-        return said or None
+            made.pop("by", None)
+            made |= {name: more for name, more in values["limits"].items() if name == CHILDREN}
+        return made or None
 
 
 @guard
@@ -271,13 +268,10 @@ class ToolBudget(Guard):
         return self._more(call.tool, mine, self._takes(call.tool, mine, facts), facts.turn)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
-        if self.limit == TIME.setting:
-            more = facts.duration_ms
-        else:
-            cost = self.limit == COST.setting
-            used, estimate = (outcome.cost, facts.cost) if cost else (outcome.tokens, facts.tokens)
-            more = 0 if used is None or not (cost or self.limit == TOKENS.setting) else used - estimate
-        return mine if facts.late else self._more(call.tool, mine, more)
+        cost = 0 if outcome.cost is None else outcome.cost - facts.cost
+        tokens = 0 if outcome.tokens is None else outcome.tokens - facts.tokens
+        more = {COST.setting: cost, TOKENS.setting: tokens, TIME.setting: facts.duration_ms}
+        return mine if facts.late else self._more(call.tool, mine, more.get(self.limit, 0))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         tool = event.values["tool"]
@@ -293,12 +287,12 @@ class ToolBudget(Guard):
             return int(self._used(tool, mine)[1] != facts.turn)
         return {CALLS.setting: 1, COST.setting: facts.cost, TOKENS.setting: facts.tokens}.get(self.limit, 0)
 
-    def _used(self, tool: str, mine: Any) -> tuple[int, int]:
+    def _used(self, tool: str, mine: Any) -> Sequence[int]:
         """
         Returns the amount used, and of turns the number of the latest, else -1.
         """
         used = (mine or {}).get(counter(mine, tool, f"{self.limit}:"), 0)
-        return (used[0], used[1]) if isinstance(used, list | tuple) else (used, -1)
+        return (used, -1) if isinstance(used, int) else used
 
     def _more(self, tool: str, mine: Any, amount: int, turn: int = -1) -> Any:
         if not amount:
@@ -330,7 +324,10 @@ class Budget(Guard):
     aliases: ClassVar[dict[str, str]] = SEEDS
     events: ClassVar[tuple[str, ...]] = ("charge", "request", "release")
     tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *LIMITS)
-    scope_settings: ClassVar[tuple[str, ...] | None] = SCOPED
+    scope_settings: ClassVar[tuple[str, ...] | None] = (
+        *("mode", "max_calls", "max_cost_usd", "max_tokens", "max_elapsed"),
+        *("final_answer_reserve_usd", "on_unpriced"),
+    )
 
     max_calls: Annotated[int, Ge(0)] | None = None
     max_turns: Annotated[int, Ge(0)] | None = None
@@ -342,9 +339,7 @@ class Budget(Guard):
     """Seconds from the session's first event, without those in which all that is open waits for a person."""
     max_children: Annotated[int, Ge(0)] | None = None
     """Sub-agents below a root session, those of sub-agents included, however long they live."""
-    max_depth: Annotated[int, Ge(0)] | None = None
-    """Levels of sub-agents below a root session."""
-    go_on: GoOn = map_of()
+    go_on: Annotated[MoreCalls, Keys()] = map_of()
     """Calls and turns that a further message of the user opens once those are used up, `{max_turns: 10}`; none by default."""
     final_answer_reserve_usd: Annotated[float, Ge(0)] = 0.0
     """Held back from `max_cost_usd` for the model's final answer."""
@@ -384,23 +379,20 @@ class Budget(Guard):
         made = (ToolBudget(limit=name, amount=amount, mode=mode) for name, amount in set_.items())
         return (*(() if own is None else (own,)), *made)
 
-    # Hooks
-
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         cause = self.spent(state, mine, facts)
         if cause is None and self.max_turns is not None and state.present.admitted == 0:
-            cause = self._turns(state) or self._reserved(state, TURNS, 0)
+            cause = self._turns(state) or self._reserved(state, TURNS)
         if cause is None and (state.reserved or state.pending):
-            waiting = _waiting(state)
-            cause = self._reserved(state, CALLS, waiting) if state.reserved or waiting else None
+            cause = self._reserved(state, CALLS)
         if cause is None and self._bound.reserves:
-            cause = self._fits(state, (facts.cost, facts.tokens), NOTHING, "call")
+            cause = self._fits(state, "call", (facts.cost, facts.tokens))
         return cause
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         limits, raised, cause = self._bound, state.limits, None
         most = limits.most if not raised else limits.most | {k: raised.get(k, own) for k, own in limits.own.items()}
-        calls, lasts = most["max_calls"], most["max_elapsed"]
+        calls, lasts, now = most["max_calls"], most["max_elapsed"], facts.now_ms
         if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
             return _ended(CALLS, calls, state.calls)
         if facts.turn_over and self.max_turns is not None:
@@ -408,53 +400,47 @@ class Budget(Guard):
         if cause is None and limits.reserves:
             cause = self._unpayable(state, most, mine, facts)
         # Time that stood still matters only near the limit.
-        if cause is None and facts.now_ms - state.started_ms >= lasts <= (spent := state.spent_ms(facts.now_ms)):
+        if cause is None and now - state.started_ms >= lasts <= (spent := state.spent_ms(now)):
             cause = _ended(TIME, lasts, spent)
         if cause is not None or not facts.request or not limits.reserves:
             return cause
         declared = facts.cost, facts.tokens
-        return self._fits(state, declared, _average(mine) if declared == NOTHING else NOTHING, "model request")
+        guessed = declared == NOTHING
+        return self._fits(state, "model request", _average(mine) if guessed else declared, guessed=guessed)
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        values, holder, holds = event.values, facts.holder, _holds(mine)
-        if event.name == "release":
-            holds.pop(_fitting(mine, holder) or "" if "guess" in values else _key(holder, values["request"]), None)
-            return _holding(mine, holds)
-        if event.name == "request":
+        name, values, holder, made = event.name, event.values, facts.holder, dict(mine or {})
+        holds, used = dict(made.pop("holds", ())), list[int]()
+        if name == "request":
             holds = {key: one for key, one in holds.items() if one[3] or not 0 < one[0] <= facts.now_ms}
-            said, refused = values.get("estimate"), values.get("refused") or not self._bound.reserves
-            amount = _average(mine) if said is None else tuple(said)
-            if amount != NOTHING and not refused:
-                held = [facts.now_ms + values["lasts_ms"], *amount, said is not None]
-                holds[_key(holder, values["n"])] = held
-            return _holding(mine, holds)
-        cost, tokens, request = values["cost"], values["tokens"], values.get("request")
-        fits = _fitting(mine, holder, cost or 0, tokens) or "" if request is None else _key(holder, request)
-        holds.pop(fits, None)
-        made = _holding(mine, holds) or {}
-        if self._bound.reserves and (cost or tokens):
-            for name, more in zip(RESPONSES, (1, cost or 0, tokens), strict=True):
-                made[name] = made.get(name, 0) + more
-        if cost is None:
+            estimate = values.get("estimate")
+            cost, tokens = _average(mine) if estimate is None else estimate
+            if (cost or tokens) and self._bound.reserves and not values.get("refused"):
+                until = facts.now_ms + values["lasts_ms"]
+                holds[_key(holder, values["n"])] = [until, cost, tokens, estimate is not None]
+                holds = dict([*holds.items()][-HOLDS:])
+        else:
+            used = [] if name == "release" else [values["cost"] or 0, values["tokens"]]
+            request = values.get("request")
+            holds.pop(_fitting(holds, holder, used) if request is None else _key(holder, request), None)
+        if any(used) and self._bound.reserves:
+            made |= {key: made.get(key, 0) + more for key, more in zip(RESPONSES, (1, *used), strict=True)}
+        if name == "charge" and values["cost"] is None:
             made["unpriced"] = made.get("unpriced", 0) + 1
-        return made or None
-
-    # Parts
+        return made | {"holds": holds} if holds else made or None
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
-        limits, made = self.limits, []
-        (cost, tokens), (guess, guesses), turn = held(state), held(state, guesses=True), _average(mine)[0]
-        for name, own in limits.own.items():
-            most = state.limits.get(name, own)
-            if name == CALLS.name:
+        cost, tokens = map(sum, zip(held(state), held(state, guesses=True), strict=True))
+        made = []
+        for limit, own in self._bound.caps:
+            most = state.limits.get(limit.name, own)
+            if limit is CALLS:
                 made.append(Edge(("calls",), most))
-            elif name == COST.name:
+            elif limit is COST:
                 # What is left may be too little for a turn before it is nothing.
-                made.append(Edge(("cost", "held_cost"), most - limits.reserve - cost - guess - turn))
-            elif name == TOKENS.name:
-                made.append(Edge(("tokens", "held_tokens"), most - tokens - guesses))
-            elif name != TIME.name:
-                return None
+                made.append(Edge(("cost", "held_cost"), most - cost - self._bound.reserve - _average(mine)[0]))
+            elif limit is TOKENS:
+                made.append(Edge(("tokens", "held_tokens"), most - tokens))
         return made
 
     def _unpayable(self, state: SessionState, most: Mapping[str, int], mine: Any, facts: Facts) -> Denial | None:
@@ -472,47 +458,47 @@ class Budget(Guard):
             return _ended(COST, cost, state.cost)
         if "by" in shared and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
-            return _end("unpriced", message, limit=limit, model=shared["by"][0])
+            return _refusal("unpriced", message, FINISH, ends=True, limit=limit, model=shared["by"][0])
         # The cheapest tool costs nothing where one is free, or nobody lists them.
         if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None
         rest = f"{usd(left)} of the cost limit ({limit}) is left"
         message = f"{rest}, less than a tool or a usual model turn costs. Stopping tool loop."
-        return _end(COST.setting, message, limit=limit, used=usd(state.cost), left=usd(left))
+        return _refusal(COST.setting, message, FINISH, ends=True, limit=limit, used=usd(state.cost), left=usd(left))
 
     def _turns(self, state: SessionState) -> Denial | None:
         most = self._bound.limit(state, TURNS.name)
         return None if most is None or state.turns < most else _ended(TURNS, most, state.turns)
 
-    def _reserved(self, state: SessionState, limit: Limit, waiting: int) -> Denial | None:
+    def _reserved(self, state: SessionState, limit: Limit) -> Denial | None:
+        """
+        Returns why a call has to wait: all that is left is held for sub-agents, or for calls that wait for a person.
+        """
         left = self._bound.left(state, limit.name, state.now_ms)
         if left is None or left > 0:
             return None
-        amount = state.reserved_by_children(limit.name)
+        waiting, amount = _waiting(state) if limit is CALLS else 0, state.reserved_by_children(limit.name)
         named = (("sub-agents that still run", amount or not waiting), ("calls that wait for a person", waiting))
         whose, amount = " and ".join(who for who, holds in named if holds), amount + waiting
-        what = "turns" if limit is TURNS else "calls"
+        message = f"All {limit.setting[len('max_') :]} that are left ({amount}) are reserved for {whose}."
         hint = "Wait for their results, or write the final answer from what you have."
-        message = f"All {what} that are left ({amount}) are reserved for {whose}."
-        return _refusal(limit, message, hint, held=amount)
+        return _refusal(limit.setting, message, hint, held=amount)
 
-    def _fits(self, state: SessionState, said: Amount, guess: Amount, what: str) -> Denial | None:
-        rows = ((COST, state.held_cost), (TOKENS, state.held_tokens))
-        for row, need, usual, holds, guesses in zip(
-            rows, said, guess, held(state), held(state, guesses=True), strict=True
-        ):
-            limit, calls = row
-            # What nobody estimates is refused only beside what is held: by itself it may always run.
-            needed = need or (usual if calls + holds + guesses else 0)
-            left = self._bound.left(state, limit.name, state.now_ms) if needed else None
-            if left is None:
+    def _fits(self, state: SessionState, what: str, needs: Amount, *, guessed: bool = False) -> Denial | None:
+        """
+        Returns why the estimate of a call or a model request is more than is left. A guess is refused only beside what is held: by itself
+        such a request may always be made.
+        """
+        for limit, need, guess in zip((COST, TOKENS), needs, held(state, guesses=True), strict=True):
+            left = self._bound.left(state, limit.name, state.now_ms) if need else None
+            if left is None or (guessed and not guess and not limit.held(state)):
                 continue
-            left = max(0, left if what == "call" and need else left - guesses)
-            if needed > left:
-                shown, rest = limit.shown(needed, named=True), limit.shown(left)
+            left = max(0, left if what == "call" else left - guess)
+            if need > left:
+                shown, rest = limit.shown(need, named=True), limit.shown(left)
                 message = f"This {what} is estimated at {shown}, {rest} is left."
                 hint = "Use a cheaper tool, or write the final answer from what you have."
-                return _refusal(limit, message, hint, estimate=shown, left=rest)
+                return _refusal(limit.setting, message, hint, estimate=shown, left=rest)
         return None
 
 
@@ -527,8 +513,8 @@ def holds_request(state: SessionState, n: int | None, holder: str = "") -> bool:
     """
     Returns whether the model request *n* of the session *holder* holds something; None: whether one does that nobody estimated.
     """
-    mine = state.own.get(BUDGET)
-    return _fitting(mine, holder) is not None if n is None else _key(holder, n) in _holds(mine)
+    holds = (state.own.get(BUDGET) or {}).get("holds", {})
+    return _fitting(holds, holder, ()) is not None if n is None else _key(holder, n) in holds
 
 
 def _average(mine: Any) -> Amount:
@@ -539,49 +525,26 @@ def _average(mine: Any) -> Amount:
     return (-(-cost // count), -(-tokens // count)) if count else NOTHING
 
 
-def _holds(mine: Any) -> dict[str, Any]:
-    return dict(mine.get("holds", ())) if mine else {}
-
-
-def _holding(mine: Any, holds: dict[str, Any]) -> Any:
-    if len(holds) > HOLDS:
-        del holds[next(iter(holds))]
-    made = {name: one for name, one in (mine or {}).items() if name != "holds"}
-    return made | {"holds": holds} if holds else made or None
-
-
 def _key(holder: str, name: object) -> str:
     return f"{holder}#{name}" if holder else str(name)
 
 
-def _fitting(mine: Any, holder: str, *used: int) -> str | None:
+def _fitting(holds: Mapping[str, Any], holder: str, used: Sequence[int]) -> str | None:
     """
     Returns the open request of a session that a response that *used* (micro-dollars, tokens) fits, the least one; else the largest.
     Without *used*: of those that nobody estimated.
     """
-    prefix = _key(holder, "")
-    open_ = [
-        (key, one)
-        for key, one in _holds(mine).items()
-        if key.startswith(prefix) and key[len(prefix) :].isdigit() and (used or not one[3])
-    ]
+    own = {key: one for key, one in holds.items() if key.rpartition("#")[0] == holder and (used or not one[3])}
     enough = [
-        (key, one) for key, one in open_ if all(not one[at] or one[at] >= need for at, need in enumerate(used, 1))
+        key for key, one in own.items() if all(not has or has >= n for has, n in zip(one[1:], used, strict=False))
     ]
-    made = (min if enough else max)(enough or open_, key=lambda each: each[1][2:0:-1], default=None)
-    return made and made[0]
+    return (min if enough else max)(enough or own, key=lambda key: own[key][2:0:-1], default=None)
 
 
-def _refusal(limit: Limit, message: str, hint: str, **values: object) -> Denial:
-    return Denial(code=f"budget.{limit.setting}", status="limit_reached", message=message, hint=hint, values=values)
+def _refusal(code: str, message: str, hint: str, *, ends: bool = False, **values: object) -> Denial:
+    return Denial(f"budget.{code}", message, hint, "limit_reached", ends_session=ends, values=values)
 
 
 def _ended(limit: Limit, most: int, used: int) -> Denial:
     shown = used / limit.unit if limit is TIME else limit.shown(used) if limit is COST else used
     return ended(f"budget.{limit.setting}", limit.what, limit.shown(most), shown)
-
-
-def _end(code: str, message: str, **values: object) -> Denial:
-    return Denial(
-        code=f"budget.{code}", status="limit_reached", message=message, hint=FINISH, ends_session=True, values=values
-    )

@@ -3,6 +3,7 @@ The evidence that a repeat brings nothing: which calls count, which results are 
 """
 
 from collections.abc import Sequence
+from itertools import chain, takewhile
 from typing import Any, ClassVar, Final
 
 from guardrails.core.state import CAME, MANY, Entry, SessionState, low, shares
@@ -148,13 +149,8 @@ def failures(state: SessionState, sig: int | None) -> int:
     if len(state.latest) == len(state.window):
         # No two calls of the window are the same.
         return int(sig in state.latest)
-    count = 0
-    for one in reversed(state.window):
-        if one.sig == sig:
-            if one.status != "error":
-                break
-            count += 1
-    return count
+    same = (one.status == "error" for one in reversed(state.window) if one.sig == sig)
+    return sum(takewhile(bool, same))
 
 
 def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None) -> bool:
@@ -195,12 +191,12 @@ def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     """
     if FAMILY in state.own and others_work(state):
         return True
-    for one in reversed(state.window):
+    for one in chain(reversed(state.window), (each.entry for each in state.pending.values())):
         if one.changes and one is not last and one.error_type not in WITHOUT_EFFECT:
             same = one.sig == last.sig
-            if not (alone and same) and (one.seq > last.seq or not (same or _over_before(one, last))):
+            if not (alone and same) if one.seq > last.seq else not (same or _over_before(one, last)):
                 return True
-    return bool(state.pending) and any(one.entry.changes and one.sig != last.sig for one in state.pending.values())
+    return False
 
 
 def _over_before(entry: Entry, last: Entry) -> bool:
@@ -214,12 +210,7 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     if entry.status != "ok" or 1 <= entry.came <= UNFINISHED:
         return False
-    told, steady, tool = entry.result_hash, entry.steady or -1, entry.tool
-    for one in reversed(state.window):
-        same = one.result_hash == told or one.steady == steady
-        if same and one.tool == tool and one is not entry and is_evidence(one, entry):
-            return False
-    return True
+    return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in state.window)
 
 
 MOVING: Final = 64

@@ -12,7 +12,7 @@ from guardrails.core.values.schema import Gt
 from guardrails.core.values.types import Denial, ToolCall
 
 from .base import Codes, Edge, Event, Facts, Guard, Verdict, guard
-from .rate import DAY_MS, gcra, level_of
+from .rate import gcra
 
 
 BLOWN: Final = -1
@@ -53,33 +53,30 @@ class Growth(Guard):
         if mine is None:
             return None
         limit = self.max_calls_per_second
-        # The same as by `gcra`, with nothing made.
-        if limit is not None and (limit - 1) * 1_000 < mine.get(CALLS, 0) - facts.now_ms * limit < DAY_MS * limit:
+        if limit is not None and gcra(mine.get(CALLS, 0), facts.now_ms, limit, 1_000)[1]:
             return self._blown(CALLS)
         return self.spent(state, mine, facts) if BLOWN in mine.values() else None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        limit = self.max_calls_per_second
-        if limit is None:
-            return mine
-        calls, now = mine.get(CALLS, 0) if mine else 0, facts.now_ms * limit
-        return {**(mine or {}), CALLS: (calls if now < calls < now + DAY_MS * limit else now) + 1_000}
+        return self._count(CALLS, 1, mine, facts)
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         return next((self._blown(place) for place in CAPS if mine.get(place) == BLOWN), None) if mine else None
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        mine = mine or {}
         if event.name == "extend":
             asked = event.values.get("asked")
-            return {place: level for place, level in mine.items() if asked or level != BLOWN} or None
+            return {place: level for place, level in (mine or {}).items() if asked or level != BLOWN} or None
         place, amount = (REQUESTS, 1) if event.name == "request" else (TOKENS, event.values["tokens"])
-        name, period_ms, _ = CAPS[place]
-        level, limit = mine.get(place, 0), getattr(self, name)
-        if limit is not None and level != BLOWN:
-            level, wait = gcra(level_of(level, facts.now_ms, limit), facts.now_ms, limit, period_ms, amount)
-            mine = {**mine, place: BLOWN if wait else level}
-        return mine or None
+        return self._count(place, amount, mine, facts)
+
+    def _count(self, place: str, amount: int, mine: Any, facts: Facts) -> Any:
+        (name, period_ms, _), levels = CAPS[place], mine or {}
+        level, limit = levels.get(place, 0), getattr(self, name)
+        if limit is None or level == BLOWN:
+            return mine
+        level, wait = gcra(level, facts.now_ms, limit, period_ms, amount)
+        return {**levels, place: BLOWN if wait else level}
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         if mine and BLOWN in mine.values():

@@ -2,13 +2,13 @@
 Tell a model that goes round in circles what to do instead, then refuse; `denials` ends a session that ignores refusals.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.settings import Keys, map_of
-from guardrails.core.state import MANY, NEVER, Entry, SessionState
+from guardrails.core.state import NEVER, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, Status, ToolCall
@@ -16,20 +16,7 @@ from guardrails.core.values.units import Duration
 
 from .base import Codes, Facts, Guard, Verdict, guard
 from .denials import Denials
-from .evidence import (
-    CANCELLED,
-    EMPTY,
-    OVER,
-    UNFINISHED,
-    Evidence,
-    again_of,
-    before,
-    brought_news,
-    changed_seq,
-    ended_alike,
-    is_evidence,
-    past,
-)
+from .evidence import EMPTY, UNFINISHED, Evidence, again_of, brought_news, ended_alike, is_evidence, past
 from .similarity import same_but_numbers, same_words, sketch_of
 
 
@@ -63,10 +50,6 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "The last {times} times, this exact {tool} call ended the same.",
         "To learn more, change the arguments or call another tool.",
     ),
-    "done": (
-        "This exact {tool} call was accepted before, and was now accepted again.",
-        "If once was meant, undo one of the two or tell the user.",
-    ),
     "wait": (
         "The last {count} times, this exact {tool} call gave the same answer.",
         "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
@@ -85,6 +68,8 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "If something is searched for, list or browse first, try another source, or say that it was not found.",
     ),
 }
+EXACT: Final = ("unrepaired", "identical", "reread")
+"""The words of repeats of one exact call."""
 CHECK: Final = "Check the call against the error and the tool's parameters, or choose another tool."
 """Of failures that are refused; beside one that was not stands advice on it already."""
 
@@ -132,11 +117,11 @@ class Loops(Guard):
             return None
         latest = past(state, call.tool, 2)
         if not latest or latest[0].status == "error":
-            return self._failing(call, state, latest, shell=tool.shell)
+            return self._failing(call, state, tool.shell)
         last = latest[0]
         if last.changes or not (last.came == EMPTY or (len(latest) > 1 and is_evidence(latest[1], last))):
             return None
-        return self._searching(call, state, last, shell=tool.shell)
+        return self._searching(call, state, tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -144,15 +129,12 @@ class Loops(Guard):
         if facts.hints and facts.entry is not None and brought_news(state, facts.entry):
             # That a repeat brings nothing is not said beside something new.
             facts.hints = tuple(one for one in facts.hints if not one[0].startswith(f"{self.name}."))
-        entry, tool = facts.entry, facts.tool
-        if entry is not None and entry.little and tool.read_only is False and tool.repeats != "allow":
-            other = before(state, entry)
-            told = None if other is None or other.status != "ok" or not other.little else other.result_hash
-            if other is not None and told not in (None, entry.result_hash) and other.seq > changed_seq(state):
-                envelope.nudge(_said("done", {"tool": call.tool}).hint)
         return envelope
 
     def _repeat(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        """
+        Returns the verdict on the exact call, made again.
+        """
         again = again_of(call, state, facts)
         if again is None or again.retry or not again.known or again.last.turn == (state.present.mark or -1):
             return None
@@ -160,91 +142,84 @@ class Loops(Guard):
         goes_on = last.came == UNFINISHED or (last.little and not last.changes)
         if facts.tool.repeats == "allow" or goes_on or (again.moves and self.settled_for is not None):
             # No evidence, but for the advice to wait.
-            waits = again.times(state, WAITS) == WAITS
-            return _said("wait", {"tool": call.tool, "count": WAITS}) if waits else None
-        near, verdict = self._is_near(state, last), None
+            return _nudge("wait", call, WAITS) if again.times(state, WAITS) == WAITS else None
+        near, verdict = self._is_settled(state.now_ms - last.at_ms), None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
-            verdict = self._graded("unrepaired", again.times(state, _most(self.unrepaired)), {"tool": call.tool})
+            verdict = self._graded("unrepaired", call, again.times(state, _most(self.unrepaired)))
         if verdict is None:
-            verdict = self._cycle(call, state, old=old)
+            verdict = self._cycle(call, state, old)
         if verdict is not None or old or last.little or not near:
             return verdict
         # A look that showed something is worth a word at the second time; all else may be meant twice.
         twice = last.status != "ok" or last.changes
-        times = again.times(state, _most(self.identical) + twice)
-        values = {"tool": call.tool, "count": times - twice, "times": times}
-        refuse = last.error_type not in PASSING
-        return self._graded("identical", times - twice, values, refuse, "identical" if twice else "reread")
+        times, words = again.times(state, _most(self.identical) + twice), "identical" if twice else "reread"
+        return self._graded("identical", call, times - twice, last.error_type not in PASSING, words, times=times)
 
-    def _cycle(self, call: ToolCall, state: SessionState, *, old: bool) -> Verdict:
+    def _cycle(self, call: ToolCall, state: SessionState, old: bool) -> Verdict:
+        """
+        Returns the verdict on a call that goes on with whole laps of others.
+        """
         calls = past(state, most=MAX_CYCLE * (_most(self.cycle) or 2))
         length, count = laps(calls, call.sig)
-        if not count:
-            return None
         lap = calls[:length]
         times = [state.now_ms, *[entry.at_ms for entry in lap]]
-        if max(later - sooner for later, sooner in pairwise(times)) > 1_000 * (self.settled_for or NEVER):
+        if not count or not all(self._is_settled(later - sooner) for later, sooner in pairwise(times)):
             return None
         failed = all(entry.status == "error" and entry.error_type not in PASSING for entry in lap)
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
-        values = {"tool": call.tool, "count": count, "length": length}
-        return self._graded("cycle", count, values, (failed or looks) and not old)
+        return self._graded("cycle", call, count, (failed or looks) and not old, length=length)
 
-    def _searching(self, call: ToolCall, state: SessionState, last: Entry, *, shell: bool) -> Verdict:
+    def _searching(self, call: ToolCall, state: SessionState, shell: bool) -> Verdict:
         """
         Returns the verdict on looks of one tool in a row that brought the same, or nothing.
         """
-        run, tool = run_of(state, last, call.tool), {"tool": call.tool}
         sketch = call.sketch = sketch_of(call.arguments)
-        refuse = last.seq == state.seq and self._is_near(state, last) and not shell
-        count = sum(same_words(entry.sketch, sketch) for entry in run)
-        verdict = self._graded("reworded", count, tool, refuse)
-        if verdict is None and not last.little and last.came != EMPTY:
-            near = [entry for entry in run if same_but_numbers(entry.sketch, sketch)]
+        run = run_of(past(state, call.tool))
+        last = run[0]
+        refuse = last.seq == state.seq and self._is_settled(state.now_ms - last.at_ms) and not shell
+        verdict = self._graded("reworded", call, sum(same_words(one.sketch, sketch) for one in run), refuse)
+        if verdict is None and last.came == EMPTY:
+            return self._graded("empty", call, len(run), refuse)
+        if verdict is None and not last.little:
+            near = [one for one in run if same_but_numbers(one.sketch, sketch)]
             # One short answer may be true of many numbers; what differs in a moment only is one question.
-            sure = not last.brief or all(entry.sketch == sketch for entry in near)
-            verdict = self._graded("reworded", len(near), tool, refuse and sure)
-        return self._graded("empty", len(run), tool, refuse) if verdict is None and last.came == EMPTY else verdict
+            sure = not last.brief or all(one.sketch == sketch for one in near)
+            verdict = self._graded("reworded", call, len(near), refuse and sure)
+        return verdict
 
-    def _failing(self, call: ToolCall, state: SessionState, latest: list[Entry], *, shell: bool) -> Verdict:
+    def _failing(self, call: ToolCall, state: SessionState, shell: bool) -> Verdict:
         """
         Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
         """
-        tool: str | None = call.tool
-        whose = call.tool
-        if not latest:
-            tool, whose = None, whose.rpartition("__")[0]
-            latest = past(state, None, 1) if whose else []
-        if not latest or latest[0].status != "error" or latest[0].steady == 0:
+        calls, whose = past(state, call.tool), call.tool
+        if not calls:
+            whose = whose.rpartition("__")[0]
+            calls = past(state) if whose else calls
+        run = run_of(calls)[: _most(self.same_error)] if calls and calls[0].status == "error" else []
+        if not run or not run[0].steady or whose not in (run[0].tool, run[0].tool.rpartition("__")[0]):
             return None
-        last = latest[0]
-        if tool is None and last.tool.rpartition("__")[0] != whose:
-            return None
-        run = run_of(state, last, tool, _most(self.same_error))
-        refuse = last.error_type in WRONG and tool is not None and not shell and run[-1].seq == state.seq - len(run) + 1
-        values = {"tool": whose, "error": last.error_type or "other"}
-        return self._graded("same_error", len({one.sig for one in run}), values, refuse)
+        kind, unbroken = run[0].error_type, run[-1].seq == state.seq - len(run) + 1
+        refuse = kind in WRONG and whose == call.tool and not shell and unbroken
+        values = {"tool": whose, "error": kind or "other"}
+        return self._graded("same_error", call, len({one.sig for one in run}), refuse, **values)
 
-    def _is_near(self, state: SessionState, last: Entry) -> bool:
-        return self.settled_for is None or state.now_ms - last.at_ms <= 1_000 * self.settled_for
+    def _is_settled(self, ms: int) -> bool:
+        return ms <= 1_000 * (self.settled_for or NEVER)
 
     def _graded(
-        self, pattern: str, count: int, values: Mapping[str, object], refuse: bool = True, words: str = ""
+        self, pattern: str, call: ToolCall, count: int, refuse: bool = True, words: str = "", **values: object
     ) -> Verdict:
         """
         Returns what the grades of *pattern* say of *count* calls; the *words* are those of another pattern if they fit better.
         """
         grades: FromCalls = getattr(self, pattern)
-        nudge, deny = grades["nudge"], grades["deny"]
-        denied, words = refuse and deny is not None and count >= deny, words or pattern
-        if not denied and (nudge is None or count < nudge):
-            return None
-        values = {"count": count, **values}
-        if not denied:
-            return _said(words, values)
-        message, hint = WORDS[words]
-        status: Status = "duplicate_call_blocked" if words in ("unrepaired", "identical", "reread") else "denied"
-        return Denial(f"loops.{words}", message.format(**values), hint or CHECK, status, values=values)
+        nudge, deny, words = grades["nudge"], grades["deny"], words or pattern
+        if refuse and deny is not None and count >= deny:
+            values = {"tool": call.tool, "count": count, **values}
+            message, hint = WORDS[words]
+            status: Status = "duplicate_call_blocked" if words in EXACT else "denied"
+            return Denial(f"loops.{words}", message.format(**values), hint or CHECK, status, values=values)
+        return _nudge(words, call, count, **values) if nudge is not None and count >= nudge else None
 
 
 def _most(grades: FromCalls) -> int:
@@ -254,9 +229,9 @@ def _most(grades: FromCalls) -> int:
     return max(grades["nudge"] or 0, grades["deny"] or 0)
 
 
-def _said(pattern: str, values: dict[str, object]) -> Nudge:
-    message, hint = WORDS[pattern]
-    return Nudge(code=f"loops.{pattern}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values)
+def _nudge(words: str, call: ToolCall, count: int, **more: object) -> Nudge:
+    values, (message, hint) = {"tool": call.tool, "count": count, **more}, WORDS[words]
+    return Nudge(code=f"loops.{words}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values)
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
@@ -281,26 +256,21 @@ def _same(one: Entry, other: Entry) -> bool:
     return one.sig == other.sig is not None and one.came != UNFINISHED and ended_alike(one, other)
 
 
-def run_of(state: SessionState, last: Entry, tool: str | None, most: int = MANY) -> list[Entry]:
+def run_of(calls: Sequence[Entry]) -> list[Entry]:
     """
-    Returns the latest calls, of a *tool* if it is named, that ended as the *last* of them did, newest first: *most*, one of each turn.
+    Returns those of *calls*, newest first, that ended as the first did, up to one that did not; one of each turn.
     """
-    run, turn, first, failed, empty = [last], last.turn, state.window[0].seq, last.status == "error", last.came == EMPTY
-    for one in reversed(state.window[max(0, changed_seq(state) - first + 1) : last.seq - first]):
-        if tool is not None and one.tool != tool:
-            continue
+    last = calls[0]
+    run, failed, empty = [last], last.status == "error", last.came == EMPTY
+    for one in calls[1:]:
         if failed:
             alike = one.steady == last.steady and one.status == "error"
         else:
             alike = (one.came == EMPTY) is empty and (empty or is_evidence(one, last))
         if not alike:
-            if one.status in OVER and one.error_type != CANCELLED:
-                break
-        elif one.turn != turn or not turn:
-            if len(run) == most:
-                break
+            break
+        if one.turn != run[-1].turn or not one.turn:
             run.append(one)
-            turn = one.turn
     return run
 
 
@@ -308,9 +278,7 @@ def _mended(state: SessionState, last: Entry) -> bool:
     """
     Returns whether a look since may have renewed what a call that acts did not find, or just before may still be at work.
     """
-    if last.error_type != "not_found":
-        return False
-    return any(
+    return last.error_type == "not_found" and any(
         (entry.seq > last.seq and last.changes and entry.status == "ok")
         or (entry.seq < last.seq and entry.worked and entry.sig != last.sig and last.at_ms - entry.at_ms <= 60_000)
         for entry in state.window

@@ -3,7 +3,6 @@ Limit how many calls may start in a period.
 """
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.state import SessionState
@@ -22,19 +21,12 @@ def gcra(level: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -
     """
     Returns (new level, milliseconds to wait) of a bucket that lets *limit* through in *period_ms*, and *amount* now.
 
-    The level is a time, in units of 1 / *limit* ms: when the bucket will be empty.
+    The level is a time, in units of 1 / *limit* ms: when the bucket will be empty. One that is days ahead was kept under another limit.
     """
     now = now_ms * limit
-    arrival = max(level, now) + amount * period_ms
+    arrival = (level if now < level < now + DAY_MS * limit else now) + amount * period_ms
     late = arrival - now - limit * period_ms
     return arrival, 0 if late <= 0 else -(-late // limit)
-
-
-def level_of(level: int, now_ms: int, limit: int) -> int:
-    """
-    Returns a level that is remembered; 0 if it is days ahead, since the limit was another then.
-    """
-    return level if level < (now_ms + DAY_MS) * limit else 0
 
 
 @guard
@@ -68,39 +60,33 @@ class Rate(Guard):
         return (*(() if own is None else (own,)), cls(**{**settings, "per_tool": True}))
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        levels = self._levels(call, mine, facts)
-        wait, name, limit = max(((wait, name, cap) for name, cap, _, wait in levels), key=itemgetter(0))
+        wait, name, *_ = max(self._levels(call, mine, facts))
         if wait == 0:
             return None
+        limit = getattr(self, name)
         message = f"Too many calls of `{call.tool}`: the limit is {limit} a {name.rpartition('_')[2]}."
-        hint = f"Wait {wait / 1000:g} s, then make the call again."
-        values: dict[str, object] = {"limit": limit, "wait_ms": wait}
-        return Denial(
-            f"{self.key}.{name}", message, hint, retryable=True, retry_after_ms=wait, strike=False, values=values
-        )
+        hint, values = f"Wait {wait / 1000:g} s, then make the call again.", {"limit": limit, "wait_ms": wait}
+        code = f"{self.key}.{name}"
+        return Denial(code, message, hint, retryable=True, retry_after_ms=wait, strike=False, values=values)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        levels = dict(mine or {})
-        for name, _, level, _ in self._levels(call, mine, facts):
-            levels[self._of(name, call, levels)] = level
-        return levels
+        return {**(mine or {}), **{place: level for _, _, place, level in self._levels(call, mine, facts)}}
 
     def edges(self, state: SessionState, mine: Any, now_ms: int) -> Sequence[Edge] | None:
         if self.per_tool:
             return None
-        caps = [(name, cap, PERIODS[name]) for name, cap in self._caps()]
-        return [Edge((name,), (now_ms + period) * cap, now_ms * cap) for name, cap, period in caps]
+        return [Edge((name,), (now_ms + PERIODS[name]) * cap, now_ms * cap) for name, cap in self._caps()]
 
     def _caps(self) -> list[tuple[str, int]]:
         return [(name, cap) for name in PERIODS if (cap := getattr(self, name)) is not None]
 
-    def _levels(self, call: ToolCall, mine: Any, facts: Facts) -> list[tuple[str, int, int, int]]:
+    def _levels(self, call: ToolCall, mine: Any, facts: Facts) -> list[tuple[int, str, str, int]]:
         """
-        Returns (setting, limit, level with this call, milliseconds to wait) of each cap.
+        Returns (milliseconds to wait, setting, place of its level, level with this call) of each cap.
         """
-        now, levels = facts.now_ms, mine or {}
-        caps = [(name, cap, levels.get(self._of(name, call, levels), 0)) for name, cap in self._caps()]
-        return [(name, cap, *gcra(level_of(level, now, cap), now, cap, PERIODS[name])) for name, cap, level in caps]
-
-    def _of(self, setting: str, call: ToolCall, levels: Mapping[str, int]) -> str:
-        return counter(levels, call.tool, f"{setting}:") if self.per_tool else setting
+        made, levels = [], mine or {}
+        for name, cap in self._caps():
+            place = counter(levels, call.tool, f"{name}:") if self.per_tool else name
+            level, wait = gcra(levels.get(place, 0), facts.now_ms, cap, PERIODS[name])
+            made.append((wait, name, place, level))
+        return made

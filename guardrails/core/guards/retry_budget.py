@@ -9,14 +9,16 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state import SessionState
 from guardrails.core.values.errors import TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, Le
-from guardrails.core.values.types import Denial, Outcome, ToolCall
+from guardrails.core.values.types import Outcome, ToolCall
 
-from .base import Codes, Edge, Event, Facts, Guard, Verdict, counter, guard
+from .base import Codes, Edge, Event, Facts, Guard, counter, guard
 
 
 TOKEN: Final = 60_000
 """Milliseconds in which one token comes back at a rate of one a minute: the unit of what a bucket lacks."""
 MOST: Final = 10_000
+EMPTY: Final = "Too many retries of `{}` failed: its retry budget is used up."
+INSTEAD: Final = "Do not repeat it now. Go on without `{}`, use another tool, or tell the user that it does not work."
 
 
 @guard
@@ -24,15 +26,14 @@ class RetryBudget(Guard):
     """
     Take a token of the tool's bucket for each retry of a failure that may pass; without one, no failure is called retryable.
 
-    The token is taken when the failure is called retryable, or by a retry that nobody advised. A success gives *ratio* of a token back, and *min_per_minute* tokens come back by themselves. It remembers, by tool, a time: when
-    the bucket will be full.
+    The token is taken when the failure is called retryable, or by a retry that nobody advised. A success gives *ratio* of a token back,
+    and *min_per_minute* tokens come back by themselves. It remembers, by tool, a time: when the bucket will be full.
     """
 
-    codes: ClassVar[Codes] = {"retry_budget.empty": ("tool", "burst")}
+    codes: ClassVar[Codes] = {"retry_budget.empty": ()}
     family: ClassVar[bool] = True
     events: ClassVar[tuple[str, ...]] = ("advised",)
     only_failures: ClassVar[bool] = True
-    scope_settings: ClassVar[tuple[str, ...] | None] = ("mode", "burst", "ratio", "min_per_minute", "refuse")
 
     burst: Annotated[int, Ge(1), Le(MOST)] = 10
     """Tokens of a full bucket."""
@@ -40,17 +41,11 @@ class RetryBudget(Guard):
     """Of a token, for each success."""
     min_per_minute: Annotated[int, Ge(0)] = 1
     """Tokens that come back in a minute whatever happens."""
-    refuse: bool = False
-    """Refuse a retry that nobody advised, too."""
-
-    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
-        return False
-
-    def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        return self._empty(call.tool, mine, facts) if self.refuse and _is_untold(facts) else None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return self._taken(call.tool, mine, facts, TOKEN) if _is_untold(facts) else mine
+        failed = facts.failed
+        unadvised = failed is not None and failed.error_type in TRANSIENT and not failed.advised
+        return self._taken(call.tool, mine, facts, TOKEN) if unadvised else mine
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         if outcome.error_type is not None or not self._lacks(call.tool, mine, facts):
@@ -67,13 +62,12 @@ class RetryBudget(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
-        claimed = envelope.retryable
-        empty = self._empty(call.tool, mine, facts) if claimed or outcome.error_type in TRANSIENT else None
-        if claimed is False or empty is None:
+        claimed = envelope.retryable or (envelope.retryable is None and outcome.error_type in TRANSIENT)
+        if not claimed or self._lacks(call.tool, mine, facts) <= (self.burst - 1) * TOKEN:
             return envelope
         envelope.unrepeatable()
-        envelope.code = empty.code
-        envelope.hint(f"{empty.message} {empty.hint}")
+        envelope.code = "retry_budget.empty"
+        envelope.hint(f"{EMPTY} {INSTEAD}".format(call.tool, call.tool))
         if envelope.judged is not None:
             envelope.judged = envelope.judged._replace(explored=False)
         return envelope
@@ -88,20 +82,3 @@ class RetryBudget(Guard):
     def _taken(self, tool: str, mine: Any, facts: Facts, amount: int) -> Any:
         lacks = min(max(0, self._lacks(tool, mine, facts) + amount), self.burst * TOKEN)
         return {**(mine or {}), counter(mine, tool): facts.now_ms * self.min_per_minute + lacks}
-
-    def _empty(self, tool: str, mine: Any, facts: Facts) -> Denial | None:
-        if self._lacks(tool, mine, facts) <= (self.burst - 1) * TOKEN:
-            return None
-        message = f"Too many retries of `{tool}` failed: its retry budget is used up."
-        hint = (
-            f"Do not repeat it now. Go on without `{tool}`, use another tool, or tell the user that it does not work."
-        )
-        return Denial("retry_budget.empty", message, hint, strike=False, values={"tool": tool, "burst": self.burst})
-
-
-def _is_untold(facts: Facts) -> bool:
-    """
-    Returns whether a call repeats a failure that may pass, though its envelope did not say so.
-    """
-    failed = facts.failed
-    return failed is not None and failed.error_type in TRANSIENT and not failed.advised

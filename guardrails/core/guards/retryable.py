@@ -4,6 +4,7 @@ Say of a failure whether, when and how often the same call is worth repeating.
 
 import re
 
+from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Final
 
 from xxhash import xxh3_64_intdigest
@@ -14,6 +15,7 @@ from guardrails.core.retries.serving import Judged
 from guardrails.core.retries.shrinkage import times
 from guardrails.core.retries.trail import Settled, extended, failure_of, left_of
 from guardrails.core.state import SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import AMBIGUOUS, INSTEAD, NEVER_AGAIN, TRANSIENT
 from guardrails.core.values.schema import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
@@ -175,39 +177,23 @@ class Retryable(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
     ) -> Envelope:
-        kind = outcome.error_type
-        if kind is None:
-            return envelope
-        claim = envelope.retryable
-        if claim is None and envelope.next_action is not None:
-            claim = envelope.next_action == "retry"
+        kind, tool, claim, action = outcome.error_type or "other", facts.tool, envelope.retryable, envelope.next_action
+        if claim is None and action is not None:
+            claim = action == "retry"
         # What a tool says of its own failure is better informed.
-        prior = facts.tool.retryable if claim is None else claim
-        most = self.max_same_error + 1
-        run = _in_a_row(state, call.tool, kind, most)
-        attempts = max(1, failures(state, call.sig))
-        named = outcome.retry_after_ms
+        prior = tool.retryable if claim is None else claim
+        passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER_AGAIN
+        attempts, named = max(1, failures(state, call.sig)), outcome.retry_after_ms
         if facts.models or facts.advised is not None:
             # Where a model is asked, an answer without a wait does not take back the one before.
             named = left_of(mine, call.tool, state.now_ms) or named
-        left = max(0, self.max_retries + 1 - attempts)
+        unsafe, too_long = _is_unsafe(outcome, tool, prior), named is not None and named > self.max_wait * 1000
+        further = self.max_same_error + 1 - _in_a_row(state, call.tool, kind, self.max_same_error + 1)
+        left = max(0, self.max_retries + 1 - attempts) if further and not (unsafe or too_long) else 0
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
-        passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER_AGAIN
-        unsafe = kind in AMBIGUOUS and facts.tool.acts and (prior is None or facts.tool.idempotent is False)
-        unsafe = unsafe and not (kind == "cancelled" and _TURNED_DOWN.search(outcome.error_message or ""))
-        too_long = named is not None and named > self.max_wait * 1000
-        if unsafe or too_long or run == most:
-            left = 0
-        said = learned = self._learned(
-            envelope, outcome, facts, state, mine, (prior, min(left, most - run), attempts > 1)
-        )
-        if said is not None:
-            envelope.retry_success_probability = round(said.p, 3)
-        else:
-            backoff = min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait)
-            wait_ms = int(backoff * 1000) if named is None else named
-            said = Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
+        learned = self._learned(envelope, outcome, facts, state, mine, (prior, min(left, further), attempts > 1))
+        said = learned or self._fixed(kind, attempts, passing and left > 0, left, named)
         if not said.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
             # Nothing is known of it, so nothing is advised.
             return envelope
@@ -220,15 +206,14 @@ class Retryable(Guard):
             return _advised(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
         if kind in TRANSIENT or (passing and learned is None):
             return _advised(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
-        action = said.next_action
-        hint = HINTS[kind] if INSTEAD.get(kind) == action else OTHERWISE.get(action, HOPELESS)
-        if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
-            envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
-            hint = f"{hint} Other arguments work {times(said.corrected)} here."
-        _advised(envelope, action, hint)
-        if envelope.retryable_after_correction is None:
-            envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
-        return envelope
+        return _otherwise(envelope, kind, said)
+
+    def _fixed(self, kind: ErrorType, attempts: int, retryable: bool, left: int, named: int | None) -> Advice:
+        """
+        Returns the advice by fixed rules after so many *attempts*; a server *named* a wait, or the usual one doubles.
+        """
+        wait_ms = int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000) if named is None else named
+        return Advice(retryable, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
 
     def _learned(
         self, envelope: Envelope, outcome: Outcome, facts: Facts, state: SessionState, mine: Any, tries: Tries
@@ -236,12 +221,12 @@ class Retryable(Guard):
         """
         Returns the model's answer on a failure, noted in *envelope* for the record. Returns None if there is no model.
         """
-        kind, (prior, left, tried) = outcome.error_type, tries
-        if self.model is None or kind is None:
+        kind, tool, (prior, left, tried), said = outcome.error_type or "other", facts.tool, tries, facts.advised
+        if self.model is None:
             return None
-        if (said := facts.advised) is not None:
+        if said is not None:
             return Advice(said.retryable, said.wait_ms or 0, 0.0, said.retries, INSTEAD.get(kind, "give_up"))
-        model, tool = (facts.models or {}).get(self.model), facts.tool
+        model = (facts.models or {}).get(self.model)
         if model is None:
             return None
         trail = mine if mine and not facts.late else extended(mine, Settled(tool.name, None, kind, state.now_ms))
@@ -249,25 +234,25 @@ class Retryable(Guard):
         advice = advise(model, self.stakes, failure, declared=prior, cost=tool.cost, left=left, tried=tried)
         safe = left > 0 and kind not in NEVER_AGAIN and (tool.read_only or tool.idempotent)
         explored = bool(safe) and not advice.retryable and _drawn(state) < self.explore
-        envelope.judged = Judged(model.name, explored)
+        envelope.judged, envelope.retry_success_probability = Judged(model.name, explored), round(advice.p, 3)
         return advice._replace(retryable=True, retries=1) if explored else advice
+
+
+def _is_unsafe(outcome: Outcome, tool: Tool, prior: bool | None) -> bool:
+    """
+    Returns whether a call may have happened that does something anew each time.
+    """
+    if outcome.error_type not in AMBIGUOUS or not tool.acts or not (prior is None or tool.idempotent is False):
+        return False
+    return outcome.error_type != "cancelled" or not _TURNED_DOWN.search(outcome.error_message or "")
 
 
 def _in_a_row(state: SessionState, tool: str, kind: ErrorType, most: int) -> int:
     """
     Returns how many of the latest calls of *tool* failed by *kind*, one after the other; at most *most*.
     """
-    run = 0
-    for one in reversed(state.window):
-        if one.tool != tool:
-            continue
-        if one.error_type == kind:
-            run += 1
-            if run == most:
-                break
-        elif one.status != "running":
-            break
-    return run
+    over = (one.error_type == kind for one in reversed(state.window) if one.tool == tool and one.status != "running")
+    return min(most, sum(takewhile(bool, over)))
 
 
 def _drawn(state: SessionState) -> float:
@@ -285,4 +270,19 @@ def _advised(envelope: Envelope, action: NextAction, hint: str) -> Envelope:
     if envelope.next_action is None:
         envelope.next_action = action
         envelope.hint(hint)
+    return envelope
+
+
+def _otherwise(envelope: Envelope, kind: ErrorType, said: Advice) -> Envelope:
+    """
+    Returns *envelope* with the next step after a failure that does not pass by itself, and how often correcting it works.
+    """
+    action = said.next_action
+    hint = HINTS[kind] if INSTEAD.get(kind) == action else OTHERWISE.get(action, HOPELESS)
+    if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
+        envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
+        hint = f"{hint} Other arguments work {times(said.corrected)} here."
+    _advised(envelope, action, hint)
+    if envelope.retryable_after_correction is None:
+        envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
     return envelope

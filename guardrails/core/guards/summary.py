@@ -27,7 +27,8 @@ MAX_SUMMARY: Final = 1_024
 @guard
 class Summary(Guard):
     """
-    Echo the query of a look or of what failed, count the matches, and say whether the result is complete.
+    Echo the query of a look or of what failed, strings cut at 200 characters and the whole at 1 KB; count the matches, and say whether the
+    result is complete.
 
     A look is a tool that is declared `read_only`, or any result that holds rows.
 
@@ -36,11 +37,6 @@ class Summary(Guard):
     """
 
     codes: ClassVar[Codes] = {}
-
-    query: bool = True
-    """Echo the arguments of looks and failures, strings cut at 200 characters and the whole at 1 KB."""
-    total: bool = True
-    """Count matches."""
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -54,7 +50,7 @@ class Summary(Guard):
             if looks is None:
                 looks = tool.repeats == "evidence" or extent.found is not None
             whole = outcome.complete and (envelope.rendered is None or envelope.rendered.complete)
-            if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
+            if extent.total is not None and outcome.complete and envelope.total_matches is None:
                 envelope.total_matches = extent.total
             if envelope.is_complete is None:
                 envelope.is_complete = extent.complete if whole else False
@@ -62,7 +58,7 @@ class Summary(Guard):
                     envelope.hint(extent.how)
                 elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
                     envelope.next_action_hint = found(extent.found)
-        if looks and self.query and envelope.query_summary is None:
+        if looks and envelope.query_summary is None:
             asked = call.arguments if call.asked is None else call.asked
             short = call.canonical is not None and len(call.canonical) <= MAX_STRING
             envelope.query_summary = (asked if short else summarise(asked)) if asked else None

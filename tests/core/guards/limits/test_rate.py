@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from guardrails import Policy, Rate, Rule
 from guardrails.core.guards.base import TOOLS, Facts
-from guardrails.core.guards.rate import gcra, level_of
+from guardrails.core.guards.rate import gcra
 from guardrails.core.state import SessionState
 from guardrails.core.values.types import ToolCall
 from tests.tables import table
@@ -100,8 +100,8 @@ def test_a_full_burst_and_not_one_more_at_one_instant(limit: int) -> None:
 
 
 def test_a_level_that_was_kept_under_another_limit_begins_anew() -> None:
-    assert level_of(NOW * 600, NOW, 5) == 0
-    assert level_of(NOW * 600, NOW, 600) == NOW * 600
+    assert gcra(NOW * 600, NOW, 5, 60_000) == (NOW * 5 + 60_000, 0)
+    assert gcra(NOW * 600 + 1, NOW, 600, 60_000) == (NOW * 600 + 60_001, 0)
 
 
 def test_more_tools_than_there_is_room_for_share_one_level() -> None:

@@ -88,12 +88,6 @@ def test_what_a_tools_own_envelope_says_stays() -> None:
     ]
 
 
-def test_each_part_can_be_turned_off() -> None:
-    session = Policy([Summary(query=False, total=False)]).session("s", clock=lambda: 0.0)
-    envelope = session.call("t", {"q": 1}, lambda *_: [1])
-    assert (envelope.query_summary, envelope.total_matches, envelope.is_complete) == (None, None, True)
-
-
 def test_long_arguments_are_cut_string_by_string() -> None:
     summary = summarise({"text": "x" * 1_000, "n": 7, "on": None, "rate": 0.5, "list": list(range(500))})
     assert summary["text"] == "x" * 200 + "..."
