@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Form
 from guardrails.core.guards import GUARDS, IMPLIED
-from guardrails.core.guards.base import Facts, Guard, overrides
+from guardrails.core.guards.base import Facts, Guard, laid, overrides
 from guardrails.core.guards.budget import Budget, Limits
-from guardrails.core.guards.settings import laid
 from guardrails.core.refusals import ALIASES, broken, filled
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER, SessionState

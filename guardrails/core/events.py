@@ -15,7 +15,7 @@ from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.budget import NO_LIMITS, TABLE, Budget, children, held
+from guardrails.core.guards.budget import NO_LIMITS, TABLE, Budget, held
 from guardrails.core.refusals import broken
 from guardrails.core.scopes import Scope, move_in
 from guardrails.core.state import (
@@ -339,7 +339,6 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
         "max_cost": state.cost,
         "max_tokens": state.tokens,
         "max_elapsed": state.spent_ms(time_of(state, now_ms)),
-        "max_children": children(state),
     }
     limits: dict[str, int] = {}
     for name, amount in values["amounts"].items():
@@ -360,8 +359,6 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
         state.exhausted = None
     state.present.refused = []
     tell(state, chain.on, "extend", {"limits": limits, "asked": asked}, Facts(now, turn=state.present.number))
-    # How many children there may be is remembered by the budget.
-    limits.pop("max_children", None)
     state.limits.update(limits)
     _end(chain, state, Facts(now, turn=state.present.number, least=chain.least))
     return limits
@@ -393,9 +390,6 @@ def _share(chain: Chain, state: SessionState, child: str, values: Values, now_ms
     cause = exhausted_by(chain, state, now)
     if cause is not None:
         raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
-    narrow = chain.budget and chain.budget.crowded(state)
-    if narrow:
-        raise SessionError(f"`{child}` cannot be made: {narrow}")
     left, amounts = _left(chain, state, now), values["amounts"]
     made: dict[str, int] = {}
     for name, limit in LIMITS.items():

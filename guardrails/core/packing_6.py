@@ -86,14 +86,12 @@ def _those(cls: type[Any], totals: dict[str, int]) -> dict[str, Any]:
 
 
 def _own(totals: dict[str, int], rest: dict[str, Any]) -> dict[str, Any]:
-    purse: dict[str, Any] = {}
+    purse: list[str] = []
     tools: dict[str, Any] = {}
     for name, value in rest.get("m", {}).items():
         kind, _, tool = name.partition(":")
         if kind.endswith((".unpriced", ".untold")):
-            purse["by"] = [tool, kind.endswith(".untold")]
-        elif name in ("budget.turn", "budget.children", "budget.max_children"):
-            purse[name.partition(".")[2]] = value
+            purse = [tool]
         elif tool and kind.startswith("max_") and "_per_" not in kind:
             turn = (value & ((1 << _TURN_BITS) - 1)) - 1
             tools[name] = [value >> _TURN_BITS, turn] if kind == "max_turns" else value

@@ -21,8 +21,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict, TypeVar, Union
 from guardrails.core.chain import Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
-from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.guards.settings import respelt
+from guardrails.core.guards.base import Guard, overrides, respelt
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.tools.tool import REPEATS, Tool

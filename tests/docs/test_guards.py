@@ -14,8 +14,7 @@ import pytest
 from guardrails import Policy, PolicyError
 from guardrails.cli.policy import check_file
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import Guard
-from guardrails.core.guards.settings import Map
+from guardrails.core.guards.base import Guard, Map
 from tests.tables import table
 
 

@@ -10,7 +10,7 @@ import pytest
 from annotated_types import Ge
 
 from guardrails import Denial, Envelope, Guard, Policy, PolicyError, guard
-from guardrails.core.guards.settings import Keys, map_of
+from guardrails.core.guards.base import Keys, map_of
 from guardrails.core.values.errors import ModelError
 from guardrails.core.values.units import Duration
 from tests.tables import table

@@ -15,7 +15,6 @@ from guardrails import (
     Guard,
     Policy,
     Retryable,
-    RetryBudget,
     Success,
     Tool,
     ToolFilter,
@@ -48,7 +47,6 @@ class Forgetful(Guard):
 PROMISING = [
     st.builds(Approve, tools=st.sampled_from([("pay*",), ("made_up", "l*")]), expires=st.none() | st.just(60.0)),
     st.builds(Duplicates, window=st.integers(1, 9), rule=st.sampled_from(["always", "evidence"])),
-    st.builds(RetryBudget, burst=st.integers(1, 3), min_per_minute=st.integers(0, 1), refuse=st.booleans()),
     st.builds(Retryable, backoff=st.sampled_from([0.5, 90.0])),
     st.builds(ToolFilter, deny=st.sampled_from([(), ("pay*",)]), allow=st.sampled_from([(), ("p*", "look")])),
     st.just(Validation()),

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, Final, TypedDict
 
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import MICRO, micro_dollars
+from guardrails.core.values.types import MICRO
 
-from .budget import COST, LIMITS, SEEDS, TABLE, TIME
+from .budget import CALLS, COST, LIMITS, SEEDS, TABLE, TIME
 
 
 class Amounts(TypedDict, total=False):
@@ -25,7 +25,6 @@ class Amounts(TypedDict, total=False):
     max_tokens: int | None
     max_elapsed: float | None
     """Seconds."""
-    max_children: int | None
     max_tool_iterations: int | None
     max_tool_calls: int | None
     max_tool_turns: int | None
@@ -46,11 +45,10 @@ def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     made: dict[str, int] = {}
     for key, value in amounts.items():
         name = key if key == ITERATIONS else SEEDS.get(key, key)
-        if value is None:
-            continue
         if name not in _NAMES:
             raise SessionError(f"`{key}` is no limit: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}")
-        made[COST.name if name == COST.setting else name] = amount(key, name, value)
+        if value is not None:
+            made[COST.name if name == COST.setting else name] = amount(key, name, value)
     return made
 
 
@@ -60,17 +58,14 @@ def amount(key: str, name: str, value: Any) -> int:
 
     Raises SessionError if it is no amount of that limit.
     """
-    unit, made = LIMITS[name].unit if name in LIMITS else 1, -1
-    if value is None:
-        return 0
+    limit, made = LIMITS.get(name, CALLS), -1
     with suppress(TypeError, ValueError, OverflowError):
-        if not isinstance(value, bool) and (unit == MICRO or value >= 0):
-            made = micro_dollars(value) if unit == MICRO else round(value * unit)
-    if made < 0:
-        raise SessionError(f"`{key}` takes an amount{' in USD' * (unit == MICRO)} of at least 0, not `{value}`")
-    if unit == 1 and not isinstance(value, int):
-        raise SessionError(f"`{key}` takes a whole number, not `{value}`")
-    return made
+        if not isinstance(value, bool) and (limit.unit > 1 or isinstance(value, int)):
+            made = limit.amount(value)
+    if made < 0 and value is not None:
+        unit = {1: "a whole number", MICRO: "an amount in USD"}.get(limit.unit, "an amount of seconds")
+        raise SessionError(f"`{key}` takes {unit} of at least 0, not `{value}`")
+    return max(0, made)
 
 
 def settings_of(amounts: Mapping[str, int]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 from guardrails.core.refusals import in_flight
-from guardrails.core.state import SessionState
+from guardrails.core.state import OPEN, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import AMBIGUOUS
 from guardrails.core.values.schema import Gt
@@ -71,22 +71,15 @@ class Approve(Guard):
         if not again and not self.asks(call.tool):
             return None
         answer, why = next(((answer, why) for sig, answer, why in mine or () if sig == call.sig), ("", ""))
-        if answer == "refused":
-            return self._said(call, "refused", "A person refused this `{}` call", why, _NEVER)
-        if answer == "expired":
-            return self._said(call, "expired", "Nobody approved this `{}` call in time", self.reason, _LAPSED)
-        twin = (
-            next((one for one in state.pending.values() if one.sig == call.sig), None) if call.sig is not None else None
-        )
-        if twin is not None and twin.stage in ("open", "running", "suspended"):
-            return in_flight(call.tool)
+        if answer:
+            return _answer(call, answer, WORDS[answer], why if answer == "refused" else self.reason)
+        twin = next((one for one in state.pending.values() if one.sig == call.sig is not None), None)
         if twin is not None:
-            return self._said(call, "pending", "This exact `{}` call waits for a person already", self.reason, _WAIT)
-        why = self.reason or (_DONE if again else "")
-        if last is not None and last.changes and (last.status == "expired" or last.error_type in AMBIGUOUS):
-            why = f"{why}; {_TWICE}" if why else _TWICE
-        lasts = 0 if self.expires is None else round(self.expires * 1000)
-        return self._said(call, "pending", "`{}` needs a person's approval", why, _WAIT, parks=lasts)
+            waits = "This exact `{}` call waits for a person already", _WAIT
+            return in_flight(call.tool) if twin.stage in OPEN else _answer(call, "pending", waits, self.reason)
+        unknown = last is not None and last.changes and (last.status == "expired" or last.error_type in AMBIGUOUS)
+        why = "; ".join(filter(None, (self.reason or _DONE * again, _TWICE * unknown)))
+        return _answer(call, "pending", WORDS["pending"], why, round(1_000 * (self.expires or 0)))
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         """
@@ -96,20 +89,21 @@ class Approve(Guard):
         if event.name == "extend":
             return mine if values.get("asked") else None
         sig = values["sig"]
-        others = [one for one in mine or () if one[0] != sig]
+        others, lapsed = [one for one in mine or () if one[0] != sig], [sig, "expired", ""]
         if event.name == "refusal":
             # That nobody answered is said once; then the same call asks again.
-            return (others or None) if [sig, "expired", ""] in [list(one) for one in mine or ()] else mine
+            return (others or None) if lapsed in (mine or ()) else mine
         refused = event.name == "unpark" and not values["approved"]
         if sig is None or not (refused or (event.name == "expire" and values["waited"])):
             return mine
-        return [*others, [sig, "refused", values["reason"]] if refused else [sig, "expired", ""]][-ANSWERS:]
+        return [*others, [sig, "refused", values["reason"]] if refused else lapsed][-ANSWERS:]
 
-    def _said(self, call: ToolCall, answer: str, what: str, reason: str, hint: str, parks: int | None = None) -> Denial:
-        shown, why = call.tool[:64], f" ({reason})" if reason else ""
-        message, values = f"{what.format(shown)}{why}. It was not made.", dict[str, object](tool=shown, reason=reason)
-        strike, runs = answer == "refused", answer == "pending"
-        return Denial(f"approve.{answer}", message, hint, strike=strike, running=runs, parks=parks, values=values)
+
+def _answer(call: ToolCall, answer: str, words: tuple[str, str], reason: str, parks: int | None = None) -> Denial:
+    shown, why = call.tool[:64], f" ({reason})" if reason else ""
+    message, values = f"{words[0].format(shown)}{why}. It was not made.", {"tool": shown, "reason": reason}
+    strike, runs = answer == "refused", answer == "pending"
+    return Denial(f"approve.{answer}", message, words[1], strike=strike, running=runs, parks=parks, values=values)
 
 
 _WAIT = (
@@ -119,3 +113,8 @@ _TWICE = "the same call was made before and may have happened"
 _DONE = "the same call was made before and worked"
 _NEVER = "Do not repeat it, and look for no way around it. Do what the person says, or ask."
 _LAPSED = "Go on without it, or say that nobody answered. If it is still needed, the same call asks again."
+WORDS: Final = {
+    "pending": ("`{}` needs a person's approval", _WAIT),
+    "refused": ("A person refused this `{}` call", _NEVER),
+    "expired": ("Nobody approved this `{}` call in time", _LAPSED),
+}

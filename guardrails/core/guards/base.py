@@ -12,13 +12,14 @@ Promises, each with a test:
 import dataclasses
 import re
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
-from guardrails.core.guards.settings import laid, named_only, respelt
 from guardrails.core.state import Entry, SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.schema import Checked
 from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
 
 
@@ -126,6 +127,56 @@ class Edge(NamedTuple):
 T = TypeVar("T", bound="Guard")
 Verdict = Denial | Nudge | None
 Codes = Mapping[str, tuple[str, ...]]
+
+
+class Map(dict[str, Any]):
+    """
+    A setting with keys of its own, such as `cycle: {nudge: 2, deny: 3}`. It has a hash, as a guard does, so that nothing may change it.
+    """
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Map, (dict(self),)
+
+
+def map_of(**keys: Any) -> Any:
+    """
+    Returns the default of a setting with *keys* of its own; the ones that are given are laid upon it.
+    """
+    return Map(keys)
+
+
+class Keys(Checked):
+    """
+    Mark of an `Annotated` setting that is a map. Its keys are those of the `TypedDict`; any of them may be left out,
+    and others are refused.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(Map)
+
+
+def laid(given: Any, below: Any) -> Any:
+    """
+    Returns *given* for a setting that is *below*: of a map key by key.
+    """
+    return Map({**below, **given}) if isinstance(below, Map) and isinstance(given, Mapping) else given
+
+
+def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """
+    Returns the settings *given* under their own names, and which of them are given twice.
+    """
+    made: dict[str, Any] = {}
+    twice: list[str] = []
+    for key, value in given.items():
+        name = aliases.get(key, key)
+        if name in made:
+            twice.append(f"`{name}` is given twice, once as `{key}`")
+        made.setdefault(name, value)
+    return made, twice
 
 
 class _Slot:
@@ -356,9 +407,8 @@ class Guard(_Slot):
         """
         Returns the settings that differ from the defaults.
         """
-        fields = ((f, f.default_factory) for f in dataclasses.fields(self))
-        usual = {f.name: f.default if make is dataclasses.MISSING else make() for f, make in fields}
-        return {name: value for name, default in usual.items() if (value := getattr(self, name)) != default}
+        named = ((field, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {field.name: value for field, value in named if value != field.default}
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
@@ -380,6 +430,31 @@ def guard(cls: type[T]) -> type[T]:
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     named_only(made, Guard.__dict__.keys())
     return made
+
+
+def named_only(cls: Any, taken: Collection[str]) -> None:
+    """
+    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings. Raises TypeError
+    if a spelling has a name that is *taken*.
+    """
+    plain: Callable[..., None] = cls.__init__
+    own = {field.name: field.default for field in dataclasses.fields(cls) if field.name != "mode"}
+    for name in own.keys() & taken:
+        raise TypeError(
+            f"`{cls.__name__}.{name}`: every guard has a `{name}` of another kind; give the setting another name"
+        )
+
+    @wraps(plain)
+    def __init__(self: Any, *unnamed: Any, **settings: Any) -> None:  # noqa: N807
+        if unnamed:
+            written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(own, unnamed, strict=False))
+            raise TypeError(f"`{cls.__name__}` takes keyword arguments only: {cls.__name__}({written})")
+        named, twice = respelt(settings, cls.aliases)
+        if twice:
+            raise TypeError("; ".join(twice))
+        plain(self, **{name: laid(value, own.get(name)) for name, value in named.items()})
+
+    cls.__init__ = __init__
 
 
 def counter(mine: Any, tool: str, prefix: str = "") -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict
 
-from guardrails.core.guards.settings import Keys, map_of, respelt
 from guardrails.core.refusals import FINISH, counted, ended, usd
 from guardrails.core.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
@@ -18,7 +17,7 @@ from guardrails.core.values.schema import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, Outcome, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 
-from .base import Codes, Edge, Event, Facts, Guard, Verdict, counter, guard
+from .base import Codes, Edge, Event, Facts, Guard, Keys, Verdict, counter, guard, map_of, respelt
 from .denials import Denials
 
 
@@ -27,7 +26,6 @@ PURSE: Final = "purse"
 """What a session remembers of its budget, and what its family does."""
 RESPONSES: Final = ("responses", "response_cost", "response_tokens")
 """What it remembers of model responses, for their average: numbers that add up, as a scope holds them."""
-CHILDREN: Final = "max_children"
 HOLDS: Final = 256
 """Open requests that are remembered; the oldest is forgotten first."""
 NAME_SHOWN: Final = 80
@@ -131,8 +129,7 @@ class Limits:
         """
         Returns the limit *name*, as it was raised; None without one.
         """
-        own = self.budget.max_children if name == CHILDREN else self.own.get(name)
-        return (purse(state) if name == CHILDREN else state.limits).get(name, own)
+        return state.limits.get(name, self.own.get(name))
 
     def rest(self, state: SessionState, now_ms: int, *, near: bool = False) -> list[tuple[Limit, int]]:
         """
@@ -167,29 +164,6 @@ class Limits:
             shown[limit.left] = max(0, left) / limit.unit if limit is COST else max(0, left) // limit.unit
         return shown
 
-    def crowded(self, state: SessionState) -> str | None:
-        """
-        Returns why there may be no further child.
-        """
-        most, there = self.limit(state, CHILDREN), children(state)
-        if most is None or there < most:
-            return None
-        return f"there were {counted(there, 'sub-agent')} already (`budget.max_children` is {most})"
-
-
-def purse(state: SessionState) -> Mapping[str, Any]:
-    """
-    Returns what the family of a session remembers of its budget.
-    """
-    return state.own.get(PURSE) or {}
-
-
-def children(state: SessionState) -> int:
-    """
-    Returns how many children a family has had.
-    """
-    return int(purse(state).get("children", 0))
-
 
 def unpriced(state: SessionState) -> int:
     """
@@ -210,33 +184,22 @@ class MoreCalls(TypedDict, total=False):
 @guard
 class Purse(Guard):
     """
-    What a family shares of its budget.
+    The fuse that a family shares: a response without a price ends its sessions, until `extend`. It remembers the model.
     """
 
     name: ClassVar[str] = PURSE
     codes: ClassVar[Codes] = {}
     family: ClassVar[bool] = True
-    events: ClassVar[tuple[str, ...]] = ("charge", "reserve", "extend")
+    events: ClassVar[tuple[str, ...]] = ("charge", "extend")
 
     closes: bool = False
-    """A response without a price ends the session."""
-    counts: bool = False
-    """Children are counted."""
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
-        made, values = dict(mine or {}), event.values
-        if event.name == "charge":
-            untold = values.get("untold", False)
-            free = values["cost"] is not None or values.get("unasked") or not (values["tokens"] or untold)
-            if self.closes and not free:
-                made.setdefault("by", [(values.get("model") or "")[:NAME_SHOWN], untold])
-        elif event.name == "reserve":
-            if self.counts and not values.get("more"):
-                made["children"] = made.get("children", 0) + 1
-        elif not values.get("asked"):
-            made.pop("by", None)
-            made |= {name: more for name, more in values["limits"].items() if name == CHILDREN}
-        return made or None
+        values = event.values
+        if event.name == "extend":
+            return mine if values.get("asked") else None
+        free = values["cost"] is not None or values.get("unasked") or not (values["tokens"] or values.get("untold"))
+        return mine if free or mine or not self.closes else [(values.get("model") or "")[:NAME_SHOWN]]
 
 
 @guard
@@ -337,8 +300,6 @@ class Budget(Guard):
     max_tokens: Annotated[int, Ge(0)] | None = None
     max_elapsed: Annotated[Duration, Gt(0)] | None = None
     """Seconds from the session's first event, without those in which all that is open waits for a person."""
-    max_children: Annotated[int, Ge(0)] | None = None
-    """Sub-agents below a root session, those of sub-agents included, however long they live."""
     go_on: Annotated[MoreCalls, Keys()] = map_of()
     """Calls and turns that a further message of the user opens once those are used up, `{max_turns: 10}`; none by default."""
     final_answer_reserve_usd: Annotated[float, Ge(0)] = 0.0
@@ -357,9 +318,8 @@ class Budget(Guard):
 
     def companions(self) -> tuple[Guard, ...]:
         closes = self._bound.priced and self.on_unpriced == "deny" and self.mode == "enforce"
-        shared = Purse(closes=closes, counts=self.max_children is not None, mode=self.mode)
         # Once it is over, a host stops a model that only repeats what is refused.
-        return shared, Denials(max_turns_in_a_row=None, mode=self.mode)
+        return Purse(closes=closes, mode=self.mode), Denials(max_turns_in_a_row=None, mode=self.mode)
 
     def applies(self, tool: Tool) -> bool:
         return bool(self._bound.caps)
@@ -453,12 +413,12 @@ class Budget(Guard):
             return _ended(TOKENS, tokens, state.tokens)
         if cost == NEVER:
             return None
-        limit, left, shared = usd(cost), cost - state.cost - self._bound.reserve, purse(state)
+        limit, left, unpriced_by = usd(cost), cost - state.cost - self._bound.reserve, state.own.get(PURSE)
         if left <= 0:
             return _ended(COST, cost, state.cost)
-        if "by" in shared and self.on_unpriced == "deny":
+        if unpriced_by and self.on_unpriced == "deny":
             message = f"The cost limit ({limit}) cannot be held any more. Stopping tool loop."
-            return _refusal("unpriced", message, FINISH, ends=True, limit=limit, model=shared["by"][0])
+            return _refusal("unpriced", message, FINISH, ends=True, limit=limit, model=unpriced_by[0])
         # The cheapest tool costs nothing where one is free, or nobody lists them.
         if left >= facts.least and left >= (_average(mine)[0] if facts.ahead else 0):
             return None

@@ -2,7 +2,6 @@
 Refuse a call whose answer is already there.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -57,22 +56,21 @@ class Duplicates(Guard):
             return None
         last, before = again.last, again.before
         if self.rule == "always":
-            return None if _is_open(last, state) else _again(call.tool, "window", last, again.old)
+            return None if _is_open(last, state) else _repeat(call.tool, "window", again.old)
         if again.old or (again.moves and self.settled_for is not None):
             return None
         if facts.tool.repeats == "evidence" and last.status == "ok" and not last.unfinished:
             return _repeat(call.tool, "stable")
-        if facts.tool.read_only is False and last.status == "ok":
-            # Work that was done may be meant once more: a key, a throw of dice, a payment. `repeats: ask` asks.
-            return None
         if before is None or before.seq <= max(state.seq - self.window, again.since):
             # There is none, or the user has spoken since: that says nothing of now.
             return None
-        if not is_evidence(last, before) or last.error_type in PASSING:
+        if facts.tool.read_only is False and last.status == "ok":
+            # Work that was done may be meant once more: a key, a throw of dice, a payment. `repeats: ask` asks.
             return None
-        if not speak(state, last, before, self.settled_for) or (last.changes and _does_something(state, last, before)):
+        if last.error_type in PASSING or not is_evidence(last, before):
             return None
-        return _repeat(call.tool, "evidence")
+        stale = not speak(state, last, before, self.settled_for)
+        return None if stale or (last.changes and _acts(state, last, before)) else _repeat(call.tool, "evidence")
 
 
 def _is_open(last: Entry, state: SessionState) -> bool:
@@ -84,23 +82,13 @@ def _is_open(last: Entry, state: SessionState) -> bool:
     return last.seq < state.seq and last.error_type in REPAIRABLE | PASSING
 
 
-def _does_something(state: SessionState, last: Entry, before: Entry) -> bool:
+def _acts(state: SessionState, last: Entry, before: Entry) -> bool:
     """
     Returns whether looks around the latest of two equal calls show that it changes something.
     """
     looks = [one for one in state.window if one.seq > before.seq and one is not last and one.status == "ok"]
     shown = {one.sig: one.result_hash for one in looks if one.seq < last.seq}
     return any(shown.get(one.sig, one.result_hash) != one.result_hash for one in looks if one.seq > last.seq)
-
-
-def _again(tool: str, code: str, last: Entry, old: bool) -> Denial:
-    if last.error_type not in PASSING:
-        return _repeat(tool, code, old)
-    message = (
-        f"This exact {tool} call failed for a cause that may pass, and may have happened, so it was not made again."
-    )
-    hint = "Look whether it happened. Else try again later, use another tool, or tell the user what does not work."
-    return replace(_repeat(tool, code, old), status="denied", message=message, hint=hint)
 
 
 @lru_cache(maxsize=256)

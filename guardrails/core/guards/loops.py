@@ -7,14 +7,13 @@ from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.settings import Keys, map_of
 from guardrails.core.state import NEVER, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, Status, ToolCall
 from guardrails.core.values.units import Duration
 
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Keys, Verdict, guard, map_of
 from .denials import Denials
 from .evidence import EMPTY, UNFINISHED, Evidence, again_of, brought_news, ended_alike, is_evidence, past
 from .similarity import same_but_numbers, same_words, sketch_of

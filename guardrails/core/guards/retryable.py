@@ -115,12 +115,6 @@ class Retryable(Guard):
     """A model file, relative to the policy file; until it is there, shipped beliefs are asked. None: fixed rules."""
     retry_cost: Annotated[float, Ge(0)] = 0.1
     """The cost of one more try, if a success is worth 1. A model advises a retry that is worth more than it costs."""
-    wait_cost_per_s: Annotated[float, Ge(0)] = 0.002
-    """The same of each second of waiting."""
-    fix_cost: Annotated[float, Ge(0)] = 0.2
-    """The same for a try after arguments were corrected or something was repaired."""
-    success_usd: Annotated[float, Gt(0)] = 1.0
-    """The worth of a success in USD, to weigh the tool's own cost by."""
     auto: bool = False
     """The library itself makes a failed call again if that is advised. The tool must be declared `read_only`, `stable` or
     `idempotent`. The model reads the end of the last attempt."""
@@ -155,8 +149,7 @@ class Retryable(Guard):
         """
         The costs of a try by these settings.
         """
-        wait_ms = round(self.max_wait * 1000)
-        return Stakes(self.retry_cost, self.wait_cost_per_s, self.fix_cost, self.success_usd, wait_ms)
+        return Stakes(self.retry_cost, max_wait_ms=round(self.max_wait * 1000))
 
     @property
     def retry_model(self) -> str | None:

@@ -38,17 +38,19 @@ class ToolFilter(Guard):
         if why is None:
             return None
         if why != "unknown":
-            message, details = f"`{shown}` may not be used here.", {"error_type": "permission"}
-            return Denial(f"tool_filter.{why}", message, "Use another tool.", details=details)
+            details = {"error_type": "permission"}
+            return Denial(
+                f"tool_filter.{why}", f"`{shown}` may not be used here.", "Use another tool.", details=details
+            )
         from difflib import get_close_matches
 
         known = sorted(facts.known or ())
-        near = get_close_matches(shown, known, n=1)
-        names = ", ".join(f"`{name}`" for name in known[:20]) or "none"
-        message = f"There is no tool `{shown}`."
+        near, names = get_close_matches(shown, known, n=1), ", ".join(f"`{name}`" for name in known[:20]) or "none"
         hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
         details = {"error_type": "tool_missing"}
-        return Denial("tool_filter.unknown", message, hint, details=details, values={"tools": names})
+        return Denial(
+            "tool_filter.unknown", f"There is no tool `{shown}`.", hint, details=details, values={"tools": names}
+        )
 
     def _why(self, tool: str, known: frozenset[str] | None) -> str | None:
         if matcher(self.deny)(tool) is not None:
@@ -77,8 +79,8 @@ class Held(Guard):
 
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         reason, shown = facts.tool.held, call.tool[:64]
-        hint = "Tell the user, who has to look at it and allow it. Go on without this tool."
         why = f"`{shown}` is held: {reason}."
         details = {"error_type": "permission", "user_facing_hint": why}
-        message, values = f"{why} It was not called.", dict[str, object](tool=shown, reason=reason)
-        return Denial("held.tool", message, hint, details=details, values=values)
+        hint = "Tell the user, who has to look at it and allow it. Go on without this tool."
+        values = {"tool": shown, "reason": reason}
+        return Denial("held.tool", f"{why} It was not called.", hint, details=details, values=values)

@@ -42,15 +42,16 @@ class Validation(Guard):
         if not call.problems:
             return None
         asked = frozenset(facts.tool.ask_user)
-        action, user_facing_hint = advice(call.problems, asked)
-        share = _corrected(call.tool, facts.models) if facts.models else None
-        if share is not None:
-            action, user_facing_hint = _learned(call, asked, share, (action, user_facing_hint))
+        action, hint = _learned(call, asked, facts.models) or advice(call.problems, asked)
         asks = "Take what is missing from the conversation, else ask the user; then call the tool again."
         fix = asks if action == "ask_user" else "Correct the arguments and call the tool again."
         errors = [{"field": problem.field, "message": problem.message} for problem in call.problems]
-        details = {"errors": errors, "user_facing_hint": user_facing_hint, "retryable_after_correction": True}
-        details["next_action"] = action
+        details = {
+            "errors": errors,
+            "user_facing_hint": hint,
+            "retryable_after_correction": True,
+            "next_action": action,
+        }
         message = f"The arguments do not fit `{call.tool}`."
         return Denial("validation.arguments", message, fix, "validation_error", details=details)
 
@@ -105,33 +106,22 @@ def _listed(fields: Iterable[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _corrected(tool: str, models: Mapping[str, RetryModel]) -> float | None:
-    """
-    Returns how often refused calls of *tool* were corrected, by the model that has seen most of them. Returns None if
-    they are too few to say.
-    """
-    model = max(models.values(), key=lambda one: one.corrections_seen(tool, INVALID))
-    return model.correction(tool, INVALID) if model.corrections_seen(tool, INVALID) >= ENOUGH else None
-
-
 def _learned(
-    call: ToolCall, asked: frozenset[str], share: float, usual: tuple[NextAction, str]
-) -> tuple[NextAction, str]:
+    call: ToolCall, asked: frozenset[str], models: Mapping[str, RetryModel] | None
+) -> tuple[NextAction, str] | None:
     """
-    Returns the *usual* advice, unless the *share* of such calls that were corrected says otherwise. The user is asked
-    if the share is too small to pay, and need not be asked if it is large. A field in *asked*, which only the user can
-    know, is asked for anyway.
+    Returns other advice than the usual, if the model that has seen most refused calls of the tool says how often they were corrected. The
+    user is asked if that is too seldom to pay, and need not be asked if it is mostly. A field in *asked* is asked for anyway.
     """
-    action, _ = usual
-    stakes = Stakes()
+    model = max((models or {}).values(), key=lambda one: one.corrections_seen(call.tool, INVALID), default=None)
+    share = None if model is None else model.correction(call.tool, INVALID)
+    if model is None or share is None or model.corrections_seen(call.tool, INVALID) < ENOUGH:
+        return None
+    stakes, action = Stakes(), advice(call.problems, asked)[0]
+    rate = f"refused calls of `{call.tool}` are corrected {times(share)}."
     if action == "fix_arguments" and share <= stakes.retry_cost + stakes.fix_cost:
-        return (
-            "ask_user",
-            f"Ask the user before the next try: refused calls of `{call.tool}` are corrected {times(share)}.",
-        )
+        return "ask_user", f"Ask the user before the next try: {rate}"
     if action == "ask_user" and share > MOSTLY and not any(_subject(problem, asked) for problem in call.problems):
-        return "fix_arguments", (
-            f"Take what is missing from the conversation and call again: refused calls of `{call.tool}` are corrected "
-            f"{times(share)}. Ask the user only if it is not there; do not guess."
-        )
-    return usual
+        there = f"Take what is missing from the conversation and call again: {rate}"
+        return "fix_arguments", f"{there} Ask the user only if it is not there; do not guess."
+    return None

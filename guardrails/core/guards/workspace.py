@@ -38,32 +38,26 @@ class Workspace(Guard):
         return bool(tool.paths)
 
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        found: list[tuple[str, tuple[str, ...]]] = []
+        found, folders = list[tuple[str, tuple[str, ...]]](), (self.root, *self.also)
         # What is no path, or too many, is for `check` to say.
         with suppress(TooManyError):
             for value in _values(call, tool):
                 with suppress(BadPathError):
-                    found += [(joined(self.root, reading), self._folders) for reading in readings(path_of(value))]
+                    found += [(joined(self.root, reading), folders) for reading in readings(path_of(value))]
         return tuple(found)
 
-    @property
-    def _folders(self) -> tuple[str, ...]:
-        return (self.root, *self.also)
-
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
-        places = None if call.places is None else iter(call.places.get(self.name, ()))
+        places, value = None if call.places is None else iter(call.places.get(self.name, ())), ""
         try:
             for value in _values(call, facts.tool):
-                try:
-                    path = path_of(value)
-                except BadPathError as error:
-                    return _no_path(value, str(error))
+                path = path_of(value)
                 for reading in readings(path):
-                    inside = self._reads_inside(reading) if places is None else next(places, False)
-                    if not inside:
+                    if not (self._reads_inside(reading) if places is None else next(places, False)):
                         return self._outside(path)
         except TooManyError as error:
             return _no_path("", f"there are {error}")
+        except BadPathError as error:
+            return _no_path(value, str(error))
         # Recorded without its arguments: only where its paths led is known.
         return self._outside("a path") if places is not None and not all(places) else None
 
@@ -73,7 +67,7 @@ class Workspace(Guard):
         is not known.
         """
         unknown = is_absolute(path) and not is_absolute(self.root)
-        return unknown or any(within(joined(self.root, path), folder) for folder in self._folders)
+        return unknown or any(within(joined(self.root, path), folder) for folder in (self.root, *self.also))
 
     def _outside(self, path: str) -> Denial:
         shown, hint = path[:_SHOWN], "Use a path inside the workspace; relative paths start at its root."

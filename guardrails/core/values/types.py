@@ -126,7 +126,7 @@ class Nudge:
 
     code: str
     hint: str
-    values: dict[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Denial:
     """The scope whose limit it is; None: the session's own."""
     details: dict[str, Any] = field(default_factory=dict)
     """Further envelope fields, such as `errors` of a `validation_error`."""
-    values: dict[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
     """The numbers behind the message, for a policy's own wording: `$limit`, `$used`, ..."""
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ SHAPES = {"retryable": "retryable", "summary": "query_summary", "truncate": "is_
 """Guards that say something in the envelope only, and the field they say it in."""
 SILENT = ("denials", *SHAPES)
 """Guards that have nothing to record in `observe`: they end sessions or shape envelopes."""
-STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd", "model_nudge")
+STAKES = ("retry_cost", "model_nudge")
 """Settings that only a policy with a model uses."""
 AUTO = ("auto", "auto_max_wait")
 """Of `retryable`: only a session that executes the calls makes one again by itself, and a case executes none."""

@@ -204,20 +204,6 @@ def test_calls_one_after_the_other_are_refused_by_no_guess(clock: Any) -> None:
 # Children
 
 
-def test_of_children_there_are_no_more_than_the_budget_says(clock: Any) -> None:
-    session = make(clock, Budget(max_calls=99, max_children=3))
-    child = session.child("a", max_calls=9)
-    grandchild = child.child("b", max_calls=3)
-    grandchild.close()
-    child.child("d", max_calls=1)
-    with pytest.raises(SessionError, match=r"3 sub-agents already \(`budget.max_children` is 3\)"):
-        session.child("e", max_calls=1)
-    session.extend(max_children=1)
-    child.child("e", max_calls=1)
-    with pytest.raises(SessionError, match="4 sub-agents already"):
-        session.child("f", max_calls=1)
-
-
 LIMITS = [(3, 2), (5, 4), (9, 8)]
 
 
