@@ -187,10 +187,7 @@ def _listed(cls: type[Guard], listed: Any) -> Guard:
 
 
 def _settings(cls: type[Guard], **settings: Any) -> dict[str, Any]:
-    named, twice = respelt(settings, cls.aliases)
-    if twice:
-        raise ValueError("; ".join(twice))
-    return named
+    return respelt(settings, cls.aliases, ValueError)
 
 
 def _guard(cls: type[Guard], **settings: Any) -> Guard:

@@ -116,7 +116,7 @@ def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Gua
 
 def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
     promising = {cls.name for cls in GUARDS if overrides(cls, "checks_fresh")}
-    assert promising == {*("approve", "duplicates", "retry_budget", "retryable", "tool_filter", "validation")}
+    assert promising == {*("approve", "duplicates", "retryable", "tool_filter", "validation")}
 
 
 def test_a_promise_that_does_not_hold_is_told(clock: Any) -> None:

@@ -14,7 +14,7 @@ import re
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
 
 from guardrails.core.state import Entry, SessionState
@@ -137,9 +137,6 @@ class Map(dict[str, Any]):
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Map, (dict(self),)
-
 
 def map_of(**keys: Any) -> Any:
     """
@@ -148,14 +145,11 @@ def map_of(**keys: Any) -> Any:
     return Map(keys)
 
 
-class Keys(Checked):
-    """
-    Mark of an `Annotated` setting that is a map. Its keys are those of the `TypedDict`; any of them may be left out,
-    and others are refused.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(Map)
+Keys = partial(Checked, Map)
+"""
+Mark of an `Annotated` setting that is a map, `Keys()`. Its keys are those of the `TypedDict`; any of them may be left out, and others are
+refused.
+"""
 
 
 def laid(given: Any, below: Any) -> Any:
@@ -165,18 +159,17 @@ def laid(given: Any, below: Any) -> Any:
     return Map({**below, **given}) if isinstance(below, Map) and isinstance(given, Mapping) else given
 
 
-def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+def respelt(given: Mapping[str, Any], aliases: Mapping[str, str], error: type[Exception] = TypeError) -> dict[str, Any]:
     """
-    Returns the settings *given* under their own names, and which of them are given twice.
+    Returns the settings *given* under their own names. Raises *error* if one is given twice.
     """
     made: dict[str, Any] = {}
-    twice: list[str] = []
     for key, value in given.items():
         name = aliases.get(key, key)
         if name in made:
-            twice.append(f"`{name}` is given twice, once as `{key}`")
-        made.setdefault(name, value)
-    return made, twice
+            raise error(f"`{name}` is given twice, once as `{key}`")
+        made[name] = value
+    return made
 
 
 class _Slot:
@@ -398,10 +391,8 @@ class Guard(_Slot):
         """
         Returns the same with other *settings*, of maps key by key.
         """
-        named, _ = respelt(settings, self.aliases)
-        return dataclasses.replace(
-            self, **{name: laid(value, getattr(self, name, None)) for name, value in named.items()}
-        )
+        named = respelt(settings, self.aliases).items()
+        return dataclasses.replace(self, **{name: laid(value, getattr(self, name, None)) for name, value in named})
 
     def settings(self) -> dict[str, Any]:
         """
@@ -449,10 +440,8 @@ def named_only(cls: Any, taken: Collection[str]) -> None:
         if unnamed:
             written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(own, unnamed, strict=False))
             raise TypeError(f"`{cls.__name__}` takes keyword arguments only: {cls.__name__}({written})")
-        named, twice = respelt(settings, cls.aliases)
-        if twice:
-            raise TypeError("; ".join(twice))
-        plain(self, **{name: laid(value, own.get(name)) for name, value in named.items()})
+        named = respelt(settings, cls.aliases).items()
+        plain(self, **{name: laid(value, own.get(name)) for name, value in named})
 
     cls.__init__ = __init__
 

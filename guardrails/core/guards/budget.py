@@ -333,7 +333,7 @@ class Budget(Guard):
 
     @classmethod
     def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
-        named, _ = respelt(settings, cls.aliases)
+        named = respelt(settings, cls.aliases)
         mode = named.pop("mode", "enforce")
         set_ = {name: LIMITS[name].amount(value) for name, value in named.items() if value is not None}
         made = (ToolBudget(limit=name, amount=amount, mode=mode) for name, amount in set_.items())

@@ -54,9 +54,10 @@ class Duplicates(Guard):
         again = again_of(call, state, facts)
         if again is None or again.last.seq <= state.seq - self.window or facts.tool.repeats == "ask" or again.retry:
             return None
-        last, before = again.last, again.before
+        last, before = again.last, again.calls[1] if len(again.calls) > 1 else None
         if self.rule == "always":
-            return None if _is_open(last, state) else _repeat(call.tool, "window", again.old)
+            passing = last.error_type in PASSING
+            return None if _is_open(last, state) else _repeat(call.tool, "window", again.old, passing)
         if again.old or (again.moves and self.settled_for is not None):
             return None
         if facts.tool.repeats == "evidence" and last.status == "ok" and not last.unfinished:
@@ -92,10 +93,18 @@ def _acts(state: SessionState, last: Entry, before: Entry) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _repeat(tool: str, code: str, old: bool = False) -> Denial:
-    message = f"This exact {tool} call was already made earlier in this conversation."
-    message += " Use the previous result instead of calling again."
-    message += " A call made since may have changed it." if old else ""
-    hint = "Use the previous result, change the arguments, or go on with the next step."
+def _repeat(tool: str, code: str, old: bool = False, passing: bool = False) -> Denial:
+    """
+    Returns the refusal of a repeat: of an *old* result, or of a failure that was *passing*.
+    """
     details = {"previous_result_outdated": True} if old else {}
+    if passing:
+        message = (
+            f"This exact {tool} call failed for a cause that may pass, and may have happened, so it was not made again."
+        )
+        hint = "Look whether it happened. Else try again later, use another tool, or tell the user what does not work."
+        return Denial(f"duplicates.{code}", message, hint, details=details)
+    message = f"This exact {tool} call was already made earlier in this conversation."
+    message += f" Use the previous result instead of calling again.{' A call made since may have changed it.' * old}"
+    hint = "Use the previous result, change the arguments, or go on with the next step."
     return Denial(f"duplicates.{code}", message, hint, "duplicate_call_blocked", details=details)

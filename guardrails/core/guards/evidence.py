@@ -43,29 +43,29 @@ class Again:
     The latest calls of the window that are the same as one that is to be decided, and what they still tell of it.
     """
 
-    __slots__ = ("before", "known", "last", "moves", "old", "retry", "since")
+    __slots__ = ("calls", "known", "last", "moves", "old", "retry", "since")
 
-    def __init__(self, state: SessionState, last: Entry, *, polls: bool) -> None:
-        since, mine = changed_seq(state), state.own.get(EVIDENCE)
-        self.last, self.since = last, since
-        self.before = before(state, last)
+    def __init__(self, state: SessionState, calls: Sequence[Entry], *, polls: bool) -> None:
+        last, since, mine = calls[0], changed_seq(state), state.own.get(EVIDENCE)
+        self.calls, self.last, self.since = calls, last, since
         self.known = last.seq > since and last.status in OVER and last.error_type != CANCELLED
-        """It is over in a way that tells something, and after all that a message of the user may have changed."""
+        """The latest is over in a way that tells something, and after all that a message of the user may have changed."""
         self.retry = last.error_type is not None and may_retry(state, last)
         self.old = polls or last.seq <= since or outdated(state, last)
         """Work may have been done since."""
         self.moves = mine is not None and low(last.sig) in mine[1] and state.now_ms > last.at_ms
         """Its result was seen to change by itself, and time has passed since."""
 
-    def times(self, state: SessionState, most: int) -> int:
+    def times(self, most: int) -> int:
         """
         Returns how many of them ended alike, one of each turn, counted up to *most*; other calls between them do not matter.
         """
-        last, since = self.last, self.since
-        count, newer, one = 1, last.turn, self.before
-        while one is not None and count < most and one.seq > since and ended_alike(one, last):
+        count, newer = 1, self.last.turn
+        for one in self.calls[1:]:
+            if count >= most or one.seq <= self.since or not ended_alike(one, self.last):
+                break
             count += not one.turn or one.turn != newer
-            newer, one = one.turn, before(state, one)
+            newer = one.turn
         return count
 
 
@@ -73,23 +73,9 @@ def again_of(call: ToolCall, state: SessionState, facts: Facts) -> Again | None:
     """
     Returns what the same calls before *call* tell, worked out once for all guards; None if there is none, or it cannot be signed.
     """
-    if facts.again is None:
-        last = state.last(call.sig)
-        if last is None:
-            return None
-        facts.again = Again(state, last, polls=facts.tool.repeats == "allow")
+    if facts.again is None and (calls := state.earlier(call.sig, MANY)):
+        facts.again = Again(state, calls, polls=facts.tool.repeats == "allow")
     return facts.again
-
-
-def before(state: SessionState, entry: Entry) -> Entry | None:
-    """
-    Returns the latest call before *entry* that is the same.
-    """
-    sig, window = entry.sig, state.window
-    for one in window[entry.seq - window[0].seq - 1 :: -1] if entry.seq > window[0].seq else ():
-        if one.sig == sig:
-            return one
-    return None
 
 
 def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list[Entry]:
@@ -149,8 +135,7 @@ def failures(state: SessionState, sig: int | None) -> int:
     if len(state.latest) == len(state.window):
         # No two calls of the window are the same.
         return int(sig in state.latest)
-    same = (one.status == "error" for one in reversed(state.window) if one.sig == sig)
-    return sum(takewhile(bool, same))
+    return sum(takewhile(bool, (one.status == "error" for one in state.earlier(sig, MANY))))
 
 
 def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None) -> bool:
@@ -171,9 +156,8 @@ def moved(state: SessionState, entry: Entry) -> bool:
     """
     if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.came == UNFINISHED:
         return False
-    other = before(state, entry)
-    while other is not None and (other.status not in OVER or other.error_type == CANCELLED):
-        other = before(state, other)
+    others = (one for one in state.earlier(entry.sig, MANY) if one.seq < entry.seq)
+    other = next((one for one in others if one.status in OVER and one.error_type != CANCELLED), None)
     if other is None or other.status == "error" or other.came == UNFINISHED:
         # A failure that passes and a wait that is over are no look and a later one.
         return False
@@ -258,24 +242,26 @@ class Evidence(Guard):
         return (Work(mode=self.mode),)
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        alone = FAMILY not in state.own and not shares(state)
-        return mine if alone else _known(state, mine, own=facts.tool.changes)
+        return mine if _is_alone(state) else _known(state, mine, own=facts.tool.changes)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts) -> Any:
         entry, window = facts.entry, state.window
         outside = (entry is None or entry.seq < window[0].seq) and _did(facts)
-        repeated = len(state.latest) < len(window) and facts.tool.repeats != "allow"
-        repeated = repeated and entry is not None and moved(state, entry)
-        alone = FAMILY not in state.own and not shares(state)
-        if alone and not outside and not repeated:
+        repeated = entry is not None and len(state.latest) < len(window) and facts.tool.repeats != "allow"
+        moves = repeated and entry is not None and moved(state, entry)
+        if not (outside or moves) and _is_alone(state):
             return mine
         since, known, work = _known(state, mine, own=_did(facts))
-        if repeated and low(call.sig) not in known:
+        if moves and low(call.sig) not in known:
             known = [*known, low(call.sig)][-MOVING:]
         return [state.seq if outside else since, known, work]
 
     def event(self, event: Event, state: SessionState, mine: Any, facts: Facts) -> Any:
         return [state.seq, *_known(state, mine, own=True)[1:]] if event.values.get("asked") else mine
+
+
+def _is_alone(state: SessionState) -> bool:
+    return FAMILY not in state.own and not shares(state)
 
 
 def _did(facts: Facts) -> bool:

@@ -62,7 +62,7 @@ def prospect_of(call: ToolCall, state: SessionState, facts: Facts) -> Prospect:
     failed = takewhile(bool, (one.status == "error" for one in own))
     same = (0, 0, False)
     if again is not None:
-        same = again.times(state, 3), 2 + again.last.came - (again.last.status == "error"), again.old
+        same = again.times(3), 2 + again.last.came - (again.last.status == "error"), again.old
     return Prospect(call.tool, *same, *(min(sum(those), 3) for those in (near, stale, failed)))
 
 

@@ -141,17 +141,17 @@ class Loops(Guard):
         goes_on = last.came == UNFINISHED or (last.little and not last.changes)
         if facts.tool.repeats == "allow" or goes_on or (again.moves and self.settled_for is not None):
             # No evidence, but for the advice to wait.
-            return _nudge("wait", call, WAITS) if again.times(state, WAITS) == WAITS else None
+            return _nudge("wait", call, WAITS) if again.times(WAITS) == WAITS else None
         near, verdict = self._is_settled(state.now_ms - last.at_ms), None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
-            verdict = self._graded("unrepaired", call, again.times(state, _most(self.unrepaired)))
+            verdict = self._graded("unrepaired", call, again.times(_most(self.unrepaired)))
         if verdict is None:
             verdict = self._cycle(call, state, old)
         if verdict is not None or old or last.little or not near:
             return verdict
         # A look that showed something is worth a word at the second time; all else may be meant twice.
         twice = last.status != "ok" or last.changes
-        times, words = again.times(state, _most(self.identical) + twice), "identical" if twice else "reread"
+        times, words = again.times(_most(self.identical) + twice), "identical" if twice else "reread"
         return self._graded("identical", call, times - twice, last.error_type not in PASSING, words, times=times)
 
     def _cycle(self, call: ToolCall, state: SessionState, old: bool) -> Verdict:
