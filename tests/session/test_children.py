@@ -89,7 +89,7 @@ def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
     child = parent.child("c")
     envelope = parent.call("t", {}, ok)
     assert (envelope.code, parent.exhausted) == ("budget.max_calls", None)
-    assert "reserved for sub-agents" in (envelope.limit_message or "")
+    assert "held for sub-agents" in (envelope.limit_message or "")
     child.close()
     assert parent.call("t", {}, ok).ok
 

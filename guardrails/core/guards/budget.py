@@ -350,20 +350,20 @@ class Budget(Guard):
         return cause
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
-        limits, raised, cause = self._bound, state.limits, None
+        limits, raised, now = self._bound, state.limits, facts.now_ms
         most = limits.most if not raised else limits.most | {k: raised.get(k, own) for k, own in limits.own.items()}
-        calls, lasts, now = most["max_calls"], most["max_elapsed"], facts.now_ms
+        calls, lasts = most["max_calls"], most["max_elapsed"]
         if state.calls >= calls and not facts.over and state.calls - _waiting(state) >= calls:
             return _ended(CALLS, calls, state.calls)
-        if facts.turn_over and self.max_turns is not None:
-            cause = self._turns(state)
-        if cause is None and limits.reserves:
-            cause = self._unpayable(state, most, mine, facts)
-        # Time that stood still matters only near the limit.
-        if cause is None and now - state.started_ms >= lasts <= (spent := state.spent_ms(now)):
-            cause = _ended(TIME, lasts, spent)
-        if cause is not None or not facts.request or not limits.reserves:
+        if facts.turn_over and state.turns >= most["max_turns"]:
+            return _ended(TURNS, most["max_turns"], state.turns)
+        if limits.reserves and (cause := self._unpayable(state, most, mine, facts)) is not None:
             return cause
+        # Time that stood still matters only near the limit.
+        if now - state.started_ms >= lasts <= (spent := state.spent_ms(now)):
+            return _ended(TIME, lasts, spent)
+        if not facts.request or not limits.reserves:
+            return None
         declared = facts.cost, facts.tokens
         guessed = declared == NOTHING
         return self._fits(state, "model request", _average(mine) if guessed else declared, guessed=guessed)
@@ -437,10 +437,9 @@ class Budget(Guard):
         left = self._bound.left(state, limit.name, state.now_ms)
         if left is None or left > 0:
             return None
-        waiting, amount = _waiting(state) if limit is CALLS else 0, state.reserved_by_children(limit.name)
-        named = (("sub-agents that still run", amount or not waiting), ("calls that wait for a person", waiting))
-        whose, amount = " and ".join(who for who, holds in named if holds), amount + waiting
-        message = f"All {limit.setting[len('max_') :]} that are left ({amount}) are reserved for {whose}."
+        amount = state.reserved_by_children(limit.name) + (_waiting(state) if limit is CALLS else 0)
+        whose = "sub-agents that still run, or for calls that wait for a person"
+        message = f"All {limit.setting[len('max_') :]} that are left ({amount}) are held for {whose}."
         hint = "Wait for their results, or write the final answer from what you have."
         return _refusal(limit.setting, message, hint, held=amount)
 

@@ -54,7 +54,7 @@ class Duplicates(Guard):
         again = again_of(call, state, facts)
         if again is None or again.last.seq <= state.seq - self.window or facts.tool.repeats == "ask" or again.retry:
             return None
-        last, before = again.last, again.calls[1] if len(again.calls) > 1 else None
+        last, before = again.last, again.before
         if self.rule == "always":
             passing = last.error_type in PASSING
             return None if _is_open(last, state) else _repeat(call.tool, "window", again.old, passing)

@@ -2,8 +2,8 @@
 The evidence that a repeat brings nothing: which calls count, which results are equal, and for how long they speak.
 """
 
-from collections.abc import Sequence
-from itertools import chain, takewhile
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, takewhile
 from typing import Any, ClassVar, Final
 
 from guardrails.core.state import CAME, MANY, Entry, SessionState, low, shares
@@ -43,11 +43,11 @@ class Again:
     The latest calls of the window that are the same as one that is to be decided, and what they still tell of it.
     """
 
-    __slots__ = ("calls", "known", "last", "moves", "old", "retry", "since")
+    __slots__ = ("before", "known", "last", "moves", "old", "retry", "since")
 
-    def __init__(self, state: SessionState, calls: Sequence[Entry], *, polls: bool) -> None:
-        last, since, mine = calls[0], changed_seq(state), state.own.get(EVIDENCE)
-        self.calls, self.last, self.since = calls, last, since
+    def __init__(self, state: SessionState, calls: Iterator[Entry], *, polls: bool) -> None:
+        last, since, mine = next(calls), changed_seq(state), state.own.get(EVIDENCE)
+        self.before, self.last, self.since = next(calls, None), last, since
         self.known = last.seq > since and last.status in OVER and last.error_type != CANCELLED
         """The latest is over in a way that tells something, and after all that a message of the user may have changed."""
         self.retry = last.error_type is not None and may_retry(state, last)
@@ -56,12 +56,12 @@ class Again:
         self.moves = mine is not None and low(last.sig) in mine[1] and state.now_ms > last.at_ms
         """Its result was seen to change by itself, and time has passed since."""
 
-    def times(self, most: int) -> int:
+    def times(self, state: SessionState, most: int) -> int:
         """
         Returns how many of them ended alike, one of each turn, counted up to *most*; other calls between them do not matter.
         """
         count, newer = 1, self.last.turn
-        for one in self.calls[1:]:
+        for one in islice(same_calls(state, self.last.sig), 1, None):
             if count >= most or one.seq <= self.since or not ended_alike(one, self.last):
                 break
             count += not one.turn or one.turn != newer
@@ -73,29 +73,34 @@ def again_of(call: ToolCall, state: SessionState, facts: Facts) -> Again | None:
     """
     Returns what the same calls before *call* tell, worked out once for all guards; None if there is none, or it cannot be signed.
     """
-    if facts.again is None and (calls := state.earlier(call.sig, MANY)):
-        facts.again = Again(state, calls, polls=facts.tool.repeats == "allow")
+    if facts.again is None and call.sig is not None and call.sig in state.latest:
+        facts.again = Again(state, same_calls(state, call.sig), polls=facts.tool.repeats == "allow")
     return facts.again
 
 
-def past(state: SessionState, tool: str | None = None, most: int = MANY) -> list[Entry]:
+def same_calls(state: SessionState, sig: int | None) -> Iterator[Entry]:
     """
-    Returns the latest calls that are over, of a *tool* if it is named, newest first: *most* of them.
+    Returns the calls of signature *sig* that are remembered, newest first.
+    """
+    return (one for one in reversed(state.window) if one.sig == sig)
+
+
+def past(state: SessionState, tool: str | None = None) -> Iterator[Entry]:
+    """
+    Returns the latest calls that are over, of a *tool* if it is named, newest first.
 
     A call is over that ended in a way that tells something: it was not given up and not cancelled. Those of the present turn do not know
     of each other's results. Those before a user's message, or before work of which the window does not tell, say nothing of what comes
     after it.
     """
-    turn, since, found = state.present.mark or -1, changed_seq(state), list[Entry]()
+    turn, since = state.present.mark or -1, changed_seq(state)
     for one in reversed(state.window):
         if one.seq <= since:
             break
-        own = (tool is None or one.tool == tool) and one.turn != turn
-        if own and one.status in OVER and one.error_type != CANCELLED:
-            found.append(one)
-            if len(found) == most:
-                break
-    return found
+        if one.turn == turn or (tool is not None and one.tool != tool):
+            continue
+        if one.status in OVER and one.error_type != CANCELLED:
+            yield one
 
 
 def is_evidence(one: Entry, other: Entry) -> bool:
@@ -135,7 +140,7 @@ def failures(state: SessionState, sig: int | None) -> int:
     if len(state.latest) == len(state.window):
         # No two calls of the window are the same.
         return int(sig in state.latest)
-    return sum(takewhile(bool, (one.status == "error" for one in state.earlier(sig, MANY))))
+    return sum(takewhile(bool, (one.status == "error" for one in same_calls(state, sig))))
 
 
 def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None) -> bool:
@@ -156,7 +161,7 @@ def moved(state: SessionState, entry: Entry) -> bool:
     """
     if entry.sig is None or not (entry.status == "ok" or entry.error_type == "not_found") or entry.came == UNFINISHED:
         return False
-    others = (one for one in state.earlier(entry.sig, MANY) if one.seq < entry.seq)
+    others = (one for one in same_calls(state, entry.sig) if one.seq < entry.seq)
     other = next((one for one in others if one.status in OVER and one.error_type != CANCELLED), None)
     if other is None or other.status == "error" or other.came == UNFINISHED:
         # A failure that passes and a wait that is over are no look and a later one.
@@ -194,7 +199,9 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
     """
     if entry.status != "ok" or 1 <= entry.came <= UNFINISHED:
         return False
-    return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in state.window)
+    told, steady = entry.result_hash, entry.steady or -1
+    alike = (one for one in state.window if one.result_hash == told or one.steady == steady)
+    return not any(one.tool == entry.tool and one is not entry and is_evidence(one, entry) for one in alike)
 
 
 MOVING: Final = 64

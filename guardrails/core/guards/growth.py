@@ -58,7 +58,8 @@ class Growth(Guard):
         return self.spent(state, mine, facts) if BLOWN in mine.values() else None
 
     def admit(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Any:
-        return self._count(CALLS, 1, mine, facts)
+        limit, levels = self.max_calls_per_second, mine or {}
+        return mine if limit is None else {**levels, CALLS: gcra(levels.get(CALLS, 0), facts.now_ms, limit, 1_000)[0]}
 
     def spent(self, state: SessionState, mine: Any, facts: Facts) -> Denial | None:
         return next((self._blown(place) for place in CAPS if mine.get(place) == BLOWN), None) if mine else None
@@ -68,9 +69,6 @@ class Growth(Guard):
             asked = event.values.get("asked")
             return {place: level for place, level in (mine or {}).items() if asked or level != BLOWN} or None
         place, amount = (REQUESTS, 1) if event.name == "request" else (TOKENS, event.values["tokens"])
-        return self._count(place, amount, mine, facts)
-
-    def _count(self, place: str, amount: int, mine: Any, facts: Facts) -> Any:
         (name, period_ms, _), levels = CAPS[place], mine or {}
         level, limit = levels.get(place, 0), getattr(self, name)
         if limit is None or level == BLOWN:

@@ -55,14 +55,14 @@ def prospect_of(call: ToolCall, state: SessionState, facts: Facts) -> Prospect:
     """
     sketch = call.sketch = sketch_of(call.arguments)
     again = again_of(call, state, facts)
-    own = past(state, call.tool)
+    own = [*past(state, call.tool)]
     others = [one.sketch for one in own if one.sig != call.sig]
     near = (same_but_numbers(one, sketch) or same_words(one, sketch) for one in others)
     stale = takewhile(bool, (one.empty or is_evidence(one, older) for one, older in pairwise(own)))
     failed = takewhile(bool, (one.status == "error" for one in own))
     same = (0, 0, False)
     if again is not None:
-        same = again.times(3), 2 + again.last.came - (again.last.status == "error"), again.old
+        same = again.times(state, 3), 2 + again.last.came - (again.last.status == "error"), again.old
     return Prospect(call.tool, *same, *(min(sum(those), 3) for those in (near, stale, failed)))
 
 

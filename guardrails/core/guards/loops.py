@@ -2,12 +2,12 @@
 Tell a model that goes round in circles what to do instead, then refuse; `denials` ends a session that ignores refusals.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import islice, pairwise
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state import NEVER, Entry, SessionState
+from guardrails.core.state import MANY, NEVER, Entry, SessionState
 from guardrails.core.values.errors import LASTING, PASSING, WRONG
 from guardrails.core.values.schema import Ge, Gt, Le
 from guardrails.core.values.types import Denial, Nudge, Outcome, Status, ToolCall
@@ -114,7 +114,7 @@ class Loops(Guard):
         tool = facts.tool
         if tool.repeats == "allow":
             return None
-        latest = past(state, call.tool, 2)
+        latest = [*islice(past(state, call.tool), 2)]
         if not latest or latest[0].status == "error":
             return self._failing(call, state, tool.shell)
         last = latest[0]
@@ -141,24 +141,24 @@ class Loops(Guard):
         goes_on = last.came == UNFINISHED or (last.little and not last.changes)
         if facts.tool.repeats == "allow" or goes_on or (again.moves and self.settled_for is not None):
             # No evidence, but for the advice to wait.
-            return _nudge("wait", call, WAITS) if again.times(WAITS) == WAITS else None
+            return _nudge("wait", call, WAITS) if again.times(state, WAITS) == WAITS else None
         near, verdict = self._is_settled(state.now_ms - last.at_ms), None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
-            verdict = self._graded("unrepaired", call, again.times(_most(self.unrepaired)))
+            verdict = self._graded("unrepaired", call, again.times(state, _most(self.unrepaired)))
         if verdict is None:
             verdict = self._cycle(call, state, old)
         if verdict is not None or old or last.little or not near:
             return verdict
         # A look that showed something is worth a word at the second time; all else may be meant twice.
         twice = last.status != "ok" or last.changes
-        times, words = again.times(_most(self.identical) + twice), "identical" if twice else "reread"
+        times, words = again.times(state, _most(self.identical) + twice), "identical" if twice else "reread"
         return self._graded("identical", call, times - twice, last.error_type not in PASSING, words, times=times)
 
     def _cycle(self, call: ToolCall, state: SessionState, old: bool) -> Verdict:
         """
         Returns the verdict on a call that goes on with whole laps of others.
         """
-        calls = past(state, most=MAX_CYCLE * (_most(self.cycle) or 2))
+        calls = [*islice(past(state), MAX_CYCLE * (_most(self.cycle) or 2))]
         length, count = laps(calls, call.sig)
         lap = calls[:length]
         times = [state.now_ms, *[entry.at_ms for entry in lap]]
@@ -190,12 +190,13 @@ class Loops(Guard):
         """
         Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
         """
-        calls, whose = past(state, call.tool), call.tool
-        if not calls:
-            whose = whose.rpartition("__")[0]
-            calls = past(state) if whose else calls
-        run = run_of(calls)[: _most(self.same_error)] if calls and calls[0].status == "error" else []
-        if not run or not run[0].steady or whose not in (run[0].tool, run[0].tool.rpartition("__")[0]):
+        most, whose = _most(self.same_error), call.tool
+        run = run_of(past(state, whose), most)
+        if not run and (whose := whose.rpartition("__")[0]):
+            run = run_of(past(state), most)
+        if not run or run[0].status != "error" or not run[0].steady:
+            return None
+        if whose not in (run[0].tool, run[0].tool.rpartition("__")[0]):
             return None
         kind, unbroken = run[0].error_type, run[-1].seq == state.seq - len(run) + 1
         refuse = kind in WRONG and whose == call.tool and not shell and unbroken
@@ -255,18 +256,18 @@ def _same(one: Entry, other: Entry) -> bool:
     return one.sig == other.sig is not None and one.came != UNFINISHED and ended_alike(one, other)
 
 
-def run_of(calls: Sequence[Entry]) -> list[Entry]:
+def run_of(calls: Iterator[Entry], most: int = MANY) -> list[Entry]:
     """
-    Returns those of *calls*, newest first, that ended as the first did, up to one that did not; one of each turn.
+    Returns those of *calls*, newest first, that ended as the first did, up to one that did not: *most*, one of each turn.
     """
-    last = calls[0]
-    run, failed, empty = [last], last.status == "error", last.came == EMPTY
-    for one in calls[1:]:
-        if failed:
+    run = [*islice(calls, 1)]
+    for one in calls if run else ():
+        last = run[0]
+        if last.status == "error":
             alike = one.steady == last.steady and one.status == "error"
         else:
-            alike = (one.came == EMPTY) is empty and (empty or is_evidence(one, last))
-        if not alike:
+            alike = one.came == last.came == EMPTY or (EMPTY not in (one.came, last.came) and is_evidence(one, last))
+        if not alike or len(run) == most:
             break
         if one.turn != run[-1].turn or not one.turn:
             run.append(one)

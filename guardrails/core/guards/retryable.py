@@ -4,7 +4,6 @@ Say of a failure whether, when and how often the same call is worth repeating.
 
 import re
 
-from itertools import takewhile
 from typing import Annotated, Any, ClassVar, Final
 
 from xxhash import xxh3_64_intdigest
@@ -244,8 +243,13 @@ def _in_a_row(state: SessionState, tool: str, kind: ErrorType, most: int) -> int
     """
     Returns how many of the latest calls of *tool* failed by *kind*, one after the other; at most *most*.
     """
-    over = (one.error_type == kind for one in reversed(state.window) if one.tool == tool and one.status != "running")
-    return min(most, sum(takewhile(bool, over)))
+    run = 0
+    for one in reversed(state.window):
+        if one.tool == tool and one.status != "running":
+            if one.error_type != kind or run == most:
+                break
+            run += 1
+    return run
 
 
 def _drawn(state: SessionState) -> float:

@@ -47,23 +47,17 @@ def sketch_of(arguments: Any) -> int:
     """
     if not isinstance(arguments, Mapping):
         return NO_SKETCH
-    words: set[str] = set()
-    numbers: list[str] = []
-    others: list[str] = []
+    words, numbers, others = set[str](), list[str](), list[str]()
     for name, value in arguments.items():
         if isinstance(value, str) and is_text(value):
             for word in _words(value[:READ].lower()):
-                if word.isdecimal():
-                    numbers.append(word)
-                else:
-                    words.add(word)
-        elif isinstance(value, str):
-            if _TIME.fullmatch(value) is None:
-                others.append(f"{name}={value}")
+                numbers.append(word) if word.isdecimal() else words.add(word)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             numbers.append(f"{name}={value}")
-        else:
+        elif not isinstance(value, str):
             others.append(f"{name}={value!r}"[: READ * 4])
+        elif _TIME.fullmatch(value) is None:
+            others.append(f"{name}={value}")
     least = sorted(map(_digest, words))[:4]
     parts = [*(_digest("\0".join(sorted(some))) for some in (others, numbers)), *least, 0, 0, 0, 0][:6]
     sketch = sum((part & (1 << width) - 1) << at for part, (at, width) in zip(parts, _PARTS, strict=True))
