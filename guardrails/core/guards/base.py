@@ -12,7 +12,7 @@ Promises, each with a test:
 import dataclasses
 import re
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypeVar, dataclass_transform
@@ -409,7 +409,7 @@ class Guard(_Slot):
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def guard(cls: type[T]) -> type[T]:
     """
-    Make a guard of a class: a frozen, slotted, keyword-only dataclass that knows its name.
+    Make a guard of a class: a frozen, slotted, keyword-only dataclass that knows its name, and its settings by each of their spellings.
 
     Raises TypeError if the class is no `Guard`, or a setting has a name that every guard has.
     """
@@ -419,21 +419,11 @@ def guard(cls: type[T]) -> type[T]:
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    named_only(made, Guard.__dict__.keys())
-    return made
-
-
-def named_only(cls: Any, taken: Collection[str]) -> None:
-    """
-    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings. Raises TypeError
-    if a spelling has a name that is *taken*.
-    """
-    plain: Callable[..., None] = cls.__init__
-    own = {field.name: field.default for field in dataclasses.fields(cls) if field.name != "mode"}
-    for name in own.keys() & taken:
-        raise TypeError(
-            f"`{cls.__name__}.{name}`: every guard has a `{name}` of another kind; give the setting another name"
-        )
+    own = {field.name: field.default for field in dataclasses.fields(made) if field.name != "mode"}
+    for name in own.keys() & Guard.__dict__.keys():
+        said = f"every guard has a `{name}` of another kind; give the setting another name"
+        raise TypeError(f"`{cls.__name__}.{name}`: {said}")
+    plain: Callable[..., None] = made.__init__
 
     @wraps(plain)
     def __init__(self: Any, *unnamed: Any, **settings: Any) -> None:  # noqa: N807
@@ -443,7 +433,8 @@ def named_only(cls: Any, taken: Collection[str]) -> None:
         named = respelt(settings, cls.aliases).items()
         plain(self, **{name: laid(value, own.get(name)) for name, value in named})
 
-    cls.__init__ = __init__
+    made.__init__ = __init__  # type: ignore[method-assign]
+    return made
 
 
 def counter(mine: Any, tool: str, prefix: str = "") -> str:

@@ -3,7 +3,7 @@ Tell a model that goes round in circles what to do instead, then refuse; `denial
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
@@ -244,9 +244,8 @@ def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
         own = sum(entry.sig == sig for entry in before[:length])
         if own in (0, length):
             continue
-        matched = length
-        while matched < len(before) and _same(before[matched], before[matched - length]):
-            matched += 1
+        pairs = zip(before[length:], before, strict=False)
+        matched = length + sum(takewhile(bool, (_same(older, newer) for older, newer in pairs)))
         if matched >= 2 * length:
             return length, matched // length
     return 0, 0

@@ -144,13 +144,6 @@ class Retryable(Guard):
         return overrides(self, hook) and (hook != "settle" or self.model is not None)
 
     @property
-    def stakes(self) -> Stakes:
-        """
-        The costs of a try by these settings.
-        """
-        return Stakes(self.retry_cost, max_wait_ms=round(self.max_wait * 1000))
-
-    @property
     def retry_model(self) -> str | None:
         return self.model
 
@@ -185,7 +178,8 @@ class Retryable(Guard):
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
         learned = self._learned(envelope, outcome, facts, state, mine, (prior, min(left, further), attempts > 1))
-        said = learned or self._fixed(kind, attempts, passing and left > 0, left, named)
+        wait_ms = int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000) if named is None else named
+        said = learned or Advice(passing and left > 0, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
         if not said.retryable and kind not in INSTEAD and kind not in TRANSIENT and prior is None:
             # Nothing is known of it, so nothing is advised.
             return envelope
@@ -199,13 +193,6 @@ class Retryable(Guard):
         if kind in TRANSIENT or (passing and learned is None):
             return _advised(envelope, "give_up", HOPELESS if later is None else TOO_LONG.format(seconds(later)))
         return _otherwise(envelope, kind, said)
-
-    def _fixed(self, kind: ErrorType, attempts: int, retryable: bool, left: int, named: int | None) -> Advice:
-        """
-        Returns the advice by fixed rules after so many *attempts*; a server *named* a wait, or the usual one doubles.
-        """
-        wait_ms = int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000) if named is None else named
-        return Advice(retryable, wait_ms, 0.0, left, INSTEAD.get(kind, "give_up"))
 
     def _learned(
         self, envelope: Envelope, outcome: Outcome, facts: Facts, state: SessionState, mine: Any, tries: Tries
@@ -223,9 +210,10 @@ class Retryable(Guard):
             return None
         trail = mine if mine and not facts.late else extended(mine, Settled(tool.name, None, kind, state.now_ms))
         failure = failure_of(trail, state.now_ms - state.started_ms)
-        advice = advise(model, self.stakes, failure, declared=prior, cost=tool.cost, left=left, tried=tried)
-        safe = left > 0 and kind not in NEVER_AGAIN and (tool.read_only or tool.idempotent)
-        explored = bool(safe) and not advice.retryable and _drawn(state) < self.explore
+        stakes = Stakes(self.retry_cost, max_wait_ms=round(self.max_wait * 1000))
+        advice = advise(model, stakes, failure, declared=prior, cost=tool.cost, left=left, tried=tried)
+        safe = left > 0 and kind not in NEVER_AGAIN and bool(tool.read_only or tool.idempotent)
+        explored = safe and not advice.retryable and _drawn(state) < self.explore
         envelope.judged, envelope.retry_success_probability = Judged(model.name, explored), round(advice.p, 3)
         return advice._replace(retryable=True, retries=1) if explored else advice
 

@@ -80,16 +80,15 @@ def summarise(arguments: Any) -> Any:
     """
     Returns the arguments of a call, short enough to be read again with every result.
     """
+    if not isinstance(arguments, Mapping):
+        return _cut(arguments)
     summary: dict[str, Any] = {}
-    left, named = MAX_SUMMARY, isinstance(arguments, Mapping)
-    for key, value in arguments.items() if named else [("", arguments)]:
-        name, short = str(key)[:MAX_STRING], _cut(value)
-        left -= _size(name) + _size(short) + 2
-        if left < len('{"...":"cut"}'):
-            summary["..."] = "cut"
-            break
-        summary[name] = short
-    return summary if named else summary.get("", "cut")
+    for key, value in arguments.items():
+        more = {**summary, str(key)[:MAX_STRING]: _cut(value)}
+        if len(dumps(more) or 6 * str(more)) > MAX_SUMMARY:
+            return {**summary, "...": "cut"}
+        summary = more
+    return summary
 
 
 def _cut(value: Any) -> Any:
@@ -100,11 +99,3 @@ def _cut(value: Any) -> Any:
         return value
     text = value if isinstance(value, str) else render(value, 512).payload.decode()
     return text if len(text) <= MAX_STRING else f"{text[:MAX_STRING]}..."
-
-
-def _size(value: Any) -> int:
-    """
-    Returns bytes of *value* as JSON.
-    """
-    written = dumps(value)
-    return 6 * len(str(value)) if written is None else len(written)
