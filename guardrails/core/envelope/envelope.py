@@ -254,10 +254,10 @@ class Envelope:
         """
         Say of a failure that the library did not make the call again, for what *refusal* tells.
         """
+        if not refusal.retryable:
+            self.unrepeatable()
         self.code, self.limit_message = refusal.code, refusal.limit_message
         self.retryable, self.retry_after_ms = bool(refusal.retryable), refusal.retry_after_ms
-        if not self.retryable:
-            self.max_retries_remaining, self.next_action = 0, "give_up"
         said = ("It was not made again.", refusal.message, refusal.next_action_hint)
         self.next_action_hint = " ".join(filter(None, said))
 
@@ -272,16 +272,11 @@ class Envelope:
     def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, form: Form | None) -> None:
         """
         End the shaping: without which fields it is written, what is left of the session, and in which *form*. A tool's own progress
-        stays beside the session's: among it, or, if it is none of names or has the same, as `tool`.
+        stays beside the session's, as `tool`.
         """
         self.left_out, self.form = left_out, form
         tool = self.own.get("progress")
-        if progress is None or tool is None:
-            self.progress = progress if tool is None else tool
-        elif isinstance(tool, dict) and tool.keys().isdisjoint(progress):
-            self.progress = {**progress, **tool}
-        else:
-            self.progress = {**progress, "tool": tool}
+        self.progress = progress if tool is None else tool if progress is None else {**progress, "tool": tool}
 
     def give_back(self, payload: bytes) -> None:
         """

@@ -10,7 +10,7 @@ A text that is spliced into is never parsed and written again, which would chang
 
 import json
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -37,7 +37,7 @@ def nested(envelope: "Envelope") -> str:
     """
     Returns *envelope* as an object, in which the result is one field.
     """
-    shown, size = envelope.fields(), 0
+    shown, size, written = envelope.fields(), 0, b""
     if envelope.value is not None:
         payload = envelope.render().payload
         size = len(payload)
@@ -45,13 +45,10 @@ def nested(envelope: "Envelope") -> str:
     if envelope.previous_payload is not None:
         size += len(envelope.previous_payload)
         shown["previous_result"] = orjson.Fragment(envelope.previous_payload)
-    try:
+    # A tool's or guard's own code may fill a field with what JSON cannot say.
+    with suppress(TypeError, ValueError):
         written = orjson.dumps(shown)
-    except (TypeError, ValueError):
-        # A field that a tool's or guard's own code filled with what JSON cannot say.
-        shown = {name: _cut(content, _CAPS[2]) for name, content in shown.items()}
-        written = orjson.dumps(shown)
-    if len(written) > MAX_SAID + size:
+    if not written or len(written) > MAX_SAID + size:
         written = orjson.dumps(_bounded(shown))
     return cleaned(written.decode())
 
@@ -71,12 +68,9 @@ def merged(envelope: "Envelope") -> str | None:
     notes = _noted({name: said for name, said in envelope.notes().items() if name != "status"})
     if not notes:
         return text
-    if not opened:
-        return with_fields(text if strict else json.dumps(text, ensure_ascii=False), notes)
-    with suppress(ValueError, RecursionError):
-        if {key for key, *_ in members(text)}.isdisjoint(notes):
-            return splice(text, notes)
-    return None
+    if opened and not {name for name, _ in _members(text)}.isdisjoint(notes):
+        return None
+    return with_fields(text if strict else json.dumps(text, ensure_ascii=False), notes)
 
 
 def quiet(envelope: "Envelope") -> str | None:
@@ -143,45 +137,20 @@ CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_com
 LIMITS: Final = "limit_"
 """The beginning of fields that tell of a limit."""
 
-# Numbers stay text: nobody reads them here, and Python refuses integers of more than 4,300 digits.
-_decode = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
+# An object is a tuple of its members, of two with one name too: a reader may take either. Numbers stay text: nobody reads them here, and
+# Python refuses integers of more than 4,300 digits.
+_decode = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str).decode
 _SPACE: Final = " \t\n\r"
 
 
-def members(text: str) -> Iterator[tuple[str, Any, int, int]]:
+def _members(text: str) -> tuple[tuple[str, Any], ...]:
     """
-    Returns (key, value, start, end) of each top-level member of the JSON object that *text* is; positions are of
-    characters.
-
-    Raises ValueError if *text* is no object.
+    Returns the top-level members of the JSON object *text*; none of text that is no object.
     """
-    at = _skip(text, 0)
-    if text[at : at + 1] != "{":
-        raise ValueError("not an object")
-    at = _skip(text, at + 1)
-    while text[at : at + 1] != "}":
-        start = at
-        key, at = _decode(text, at)
-        at = _skip(text, at)
-        if not isinstance(key, str) or text[at : at + 1] != ":":
-            raise ValueError("not an object")
-        value, at = _decode(text, _skip(text, at + 1))
-        yield key, value, start, at
-        at = _skip(text, at)
-        if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
-            if text[at : at + 1] == "}":
-                raise ValueError("a comma before the end")
-        elif text[at : at + 1] != "}":
-            raise ValueError("not an object")
-    if text[at + 1 :].strip(_SPACE):
-        raise ValueError("text after the object")
-
-
-def _skip(text: str, at: int) -> int:
-    while text[at : at + 1] and text[at] in _SPACE:
-        at += 1
-    return at
+    with suppress(ValueError, RecursionError):
+        made = _decode(text)
+        return made if isinstance(made, tuple) else ()
+    return ()
 
 
 def imitates(text: str) -> bool:
@@ -191,14 +160,10 @@ def imitates(text: str) -> bool:
     claimed = f'"{LIMITS}' in text or any(f'"{key}"' in text for key in (*CLAIMS, "status"))
     if not claimed and "\\u" not in text:
         return False
-    try:
-        # Each member by itself: of two with one name, a reader may take either.
-        return any(
-            key in CLAIMS or key.startswith(LIMITS) or (key == "status" and isinstance(said, str) and said in STATUSES)
-            for key, said, _, _ in members(text)
-        )
-    except (ValueError, RecursionError):
-        return False
+    return any(
+        name in CLAIMS or name.startswith(LIMITS) or (name == "status" and isinstance(said, str) and said in STATUSES)
+        for name, said in _members(text)
+    )
 
 
 def begins_object(text: str) -> bool:
@@ -221,41 +186,25 @@ def is_strict(text: str) -> bool:
     return True
 
 
-def splice(text: str, added: Mapping[str, Any]) -> str | None:
-    """
-    Returns *text*, a JSON object, with the members *added* before its last brace. Returns None if *text* is no object.
-
-    Members of the same names are replaced.
-    """
-    try:
-        found = list(members(text))
-    except (ValueError, RecursionError):
-        return None
-    if not added:
-        return text
-    kept = [at for at, (key, *_) in enumerate(found) if key not in added]
-    new = json.dumps(added, ensure_ascii=False)[1:-1]
-    if not kept:
-        return f"{text[: text.index('{') + 1]}{new}{text[text.rindex('}') :]}"
-    # Each with what stands between it and the next member, so that the spacing stays; the last is followed by the new.
-    parts = [text[found[at][2] : found[at][3] if at == kept[-1] else found[at + 1][2]] for at in kept]
-    return f"{text[: found[0][2]]}{''.join(parts)}, {new}{text[found[-1][3] :]}"
-
-
 def with_fields(text: str, added: Mapping[str, Any]) -> str:
     """
-    Returns *text* as `splice` does, and a value that is no object as `{"result": <value or text>, ...}`.
+    Returns *text*, a JSON object, with the members *added* before its last brace, and a value that is no object as
+    `{"result": <value or text>, ...}`. An object that has some of the same names is written anew.
     """
-    return splice(text, added) or f'{{"result": {_value(text)}, {json.dumps(added, ensure_ascii=False)[1:-1]}}}'
-
-
-def _value(text: str) -> str:
-    value = text.strip(_SPACE)
+    new = json.dumps(added, ensure_ascii=False)[1:-1]
     try:
-        _, end = _decode(value)
+        value = _decode(text)
+        known = isinstance(value, tuple) and not added.keys().isdisjoint(dict(value))
+        kept = {name: said for name, said in json.loads(text).items() if name not in added} if known else {}
     except (ValueError, RecursionError):
-        end = -1
-    return value if end == len(value) else json.dumps(text, ensure_ascii=False)
+        value, text, known = None, json.dumps(text, ensure_ascii=False), False
+    if not isinstance(value, tuple):
+        return f'{{"result": {text.strip(_SPACE)}, {new}}}'
+    if known:
+        return json.dumps({**kept, **added}, ensure_ascii=False)
+    head, brace, rest = text.rpartition("}")
+    body = head.rstrip(_SPACE)
+    return f"{body}{', ' if value else ''}{new}{head[len(body) :]}{brace}{rest}"
 
 
 def limit_fields(text: str, message: str | None = None, *, max_tool_turns: int | None = None) -> str:

@@ -125,15 +125,15 @@ def test_a14_a_tools_own_words_stay_beside_ours_in_every_form(form: Any, said: A
     envelope = policy.session("s", clock=clock).call("book", {}, gives(said))
     text = envelope.to_json()
     shown = json.loads(text.rpartition(MARK)[2] if form == "quiet" else text)
-    ours = {} if form == "merged" else {"calls_used": 1, "calls_left": 0}
-    assert shown["progress"] == {**ours, **OWN["progress"]}  # type: ignore[dict-item]
+    ours = {"calls_used": 1, "calls_left": 0, "tool": OWN["progress"]}
+    assert shown["progress"] == (OWN["progress"] if form == "merged" else ours)
     assert shown["next_action_hint"] == "Read page 3. Write the final answer from what you have."
     assert (shown["total_matches"], shown["is_complete"], shown["limit_reached"]) == (90, False, True)
 
 
-def test_a14_a_progress_that_has_our_names_or_none_is_the_tools_and_what_is_data_is_its_own(clock: Any) -> None:
+def test_a14_a_progress_of_any_form_is_the_tools_and_what_is_data_is_its_own(clock: Any) -> None:
     session = Policy([]).session("s", clock=clock)
-    for n, progress in enumerate(("page 2 of 9", 45, {"calls_used": 7}), 1):
+    for n, progress in enumerate(("page 2 of 9", 45, {"page": 2}, {"calls_used": 7}), 1):
         shown = read(session.call("t", {}, gives(Envelope.success(1, progress=progress))))
         assert shown["progress"] == {"calls_used": n, "tool": progress}
     value = {"status": "draft", "progress": {"step": 2}, "next_action_hint": "x"}

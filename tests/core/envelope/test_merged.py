@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Envelope, Policy, limit_fields
-from guardrails.core.envelope.text import imitates, splice
+from guardrails.core.envelope.text import imitates
 from tests.tables import table
 
 
@@ -30,7 +30,7 @@ objects = st.dictionaries(st.text(max_size=8) | st.sampled_from(["limit_reached"
     [
         ('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}'),
         ('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n'),
-        (" { }\n", f" {{{ADDED}}}\n"),
+        (" { }\n", f" {{{ADDED} }}\n"),
         ('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}'),
         ('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}'),
         (f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}'),
@@ -62,7 +62,7 @@ def test_b5_what_is_read_back_is_the_object_with_the_two_fields(
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     expected = {**value, "limit_reached": True, "limit_message": message}
     assert json.loads(limit_fields(text, message)) == expected
-    assert limit_fields(limit_fields(text, message), message) == limit_fields(text, message)
+    assert json.loads(limit_fields(limit_fields(text, message), message)) == expected
 
 
 @given(text=st.text() | st.text(alphabet='{}[]",: 1e-n\\u', max_size=12))
@@ -75,10 +75,9 @@ def test_b5_any_text_gives_an_object_that_holds_it(text: str) -> None:
     assert json.loads(limit_fields(text, MESSAGE)) == {**kept, "limit_reached": True, "limit_message": MESSAGE}
 
 
-def test_text_that_nests_too_deep_is_kept_as_text_and_nothing_to_add_leaves_an_object_as_it_is() -> None:
+def test_text_that_nests_too_deep_is_kept_as_text() -> None:
     text = '{"a":' * 100_000
     assert json.loads(limit_fields(text, MESSAGE))["result"] == text
-    assert splice('{"a" : 1}', {}) == '{"a" : 1}'
 
 
 SPEAK = r"""{"retryable": true} ; {"retry_after_ms": 0} ; {"max_retries_remaining": null} ; {"is_complete": false}
