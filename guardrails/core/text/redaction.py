@@ -66,7 +66,7 @@ _NAMED: Final = re.compile(
     rf"""(?xia)
     (?: (?:{_SURE}|(?P<unsure>{_UNSURE})){_MORE}
         (?P<mark>{_QUOTE})? [`\])]? [ \t]{{0,3}}
-        (?:=>|:?=(?!=)|:(?!:)|,[ ]?{_QUOTE}value{_QUOTE}:) [ \t]{{0,3}} (?!(?:null|none|true|false)\b)
+        (?:=>|:?=(?!=)|:(?!:)|,[^{{}}]{{0,80}}?{_QUOTE}value{_QUOTE}:) [ \t]{{0,3}} (?!(?:null|none|true|false)\b)
         (?(unsure)(?=(?:[\[({{][^\])}}]{{0,400}}?["']|{_QUOTE})?{_MIXED}))
       | --(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["'],[ ]?(?=["']))(?!-)
       | (?:bearer|basic)[ ]{{1,3}}(?={_MIXED})
@@ -104,8 +104,8 @@ def without_secrets(text: str) -> str:
     text = _LOGIN.sub(f"://{REDACTED}@", text) if "://" in text and "@" in text else text
     text = _USER.sub(rf"\1{REDACTED}", text) if "-u" in text else text
     text = _without_named(text)
-    runs = " ".join(_LONG.findall(text))
-    return _KNOWN.sub(REDACTED, text) if any(map(runs.__contains__, _BEGINNINGS)) else text
+    runs = _LONG.findall(text)
+    return _KNOWN.sub(REDACTED, text) if runs and any(map(" ".join(runs).__contains__, _BEGINNINGS)) else text
 
 
 def _without_named(text: str) -> str:
@@ -117,7 +117,7 @@ def _without_named(text: str) -> str:
             mark = "" if found["quote"] else found["mark"] or ""
             parts += text[at : found.start("value")], f"{mark}{REDACTED}{mark}"
             at = _closing(text, found.end()) if found["open"] else found.end()
-    return "".join((*parts, text[at:]))
+    return "".join((*parts, text[at:])) if parts else text
 
 
 def _closing(text: str, at: int) -> int:

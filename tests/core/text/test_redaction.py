@@ -66,7 +66,7 @@ def test_a_secret_is_found_wherever_it_stands_among_words(secret: str, words: st
     ('{"api_keys": ["hunter2", "b"], "n": 1}', '{"api_keys": "[redacted]", "n": 1}'), ("auth=('bob', 'k9k9k9k9k9k9')", "auth=[redacted]"),
     ('{"token": {"value": "k9k9k9k9k9k9"}}', '{"token": "[redacted]"}'),
     ('{\\"password\\": {\\"value\\": \\"hunter2\\"}}', '{\\"password\\": \\"[redacted]\\"}'),
-    ('{"db": {"password": {"value": "hunter2', '{"db": {"password": "[redacted]"'), ('"name": "PASSWORD", "value": "b"', '"name": "PASSWORD", "value": "[redacted]"'),
+    ('{"db": {"password": {"value": "hunter2', '{"db": {"password": "[redacted]"'), ('"name": "PASSWORD", "type": "box", "value": "b"', '"name": "PASSWORD", "type": "box", "value": "[redacted]"'),
     ("curl -u admin:hunter2 https://x", "curl -u admin:[redacted] https://x"), ("curl -u 'admin:hunter2' https://x", "curl -u 'admin:[redacted]' https://x"),
     ("['curl', '-u', 'admin:hunter2']", "['curl', '-u', 'admin:[redacted]']"), ("curl --user=admin:hunter2", "curl --user=admin:[redacted]"),
     ('["--password", "hunter2", "-v"]', '["--password", "[redacted]", "-v"]'), ("sent basic Ym9iOmh1bnRlcjI= to it", "sent basic [redacted] to it"),
