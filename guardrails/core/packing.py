@@ -9,7 +9,7 @@ import json
 import struct
 
 from binascii import a2b_base64, b2a_base64
-from dataclasses import fields
+from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any, Final
 
@@ -22,51 +22,40 @@ from .state import Entry, Pending, Question, SessionState, Turn, Uncertain, late
 
 VERSION: Final = 8
 _WINDOW: Final = tuple(each.name for each in fields(Entry))
-_MADE: Final = sum(each.init for each in fields(Entry))
-"""So many of them an entry is made of; the others come later."""
-_PENDING: Final = tuple(each.name for each in fields(Pending) if each.name not in ("entry", "question"))
-_OPENED: Final = _PENDING.index("hints")
-_row, _call = attrgetter(*_WINDOW), attrgetter(*_PENDING)
-_turn, _question = (attrgetter(*(each.name for each in fields(cls))) for cls in (Turn, Question))
+_row = attrgetter(*_WINDOW)
 _BLANK: Final = _row(Entry(0, "", None, 0, changes=False))
 _OTHERS: Final = ("present", "keys", "window", "latest", "pending", "uncertain", "family")
 """Fields of a state that have a form of their own, follow from others, or are of one step."""
 _NEW: Final = {
     each.name: getattr(SessionState(), each.name) for each in fields(SessionState) if each.name not in _OTHERS
 }
-_COUNTS: Final = tuple(name for name, new in _NEW.items() if type(new) is int)
+_counts = attrgetter(*(name for name, new in _NEW.items() if type(new) is int))
+_turn_counts = attrgetter(*(each.name for each in fields(Turn) if each.name != "refused"))
 
 
 def pack(state: SessionState) -> bytes:
     """
     Returns *state* as bytes.
     """
-    said: dict[str, Any] = {name: value for name, new in _NEW.items() if (value := getattr(state, name)) != new}
-    said["present"] = _turn(state.present)
+    packed: dict[str, Any] = {name: value for name, new in _NEW.items() if (value := getattr(state, name)) != new}
+    packed["present"] = state.present
     columns = zip(*map(_row, state.window), strict=True)
-    said["window"] = {name: _column(each) for name, each in zip(_WINDOW, columns, strict=False) if any(each)}
+    packed["window"] = {name: _column(each) for name, each in zip(_WINDOW, columns, strict=False) if any(each)}
     if state.pending:
-        said["pending"] = [_packed(state, one) for one in state.pending.values()]
+        packed["pending"] = [*state.pending.values()]
     if state.uncertain:
-        said["uncertain"] = [[sig, *one] for sig, one in state.uncertain.items()]
+        packed["uncertain"] = [[sig, *one] for sig, one in state.uncertain.items()]
     if state.keys:
-        said["keys"] = b2a_base64(state.keys, newline=False).decode()
+        packed["keys"] = b2a_base64(state.keys, newline=False).decode()
     try:
-        text = orjson.dumps(said)
+        text = orjson.dumps(packed)
     except TypeError:  # numbers of more than 64 bits, or half a surrogate in a name
-        text = b" " + json.dumps(said, separators=(",", ":")).encode()
+        text = b" " + json.dumps(packed, default=asdict, separators=(",", ":")).encode()
     return bytes((VERSION,)) + text
 
 
 def _column(values: tuple[Any, ...]) -> Any:
     return values if len(set(values)) > 1 or len(values) == 1 else values[0]
-
-
-def _packed(state: SessionState, one: Pending) -> list[Any]:
-    entry, question = one.entry, one.question
-    # Of a call that the window does not have any more, what it is.
-    there = bool(state.window) and entry.seq >= state.window[0].seq
-    return [entry.seq if there else _row(entry), _call(one), None if question is None else _question(question)]
 
 
 def unpack(packed: bytes) -> SessionState:
@@ -91,29 +80,24 @@ def unpack(packed: bytes) -> SessionState:
         ) from None
 
 
-def _state(said: dict[str, Any]) -> SessionState:
-    """
-    Returns the state of the fields that are *said*. Raises ValueError or TypeError if they are none of a state.
-    """
-    columns, calls, uncertain = said.pop("window"), said.pop("pending", ()), said.pop("uncertain", ())
-    present, keys = Turn(*said.pop("present")), a2b_base64(said.pop("keys", ""))
+def _state(packed: dict[str, Any]) -> SessionState:
+    columns, pending, uncertain = packed.pop("window"), packed.pop("pending", ()), packed.pop("uncertain", ())
     if columns.keys() - set(_WINDOW):
         raise ValueError("a window of other calls")
     size = len(columns.get("seq", ()))
     each = (columns.get(name, blank) for name, blank in zip(_WINDOW, _BLANK, strict=True))
     rows = zip(*(one if isinstance(one, list) else (one,) * size for one in each), strict=True)
-    state = SessionState(**said, present=present, keys=keys, window=[_entry(row) for row in rows])
-    if state.exhausted is not None:
-        code, message, hint = state.exhausted
-        state.exhausted = code, message, hint
+    present, keys = Turn(**packed.pop("present")), a2b_base64(packed.pop("keys", ""))
+    state = SessionState(**packed, present=present, keys=keys, window=[Entry(*row) for row in rows])
+    state.exhausted = _tuple(state.exhausted)
     state.uncertain = {sig: Uncertain(*one) for sig, *one in uncertain}
     by_seq = {entry.seq: entry for entry in state.window}
-    for entry, call, question in calls:
-        one = Pending(by_seq[entry] if isinstance(entry, int) else _entry(entry), *call[:_OPENED])
-        one.hints, limit = tuple((code, hint) for code, hint in call[_OPENED]), call[_OPENED + 1]
-        one.limit = None if limit is None else (limit[0], limit[1], limit[2])
-        one.question = None if question is None else Question(*question)
-        state.pending[one.seq] = one
+    for call in pending:
+        one: Any = Pending(**call)
+        entry = Entry(**one.entry)
+        one.entry, one.limit = by_seq.get(entry.seq, entry), _tuple(one.limit)
+        one.hints, one.question = tuple(map(_tuple, one.hints)), one.question and Question(**one.question)
+        state.pending[entry.seq] = one
     return state
 
 
@@ -121,17 +105,11 @@ def _checked(state: SessionState) -> SessionState:
     """
     Returns *state* with what follows from its window. Raises ValueError if what counts is no whole number: it is never read as something else.
     """
-    counts = [getattr(state, name) for name in _COUNTS]
-    counts += [*state.limits.values(), *_turn(state.present)[:-1]]
-    if not {int}.issuperset(map(type, counts)):
+    if not {int}.issuperset(map(type, (*_counts(state), *_turn_counts(state.present), *state.limits.values()))):
         raise ValueError("what counts is no whole number")
     state.latest = latest_of(state.window)
     return state
 
 
-def _entry(row: Any) -> Entry:
-    made = Entry(*row[:_MADE])
-    for name, value in zip(_WINDOW[_MADE:], row[_MADE:], strict=True):
-        if value:
-            setattr(made, name, value)
-    return made
+def _tuple(packed: Any) -> Any:
+    return None if packed is None else tuple(packed)

@@ -1,21 +1,21 @@
 """
 The states of 0.2.0, read once: amounts that were used, open calls, and what people said stay. What was counted for a minute or a few turns
-(rates, growth, streaks, refusals in a row, retry budgets) begins anew, and no result from before is evidence any more.
+(rates, growth, streaks, refusals in a row, retry budgets, turns of one tool) begins anew, model requests that were under way hold nothing, and
+no result from before is evidence any more.
 """
 
 import json
 import struct
 
 from binascii import a2b_base64
-from dataclasses import fields
 from typing import Any, Final
 
 from guardrails.core.values.types import ERROR_TYPES
 
-from .guards.budget import PURSE, RESPONSES, ToolBudget
+from .guards.budget import ToolBudget
 from .refusals import finish
-from .scopes import OPEN
-from .state import Entry, EntryStatus, Pending, Question, SessionState, Stage, Turn
+from .scopes import hold
+from .state import Entry, EntryStatus, Pending, Question, SessionState, Turn
 
 
 VERSION: Final = 6
@@ -25,13 +25,12 @@ _LOOKED_AT: Final = 128
 """A row that has its sketch and its news after it."""
 _CAME: Final = (0, 8, 2, 4, 16)
 _STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
-TOTALS: Final = (
-    *("started_ms", "now_ms", "n", "seq", "calls", "turns", "cost", "tokens", "requests", "unpriced", "held_cost"),
-    *("held_tokens", "number", "expects", "decided", "admitted", "turn_strikes", "denied_turns", "streak"),
-    *("streak_failures", "changed_seq", "behind_ms", "shared", "dull_seq", "refused_turns", "turn_refused", "implied"),
-    *("turn_n", "since_ms", "call_ms"),
-)
-_TURN_BITS: Final = 32
+_TOTALS: Final = ("started_ms", "now_ms", "n", "seq", "calls", "turns", "cost", "tokens")
+_TURN: Final = {"number": 12, "expects": 13, "decided": 14, "admitted": 15, "implied": 26, "since_ms": 28}
+"""Places of numbers, after which others begin that nobody reads: of the session its unpriced calls, and by how much its clock is behind."""
+_UNPRICED, _BEHIND, _SHARED = 9, 21, 22
+_USED: Final = ("max_calls", "max_cost", "max_tokens")
+"""Limits of tools, each with what was used of it."""
 
 
 def state_of(packed: bytes) -> SessionState:
@@ -48,24 +47,31 @@ def state_of(packed: bytes) -> SessionState:
         window.append(_entry(names[tool], *_ROW.unpack_from(packed, at)))
         at += _ROW.size + 12 * (packed[at + _ROW.size - 4] >= _LOOKED_AT)
     rest = json.loads(packed[at:])
-    totals = dict(zip(TOTALS, rest["t"], strict=True))
-    state = SessionState(**_those(SessionState, totals), present=Turn(**_those(Turn, totals)), window=window)
-    state.own = _own(totals, rest)
+    totals = rest["t"]
+    present = Turn(**{name: totals[place] for name, place in _TURN.items()})
+    state = SessionState(**dict(zip(_TOTALS, totals, strict=False)), present=present, window=window)
+    state.behind_ms, state.shared, state.stood_ms = totals[_BEHIND], totals[_SHARED], rest.get("d", 0)
     state.run, state.limits, state.reserved = rest.get("i", ""), rest.get("l", {}), rest.get("r", {})
-    state.closed, state.stood_ms = rest.get("c", False), rest.get("d", 0)
+    state.closed, state.keys = rest.get("c", False), a2b_base64(rest.get("e", ""))
     if "x" in rest:
         code, message = rest["x"]
         state.exhausted = code, message, finish(code)
-    state.keys = a2b_base64(rest["e"]) if "e" in rest else b""
+    counts = rest.get("m", {})
+    own = {
+        "approve": rest.get("a"),
+        "budget": {"unpriced": totals[_UNPRICED]} if totals[_UNPRICED] else None,
+        ToolBudget.name: {name: used for name, used in counts.items() if name.partition(":")[0] in _USED},
+        "evidence": [state.seq, [], 0],
+    }
+    state.own = {guard: mine for guard, mine in own.items() if mine}
     by_seq = {entry.seq: entry for entry in window}
-    for one in (_admission(each, by_seq) for each in rest.get("o", ())):
-        if one.n:
-            state.pending[one.seq] = one
+    for one in rest.get("o", ()):
+        pending = _admission(one, by_seq)
+        if pending.n:
+            state.pending[pending.seq] = pending
         else:
             # A scope has amounts, and no calls.
-            held = state.reserved.setdefault(OPEN, {"max_cost": 0, "max_tokens": 0})
-            held["max_cost"] += one.cost
-            held["max_tokens"] += one.tokens
+            hold(state, pending.cost, pending.tokens)
     return state
 
 
@@ -81,34 +87,6 @@ def _entry(tool: str, *row: int) -> Entry:
     return made
 
 
-def _those(cls: type[Any], totals: dict[str, int]) -> dict[str, Any]:
-    return {each.name: totals[each.name] for each in fields(cls) if each.name in totals}
-
-
-def _own(totals: dict[str, int], rest: dict[str, Any]) -> dict[str, Any]:
-    purse: list[str] = []
-    tools: dict[str, Any] = {}
-    for name, value in rest.get("m", {}).items():
-        kind, _, tool = name.partition(":")
-        if kind.endswith((".unpriced", ".untold")):
-            purse = [tool]
-        elif tool and kind.startswith("max_") and "_per_" not in kind:
-            turn = (value & ((1 << _TURN_BITS) - 1)) - 1
-            tools[name] = [value >> _TURN_BITS, turn] if kind == "max_turns" else value
-    # What was guessed of open calls is not kept any more.
-    holds = {key: one for key, one in (rest.get("k") or {}).items() if not key.rpartition("#")[2].startswith("c")}
-    used = (rest.get("u") or {}).get("") or ()
-    budget = {"unpriced": totals["unpriced"], **dict(zip(RESPONSES, used, strict=False)), "holds": holds}
-    own = {
-        "approve": rest.get("a"),
-        "budget": {name: value for name, value in budget.items() if value},
-        PURSE: purse,
-        ToolBudget.name: tools,
-        "evidence": [totals["seq"], [], 0],
-    }
-    return {name: value for name, value in own.items() if value}
-
-
 def _admission(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
     seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own, *waits = packed
     entry = by_seq[seq] if own is None else Entry(seq, *own)
@@ -117,6 +95,5 @@ def _admission(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
     one.limit = None if limit is None else (limit[0], limit[1], finish(limit[0]))
     for *question, approved, begun in waits:
         one.question = Question(*question)
-        stage: Stage = "suspended" if begun else "approved" if approved else "parked"
-        one.stage = stage
+        one.stage = "suspended" if begun else "approved" if approved else "parked"
     return one

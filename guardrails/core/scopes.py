@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.chain import FAR_MS, Chain, Hook, first_cause
 from guardrails.core.guards.base import Edge, Facts
+from guardrails.core.guards.budget import NO_LIMITS
 from guardrails.core.state import Pending, SessionState, time_of, touch
 from guardrails.core.values.types import Denial, Outcome
 
@@ -115,7 +116,7 @@ class SharedState(SessionState):
         """
         Returns what it is beside its amounts.
         """
-        own = {guard: rest for guard, mine in self.own.items() if (rest := _rest(mine))}
+        own = {guard: _rest(mine) for guard, mine in self.own.items()}
         return replace(self, n=0, calls=0, cost=0, tokens=0, now_ms=0, behind_ms=0, reserved={}, own=own)
 
     def edges(self) -> list[Edge] | None:
@@ -169,15 +170,10 @@ def progress(
     Returns the amounts that the session has used at its time *now_ms*. The amount left is of the nearest limit, its own
     or that of a scope; with *near* only if a fifth of it, or less than ten, are left.
     """
-    shown: dict[str, Any] = (
-        {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms, near=near)
-    )
-    for scope in scopes:
-        budget = scope.chain.budget
-        for key, left in () if budget is None else budget.progress(scope.state, scope.now_ms, near=near).items():
-            if key != "calls_used":
-                present: Any = shown.get(key)
-                shown[key] = left if present is None else min(present, left)
+    shown: dict[str, Any] = (chain.budget or NO_LIMITS).progress(state, now_ms, near=near)
+    for one in scopes:
+        left: dict[str, Any] = (one.chain.budget or NO_LIMITS).progress(one.state, one.now_ms, near=near)
+        shown |= {key: min(amount, shown.get(key, amount)) for key, amount in left.items() if key != "calls_used"}
     return shown
 
 
@@ -186,12 +182,9 @@ def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int
     Returns milliseconds until the time of the session, or of a scope, is up. Returns None if there is no limit, or one
     that is days away.
     """
-    left = None if chain.budget is None else chain.budget.left(state, "max_elapsed", state.now_ms)
-    for scope in scopes:
-        limits = scope.chain.budget
-        its = None if limits is None else limits.left(scope.state, "max_elapsed", scope.now_ms)
-        left = its if left is None or (its is not None and its < left) else left
-    return None if left is None or left > FAR_MS else left
+    all_of = [(chain, state, state.now_ms), *((one.chain, one.state, one.now_ms) for one in scopes)]
+    times = [(own.budget or NO_LIMITS).left(its, "max_elapsed", now_ms) for own, its, now_ms in all_of]
+    return min((time for time in times if time is not None and time <= FAR_MS), default=None)
 
 
 def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
@@ -220,7 +213,7 @@ def hold_in(scope: SessionState, call: Pending) -> None:
     """
     scope.n += 1
     scope.calls += 1
-    _hold(scope, call.cost, call.tokens)
+    hold(scope, call.cost, call.tokens)
 
 
 def move_in(scope: SessionState, call: Pending, event: str) -> None:
@@ -231,19 +224,22 @@ def move_in(scope: SessionState, call: Pending, event: str) -> None:
     if event in ("refuse", "withdraw"):
         # A scope that was forgotten counts nothing of it.
         scope.calls = max(0, scope.calls - 1)
-        _hold(scope, -call.cost, -call.tokens)
+        hold(scope, -call.cost, -call.tokens)
 
 
 def settle_in(scope: SessionState, estimate: tuple[int, int], outcome: Outcome) -> None:
     """
     Charge what a call cost, in place of its *estimate*.
     """
-    _hold(scope, -estimate[0], -estimate[1])
+    hold(scope, -estimate[0], -estimate[1])
     scope.cost += estimate[0] if outcome.cost is None else outcome.cost
     scope.tokens += estimate[1] if outcome.tokens is None else outcome.tokens
 
 
-def _hold(scope: SessionState, cost: int, tokens: int) -> None:
+def hold(scope: SessionState, cost: int, tokens: int) -> None:
+    """
+    Hold so much more for open calls, in micro-dollars and tokens.
+    """
     held = scope.reserved.get(OPEN, {})
     amounts = (("max_cost", cost), ("max_tokens", tokens))
     left = {name: amount for name, more in amounts if (amount := held.get(name, 0) + more) > 0}

@@ -94,23 +94,23 @@ class Entry:
     """Mark of its turn, see `SessionState.mark`."""
     sketch: int = 0
     """Its arguments, where a guard looked at them."""
-    status: EntryStatus = field(default="running", init=False)
-    error_type: ErrorType | None = field(default=None, init=False)
-    result_hash: int = field(default=0, init=False)
+    status: EntryStatus = "running"
+    error_type: ErrorType | None = None
+    result_hash: int = 0
     """Evidence: of a success as it is, of an error with digits deleted."""
-    lasting: bool = field(default=False, init=False)
+    lasting: bool = False
     """Its envelope said that the same call fails again."""
-    retries_left: int = field(default=0, init=False)
+    retries_left: int = 0
     """How many more identical calls its envelope advised."""
-    retry_at_ms: int = field(default=0, init=False)
+    retry_at_ms: int = 0
     """From when on."""
-    explored: bool = field(default=False, init=False)
+    explored: bool = False
     """It did so only to learn from what comes of it."""
-    beside: int = field(default=0, init=False)
+    beside: int = 0
     """Calls that were admitted while it ran; `MANY` stands for that many or more."""
-    steady: int = field(default=0, init=False)
+    steady: int = 0
     """32 bits of the news in its result, or of the family of its failure; 0: not taken."""
-    came: int = field(default=0, init=False)
+    came: int = 0
     """What its result brought, a place in `CAME`."""
 
     @property
@@ -240,11 +240,11 @@ class Pending:
     stage: Stage = "open"
     once: bool = False
     """If nobody knows how it ended, it is not made again."""
-    hints: tuple[tuple[str, str], ...] = field(default=(), init=False)
+    hints: tuple[tuple[str, str], ...] = ()
     """(code, hint) of what guards said without refusing."""
-    limit: tuple[str, str, str] | None = field(default=None, init=False)
+    limit: tuple[str, str, str] | None = None
     """(code, message, hint) of the limit that this call used up."""
-    question: Question | None = field(default=None, init=False)
+    question: Question | None = None
 
     @property
     def seq(self) -> int:
