@@ -3,8 +3,7 @@ Policy tests: the decisions expected of a policy, as files of cases, and the run
 """
 
 from .reading import Case, CaseFile, find_cases, load_cases, read_cases, shipped_with_cases
-from .run import Result, run_case
-from .verdict import Failure
+from .run import Failure, Result, run_case
 
 
 __all__ = [

@@ -14,7 +14,7 @@ from guardrails.core.values.schema import fit, quoted
 from guardrails.policy.file import MAX_BYTES, Mistake, Node, find, inner, items, mistakes_at, parse, plain, shipped
 from guardrails.policy.reload import is_name
 
-from .steps import MAX_STEPS, Repeat, Request, Step, cases_type
+from .steps import Repeat, Step, cases_type
 
 
 SUFFIX: Final = ".cases.yaml"
@@ -54,12 +54,10 @@ def find_cases(policy: str) -> Path:
     """
     path = find(policy)
     folder = path.parent
-    places = [folder / "cases" / path.name]
-    if not is_name(policy):
-        places.insert(0, folder / f"{path.stem}{SUFFIX}")
-    for place in places:
-        if place.is_file():
-            return place
+    beside = [] if is_name(policy) else [folder / f"{path.stem}{SUFFIX}"]
+    places = [*beside, folder / "cases" / path.name]
+    if found := next(filter(Path.is_file, places), None):
+        return found
     looked = " and ".join(quoted(str(place.relative_to(folder))) for place in places)
     raise PolicyError(
         [f"no cases for {quoted(policy)}: looked for {looked} beside it; name their file after the policy"]
@@ -93,28 +91,19 @@ def read_cases(text: str | bytes, name: str = "<text>") -> CaseFile:
     parsed = parse(text, name)
     mistakes, root, made = list(parsed.mistakes), parsed.root, CaseFile(name=name, policy=None, cases=())
     if root is not None:
-        mistakes += _same_names(root)
         data, faults = fit(cases_type(), plain(root))
         mistakes += mistakes_at(faults, root)
         if not faults:
-            nodes = items(root, "cases")
-            cases = [_case(one, node, name, mistakes) for one, node in zip(data["cases"], nodes, strict=True)]
+            cases = [_case(*one, name, mistakes) for one in zip(data["cases"], items(root, "cases"), strict=True)]
             made = CaseFile(name=name, policy=data.get("policy"), cases=tuple(cases))
+        lines: dict[Any, int] = {}
+        for node in filter(None, (inner(case, "name") for case in items(root, "cases"))):
+            if (first := lines.setdefault(node.value, node.position.line)) != node.position.line:
+                mistakes.append(Mistake(node.position, f"name: another case has this name, on line {first}"))
     if mistakes or root is None:
         ordered = sorted(dict.fromkeys(mistakes), key=lambda m: (*m.position[1:], m.message))
         raise PolicyError([str(mistake) for mistake in ordered])
     return made
-
-
-def _same_names(root: Node) -> Iterator[Mistake]:
-    lines: dict[str, int] = {}
-    for case in items(root, "cases"):
-        name = inner(case, "name")
-        if name is not None and isinstance(name.value, str):
-            if name.value in lines:
-                first = f"another case has this name, on line {lines[name.value]}"
-                yield Mistake(name.position, f"name: {first}")
-            lines.setdefault(name.value, name.position.line)
 
 
 def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) -> Case:
@@ -127,8 +116,6 @@ def _case(data: dict[str, Any], node: Node, file: str, mistakes: list[Mistake]) 
             at = inner(place, "parameters") or place
             mistakes.append(Mistake(at.position, f"parameters: {error}"))
     mistakes += _placed(data["steps"], items(node, "steps"))
-    if _total(data["steps"]) > MAX_STEPS:
-        mistakes.append(Mistake(node.position, f"steps: more than {MAX_STEPS} steps, repetitions counted"))
     return Case(name=data["name"], file=file, line=node.position.line, tools=tuple(tools), steps=tuple(data["steps"]))
 
 
@@ -144,14 +131,3 @@ def _placed(steps: list[Step], nodes: list[Node]) -> Iterator[Mistake]:
             yield Mistake(at.position, f"at: `{at.written}` is read as a number: write `{at.written}s`")
         if isinstance(step, Repeat):
             yield from _placed(step.steps, items(node, "steps"))
-
-
-def _total(steps: list[Step]) -> int:
-    return sum(
-        step.repeat * _total(step.steps)
-        if isinstance(step, Repeat)
-        else step.request
-        if isinstance(step, Request)
-        else 1
-        for step in steps
-    )

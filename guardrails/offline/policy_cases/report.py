@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from guardrails.offline.figures import plural
+
 from .run import Result
 
 
@@ -31,44 +33,29 @@ def lines(suites: Iterable[Suite]) -> list[str]:
     """
     Returns one line for each failed case, then the sum.
     """
-    suites = list(suites)
-    failed = [str(result) for suite in suites for result in suite.failed]
-    return [*failed, summary(sum(len(suite.results) for suite in suites), len(failed))]
-
-
-def summary(cases: int, failed: int) -> str:
-    """
-    Returns `12 cases, 12 passed`, `12 cases, 11 passed, 1 failed`.
-    """
-    told = f"{cases} case{'' if cases == 1 else 's'}, {cases - failed} passed"
-    return f"{told}, {failed} failed" if failed else told
+    results = [result for suite in suites for result in suite.results]
+    failed = [str(result) for result in results if not result.passed]
+    told = f"{plural(len(results), 'case')}, {len(results) - len(failed)} passed"
+    return [*failed, f"{told}, {len(failed)} failed" if failed else told]
 
 
 def to_dict(suites: Iterable[Suite]) -> dict[str, Any]:
     """
     Returns the same for another program.
     """
-    suites = list(suites)
-    cases, failed = sum(len(suite.results) for suite in suites), sum(len(suite.failed) for suite in suites)
-    return {
-        "ok": not failed,
-        "cases": cases,
-        "passed": cases - failed,
-        "failed": failed,
-        "suites": [
-            {"policy": suite.policy, "file": suite.file, "cases": [_case(result) for result in suite.results]}
-            for suite in suites
-        ],
-    }
+    told: list[dict[str, Any]] = [
+        {"policy": suite.policy, "file": suite.file, "cases": [_case(result) for result in suite.results]}
+        for suite in suites
+    ]
+    passed = [case["passed"] for suite in told for case in suite["cases"]]
+    sums = {"cases": len(passed), "passed": sum(passed), "failed": len(passed) - sum(passed)}
+    return {"ok": all(passed), **sums, "suites": told}
 
 
 def _case(result: Result) -> dict[str, Any]:
+    """
+    One case and the steps of it that failed.
+    """
+    case, counts = result.case, {"steps": result.steps, "failed_steps": result.failed_steps}
     failures = [asdict(failure) for failure in result.failures]
-    return {
-        "name": result.case.name,
-        "line": result.case.line,
-        "passed": result.passed,
-        "steps": result.steps,
-        "failed_steps": result.failed_steps,
-        "failures": failures,
-    }
+    return {"name": case.name, "line": case.line, "passed": result.passed, **counts, "failures": failures}

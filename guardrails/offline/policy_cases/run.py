@@ -5,29 +5,51 @@ Live through a case: in a session like every other, by a clock that only moves w
 import json
 import re
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails.core.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import Outcome, Success, micro_dollars
+from guardrails.core.values.types import Denial, Nudge, Outcome, Success, micro_dollars
 from guardrails.policy.policy import Policy
 from guardrails.stores.memory import MemoryStore
 
 from . import steps as kinds
 from .reading import Case
 from .steps import Call, End, Failed, Step
-from .verdict import Difference, Failure, codes_of, decision_differs, envelope_differs, said_of
 
 
+Difference = tuple[str, str]
+"""The expected, and the decided."""
 START_MS: Final = 1_800_000_000_000
 """When every case starts: 2027-01-15 08:00 UTC."""
 MAX_FAILURES: Final = 20
 """Failed steps of one case that are kept."""
-
+_SHOWN: Final = 160
+"""Characters of a value in a failure."""
 _REPETITION: Final = re.compile(r"\$(\$)?n(?!\w)")
+
+
+@dataclass(slots=True)
+class Failure:
+    """
+    One step that did not go as expected.
+    """
+
+    line: int
+    step: str
+    """What the step does: ``call `search` ``."""
+    expected: str
+    decided: str
+    repetition: int | None = None
+    """Of the innermost `repeat` around it, from 1."""
+
+    def __str__(self) -> str:
+        times = "" if self.repetition is None else f" (repetition {self.repetition})"
+        return f"{self.step}{times}: expected {self.expected}; decided {self.decided}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,9 +74,9 @@ class Result:
         return not self.failures
 
     def __str__(self) -> str:
-        where = f"{self.case.file}:{self.case.line}: {self.case.name}"
-        if self.passed:
-            return f"{where}: passed"
+        """
+        The first failure. Raises IndexError if the case has passed.
+        """
         first = self.failures[0]
         told = f"{self.case.file}:{first.line}: {self.case.name}: {first}"
         return told if self.failed_steps == 1 else f"{told} (and {self.failed_steps - 1} more)"
@@ -76,12 +98,9 @@ class _Run:
         self.now_ms = START_MS
         self.repetition: int | None = None
         self.pending: dict[str, Decision] = {}
+        scopes = dict.fromkeys(policy.scopes, "case")
         self.session = policy.session(
-            "case",
-            tools=case.tools,
-            store=MemoryStore(),
-            clock=lambda: self.now_ms / 1000,
-            scopes=dict.fromkeys(policy.scopes, "case"),
+            "case", tools=case.tools, store=MemoryStore(), clock=lambda: self.now_ms / 1000, scopes=scopes
         )
 
     def steps(self, steps: Sequence[Step]) -> None:
@@ -92,7 +111,7 @@ class _Run:
                     self.steps(step.steps)
                 self.repetition = outer
             else:
-                self._step(step)
+                self._step(step if self.repetition is None else filled(step, self.repetition))
 
     def _step(self, step: Step) -> None:
         self.result.steps += 1
@@ -108,12 +127,11 @@ class _Run:
             case kinds.Settle():
                 self._settle(step)
             case kinds.Wait():
-                self.now_ms += _ms(step.wait)
+                self.now_ms += round(step.wait * 1000)
             case kinds.Exhausted():
-                code = self.session.exhausted
-                if code != step.exhausted:
-                    wanted = step.exhausted or "nothing"
-                    self._note(step, "session", [(f"exhausted by {wanted}", f"by {code or 'nothing'}")])
+                code = self.session.exhausted or "nothing"
+                if code != (wanted := step.exhausted or "nothing"):
+                    self._note(step, "session", [(f"exhausted by {wanted}", f"by {code}")])
             case _:
                 self._tell(step)
 
@@ -121,7 +139,7 @@ class _Run:
         """
         Tell the session of what its host does.
         """
-        session, what, wanted = self.session, "extend", "limits that can be raised"
+        session = self.session
         try:
             match step:
                 case kinds.Turn():
@@ -133,90 +151,65 @@ class _Run:
                     if said.begins_turn:
                         session.begin_turn(said.calls)
                     cost = None if said.cost_usd is None else micro_dollars(said.cost_usd)
-                    untold = said.tokens is None
-                    session.ledger.event("charge", {"cost": cost, "tokens": said.tokens or 0, "untold": untold})
+                    told = {"cost": cost, "tokens": said.tokens or 0, "untold": said.tokens is None}
+                    session.ledger.event("charge", told)
                 case kinds.Extend():
                     session.extend(**step.extend)
                 case kinds.Approve():
-                    what, wanted = f"answer `{step.approve}`", "a call that waits"
                     session.approve(step.approve)
                 case kinds.Refuse():
-                    what, wanted = f"answer `{step.refuse}`", "a call that waits"
                     session.refuse(step.refuse, reason=step.reason)
         except SessionError as error:
-            self._note(step, what, [(wanted, str(error))])
+            self._note(step, type(step).__name__.lower(), [("to be possible", str(error))])
 
     def _call(self, step: Call) -> None:
-        session, call_id = self.session, f"call {self.result.steps}" if step.id is None else str(self._fill(step.id))
+        session, call_id = self.session, f"call {self.result.steps}" if step.id is None else str(step.id)
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
         claim = not (step.pending or step.lost)
-        decision = session.decide(step.call, self._fill(step.arguments), id=call_id, claim=claim)
+        decision = session.decide(step.call, step.arguments, id=call_id, claim=claim)
         found, envelope = decision_differs(step, decision), decision.envelope
         if envelope is None and step.lost:
             # Given up by whatever comes next.
-            session.ledger.lose(*session.calls.opened(step.call, self._fill(step.arguments)))
+            session.ledger.lose(*session.calls.opened(step.call, step.arguments))
         elif envelope is None and step.pending:
             self.pending[call_id] = decision
         else:
             envelope = envelope or self._end(decision, step)
-            found = found or envelope_differs(step.status, self._fill(step.envelope), _read(envelope))
-        self._note(step, f"call `{step.call}`", found, decision)
+            found = found or envelope_differs(step, envelope)
+        self._note(step, f"call `{step.call}`", found)
 
     def _settle(self, step: kinds.Settle) -> None:
-        call_id = str(self._fill(step.settle))
-        decision = self.pending.pop(call_id, None)
+        call_id = str(step.settle)
         found = [("a pending call", "no call of that id is pending")]
-        if decision is not None:
-            found = envelope_differs(step.status, self._fill(step.envelope), _read(self._end(decision, step)))
+        if decision := self.pending.pop(call_id, None):
+            found = envelope_differs(step, self._end(decision, step))
         self._note(step, f"settle `{call_id}`", found)
 
     def _end(self, decision: Decision, ran: End) -> Envelope:
         """
         Let the call end, and give what the model reads.
         """
-        limit, takes = self.session.ledger.plan(decision.call.tool).timeout_ms, _ms(ran.takes)
+        limit, takes = self.session.ledger.plan(decision.call.tool).timeout_ms, round(ran.takes * 1000)
         if limit is not None and takes >= limit:
             self.now_ms += limit
             return self.session.complete(decision, TimeoutError(f"no result within {limit / 1000:g} s"))
         self.now_ms += takes
         failed = Failed(type=ran.error) if isinstance(ran.error, str) else ran.error
         if failed is None:
-            value = self._fill(ran.result) if ran.result_bytes is None else "x" * (ran.result_bytes - len('""'))
+            value = ran.result if ran.result_bytes is None else "x" * (ran.result_bytes - len('""'))
             return self.session.complete(decision, Success(value, ran.cost_usd, ran.tokens))
-        message = str(self._fill(failed.message)) or f"the call failed: {failed.type}"
+        message = str(failed.message) or f"the call failed: {failed.type}"
         outcome = Outcome(None, failed.type, message, failed.http_status, tokens=ran.tokens)
-        outcome.retry_after_ms = None if failed.retry_after is None else _ms(failed.retry_after)
+        outcome.retry_after_ms = None if failed.retry_after is None else round(failed.retry_after * 1000)
         outcome.cost = None if ran.cost_usd is None else micro_dollars(ran.cost_usd)
         return self.session.complete(decision, outcome)
 
-    def _fill(self, value: Any) -> Any:
-        return value if self.repetition is None else filled(value, self.repetition)
-
-    def _note(self, step: Step, what: str, found: list[Difference], decision: Decision | None = None) -> None:
+    def _note(self, step: Step, what: str, found: list[Difference]) -> None:
         self.result.failed_steps += bool(found)
         if not found or len(self.result.failures) >= MAX_FAILURES:
             return
         expected, decided = map(", ".join, zip(*found, strict=True))
-        failure = Failure(line=step.line, step=what, expected=expected, decided=decided, repetition=self.repetition)
-        if decision is not None:
-            failure.said, failure.nudges = said_of(decision), tuple(code for code, _ in decision.nudges)
-            failure.denials, failure.observed = codes_of(decision.denials), codes_of(decision.observed)
-        self.result.failures.append(failure)
-
-
-def _read(envelope: Envelope) -> dict[str, Any]:
-    """
-    The fields of an envelope as JSON has them.
-    """
-    fields = envelope.to_dict()
-    for key in ("result", "results"):
-        if key in fields:
-            fields[key] = json.loads(envelope.render().payload)
-    return fields
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)
+        self.result.failures.append(Failure(step.line, what, expected, decided, self.repetition))
 
 
 def filled(value: Any, n: int) -> Any:
@@ -230,4 +223,64 @@ def filled(value: Any, n: int) -> Any:
         return n if value == "$n" else _REPETITION.sub(lambda found: "$n" if found[1] else str(n), value)
     if isinstance(value, dict):
         return {filled(key, n) if key != "$n" else str(n): filled(each, n) for key, each in value.items()}
+    if isinstance(value, Step | Failed):
+        made = copy(value)
+        for name, each in vars(value).items():
+            setattr(made, name, filled(each, n))
+        return made
     return [filled(each, n) for each in value] if isinstance(value, list) else value
+
+
+def decision_differs(step: Call, decision: Decision) -> list[Difference]:
+    """
+    Returns how *decision* differs from the one that *step* expects. The decided side is the whole decision: every denial, nudge,
+    observed denial and failed guard.
+    """
+    nudges, codes = [code for code, _ in decision.nudges], _codes(decision.denials)
+    said = "pending" if decision.pending else "deny" if codes else "nudge" if nudges else "allow"
+    observed = [step.observed] if isinstance(step.observed, str) else step.observed
+    wanted = []
+    if said != step.expect or step.code not in (None, *([decision.code] if decision.denials else nudges)):
+        wanted.append(" ".join(filter(None, (step.expect, step.code))))
+    if {denial.code for denial in decision.observed} != set(observed):
+        wanted.append(f"observed {' + '.join(sorted(set(observed))) or 'nothing'}")
+    decided = [" ".join(filter(None, (said, " + ".join(codes or nudges))))]
+    if decision.observed:
+        decided.append(f"observed {' + '.join(_codes(decision.observed))}")
+    decided += [f"guard `{name}` failed ({error})" for name, error in decision.errors]
+    return [(", ".join(wanted), ", ".join(decided))] if wanted else []
+
+
+def _codes(said: Iterable[Denial | Nudge]) -> list[str]:
+    return list(dict.fromkeys(each.code for each in said))
+
+
+def envelope_differs(step: End, envelope: Envelope) -> list[Difference]:
+    """
+    Returns how the fields of an envelope, as JSON has them, differ from those that *step* expects.
+    """
+    read = envelope.to_dict()
+    for key in {"result", "results"} & read.keys():
+        read[key] = json.loads(envelope.render().payload)
+    wrong = [] if step.status in (None, read["status"]) else [(f"status {step.status}", f"status {read['status']}")]
+    found = differing(step.envelope or {}, read, "envelope")
+    return wrong + [(f"{path} {_shown(wanted)}", f"{path} {_shown(got)}") for path, wanted, got in found]
+
+
+def differing(wanted: Any, got: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """
+    Returns (path, wanted, got) for each *got* that is not as *wanted*. Maps are compared by the keys that are wanted,
+    lists element by element. A wanted null means that no value is there, and 1 equals 1.0 but not `true`.
+    """
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        for key, value in wanted.items():
+            yield from differing(value, got.get(key), f"{path}.{key}")
+    elif isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
+        for n, (one, other) in enumerate(zip(wanted, got, strict=True)):
+            yield from differing(one, other, f"{path}.{n}")
+    elif isinstance(wanted, bool) is not isinstance(got, bool) or wanted != got:
+        yield path, wanted, got
+
+
+def _shown(value: Any) -> str:
+    return "absent" if value is None else json.dumps(value, ensure_ascii=False)[:_SHOWN]

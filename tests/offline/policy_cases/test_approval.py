@@ -48,7 +48,7 @@ def test_a_case_asks_answers_and_lets_time_pass() -> None:
     [
         ("{call: pay_rent, id: a}", "expected allow; decided pending approve.pending"),
         ("{call: look, expect: pending, code: approve.pending}", "expected pending approve.pending; decided allow"),
-        ("{approve: a}", "expected a call that waits; decided no call `a` waits for an answer"),
+        ("{approve: a}", "expected to be possible; decided no call `a` waits for an answer"),
     ],
 )
 def test_a_case_that_goes_otherwise_is_told(step: str, told: str) -> None:

@@ -35,7 +35,7 @@ def test_a_time_is_counted_from_the_start_or_from_the_step_before(written: objec
 
 @table("written", [-1, "soon", "5", True, None, 0.0001, [1]])
 def test_what_is_no_time_is_told_how_to_write_one(written: object) -> None:
-    with pytest.raises(ValueError, match=r"^not a time: write `\+5s` \(after the step before\), or 65s .*, got "):
+    with pytest.raises(ValueError, match=r"^not a duration: write .*, got "):
         moment(written)
 
 
@@ -64,7 +64,6 @@ def test_an_editor_finds_the_schema_and_the_shipped_cases_fit_it(file: Path) -> 
         {"call": "a", "expect": "maybe"},
         {"call": "a", "at": "soon"},
         {"call": "a", "at": "+-5s"},
-        {"call": "a", "envelope": {"statos": "success"}},
         {"repeat": 0, "steps": [{"call": "a"}]},
         {"call": "a", "pending": False},
         {"extend": {"max_cals": 1}},

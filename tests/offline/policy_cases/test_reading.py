@@ -103,7 +103,7 @@ def test_all_mistakes_are_told_at_once_in_order_with_their_places() -> None:
         "bad.yaml:2:1: unknown key `polcy`, did you mean `policy`?",
         "bad.yaml:6:24: unknown key `argument`, did you mean `arguments`?",
         "bad.yaml:6:49: cases.0.steps.0.error: not one of `auth`, `permission`,",
-        "bad.yaml:7:28: cases.0.steps.1.at: not a time: write `+5s`",
+        "bad.yaml:7:28: cases.0.steps.1.at: not a duration: write 500ms, 30s, 1",
         "bad.yaml:8:11: name: another case has this name, on line 4",
         "bad.yaml:9:32: cases.1.tools.0.polling: not true or false: write true,",
         "bad.yaml:10:12: cases.1.steps: must have a length of at least 1, got 0",

@@ -6,8 +6,7 @@ from typing import Any
 
 from guardrails import Budget, Policy
 from guardrails.offline.policy_cases import read_cases, run_case
-from guardrails.offline.policy_cases.report import Suite, lines, summary, to_dict
-from tests.tables import table
+from guardrails.offline.policy_cases.report import Suite, lines, to_dict
 
 
 GOOD = "version: 1\ncases:\n- {name: fine, steps: [{call: a}]}\n"
@@ -31,14 +30,6 @@ def suites() -> list[Suite]:
     for policy, file, text in (("one", "good.yaml", GOOD), ("two", "mixed.yaml", MIXED)):
         made.append(Suite(policy, file, [run_case(rules, case) for case in read_cases(text, file).cases]))
     return made
-
-
-@table(
-    "cases, failed, told",
-    [(12, 0, "12 cases, 12 passed"), (1, 0, "1 case, 1 passed"), (12, 2, "12 cases, 10 passed, 2 failed")],
-)
-def test_the_sum_is_one_line(cases: int, failed: int, told: str) -> None:
-    assert summary(cases, failed) == told
 
 
 def test_a_failed_case_is_one_line_with_its_place_and_all_codes() -> None:
@@ -66,9 +57,5 @@ def test_the_same_is_data_for_another_program() -> None:
         "expected": "deny x.y",
         "decided": "allow",
         "repetition": None,
-        "said": "allow",
-        "denials": (),
-        "observed": (),
-        "nudges": (),
     }
-    assert failed["failures"][1]["denials"] == ("budget.max_calls",)
+    assert "deny budget.max_calls" in failed["failures"][1]["decided"]

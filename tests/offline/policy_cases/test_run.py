@@ -8,8 +8,7 @@ from guardrails import Budget, Denial, Duplicates, Nudge, Policy
 from guardrails.core.chain import Rule
 from guardrails.core.guards.base import Guard, guard
 from guardrails.offline.policy_cases import Case, Result, read_cases, run_case
-from guardrails.offline.policy_cases.run import filled
-from guardrails.offline.policy_cases.verdict import differing
+from guardrails.offline.policy_cases.run import differing, filled
 from tests.tables import table
 
 
@@ -94,7 +93,6 @@ def test_all_denials_are_told_the_one_that_is_read_first() -> None:
     steps = "  - {call: a}\n  - {call: b}\n  - {call: a, expect: deny, code: duplicates.window}"
     [failure] = run(EVERY, steps).failures
     assert failure.decided == "deny budget.max_calls + duplicates.window"
-    assert (failure.said, failure.denials) == ("deny", ("budget.max_calls", "duplicates.window"))
 
 
 def test_a_failure_is_told_once_with_how_many_followed() -> None:
@@ -103,7 +101,7 @@ def test_a_failure_is_told_once_with_how_many_followed() -> None:
         "<text>:8: a case: call `a` (repetition 1): expected status error; decided status success (and 29 more)"
     )
     assert (len(result.failures), result.failed_steps, result.steps) == (20, 30, 30)
-    assert str(run(NOTHING, "  - {call: a}")) == "<text>:3: a case: passed"
+    assert run(NOTHING, "  - {call: a}").passed
 
 
 def test_time_moves_only_when_told() -> None:
@@ -198,7 +196,7 @@ def test_turns_charges_and_requests_are_lived_through() -> None:
 def test_a_session_that_is_exhausted_otherwise_or_cannot_be_extended_is_told() -> None:
     assert told(EVERY, "  - {exhausted: budget.max_calls}\n  - {extend: {max_tokens: 5}}") == [
         "6: session: expected exhausted by budget.max_calls; decided by nothing",
-        "7: extend: expected limits that can be raised; decided the policy sets no limit `max_tokens` that could be raised",
+        "7: extend: expected to be possible; decided the policy sets no limit `max_tokens` that could be raised",
     ]
 
 

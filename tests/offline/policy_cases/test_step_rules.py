@@ -36,18 +36,6 @@ def mistakes(steps: str) -> list[str]:
             "call: a, code: x.y",
             "f:5:5: cases.0.steps.0: `code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`",
         ),
-        (
-            "call: a, pending: true, takes: 5s",
-            "f:5:5: cases.0.steps.0: `takes` of a pending call is not known: write it at its `settle`",
-        ),
-        (
-            "call: a, lost: true, status: error",
-            "f:5:5: cases.0.steps.0: `status` of a lost call is not known: it has no end",
-        ),
-        (
-            "call: a, envelope: {statos: error}",
-            "f:5:5: cases.0.steps.0: unknown key `statos` of `envelope`, did you mean `status`?",
-        ),
         ("call: a, at: +5", "f:5:19: at: `+5` is read as a number: write `+5s`"),
     ],
 )
@@ -68,14 +56,7 @@ def test_keys_that_belong_together_are_no_mistake(step: str) -> None:
     assert mistakes(f"  - {{{step}}}\n") == []
 
 
-def test_an_unknown_field_of_an_envelope_that_is_near_none_is_told_all_there_are() -> None:
-    [mistake] = mistakes("  - {call: a, envelope: {zzz: 1}}\n")
-    assert "unknown key `zzz` of `envelope`, known here: `status`, `code`, `query_summary`, " in mistake
-
-
-@table("inner", ["{repeat: %d, steps: [{call: a}]}", "{request: %d}"])
-@table("times, fits", [(1_000, True), (1_001, False)])
-def test_a_case_has_a_bounded_number_of_steps_with_its_repetitions(inner: str, times: int, fits: bool) -> None:
-    steps = f"  - repeat: 100\n    steps:\n    - {inner % times}\n"
-    told = [] if fits else ["f:3:3: steps: more than 100000 steps, repetitions counted"]
-    assert mistakes(steps) == told
+def test_an_unknown_field_of_an_envelope_is_told_at_its_place() -> None:
+    [mistake] = mistakes("  - {call: a, envelope: {statos: error}}\n")
+    assert mistake.startswith("f:5:26: ")
+    assert mistake.endswith("did you mean `status`?")
