@@ -116,8 +116,8 @@ TOOLS: Final = [
             error_when=(
                 FailureRule(field="code", at_least=400),
                 FailureRule(field="state", equals="lost", error_type="not_found"),
+                FailureRule(matches="(?i)^oops"),
             ),
-            text_matches=("(?i)^oops",),
             retry_after_field="wait",
         ),
     ),

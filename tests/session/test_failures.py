@@ -6,7 +6,7 @@ import json
 
 from typing import Any
 
-from guardrails import Budget, Policy, ResultClassifier, Retryable, Success, Tool
+from guardrails import Budget, FailureRule, Policy, ResultClassifier, Retryable, Success, Tool
 from tests.tables import table
 
 
@@ -49,7 +49,7 @@ def test_what_a_command_prints_is_the_programs() -> None:
 
 
 def test_the_rule_is_replaced_by_what_is_declared() -> None:
-    off, own = ResultClassifier(), ResultClassifier(text_matches=("^oops",))
+    off, own = ResultClassifier(), ResultClassifier(error_when=(FailureRule(matches="^oops"),))
 
     assert read({"error": "it broke"}, said={"result": off})["status"] == "success"
     assert read("Error: it broke", said={"result": own})["status"] == "success"
@@ -97,7 +97,9 @@ def test_in_the_merged_form_an_object_is_data_as_well() -> None:
 )
 def test_in_the_merged_form_what_could_be_taken_for_ours_is_nested(value: Any) -> None:
     found = read(
-        value, envelope="merged", said={"result": ResultClassifier(text_matches=("1",))} if value == "[1" else None
+        value,
+        envelope="merged",
+        said={"result": ResultClassifier(error_when=(FailureRule(matches="1"),))} if value == "[1" else None,
     )
 
     assert found["status"] == "error"

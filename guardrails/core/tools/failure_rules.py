@@ -70,7 +70,7 @@ class ResultClassifier:
     """
     The signs by which a result of a tool is a failure; nothing else makes one, but MCP's `isError: true`.
 
-    `status_field` is judged first, then `error_when` in order, then `text_matches`; the first sign decides. Fields are looked for in the
+    `status_field` is judged first, then `error_when` in order; the first sign decides. Fields are looked for in the
     result without its carriers: JSON text, MCP's blocks and `structuredContent`. Raises ValueError if a pattern is no regular expression.
     """
 
@@ -79,16 +79,10 @@ class ResultClassifier:
     ok_values: tuple[Scalar, ...] = ()
     """Values of *status_field* for a success; empty: no status from 400 up, no word of failure, not false."""
     error_when: tuple[FailureRule, ...] = ()
-    text_matches: tuple[Pattern, ...] = ()
-    """Regular expressions of Rust, any of which in the first 8,192 characters of a text result means failure."""
     message_field: Field | None = None
     """Dotted path of the message; None: the usual ones (`error.message`, `error`, `message`, `detail`, ...)."""
     retry_after_field: Field | None = None
     """Dotted path of the wait in seconds."""
-
-    def __post_init__(self) -> None:
-        for text in self.text_matches:
-            finder(text)
 
     def sign(self, views: tuple[Any, ...], text: str | None) -> Sign | None:
         """
@@ -101,9 +95,8 @@ class ResultClassifier:
         for rule in self.error_when:
             seen: tuple[Any, ...] = views if rule.field or text is None else (text, *views)
             if rule.applies(seen):
-                return Sign(rule.error_type, None, f"{rule.field}: {short(_first(seen, rule.field))}".lstrip(": "))
-        if text is not None and any(finder(one)(text) for one in self.text_matches):
-            return Sign(None, None, text)
+                said = f"{rule.field}: {short(_first(seen, rule.field))}" if rule.field or text is None else text
+                return Sign(rule.error_type, None, said)
         return None
 
     def _is_bad(self, status: Any) -> bool:

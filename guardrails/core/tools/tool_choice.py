@@ -27,13 +27,7 @@ def forces(choice: ToolChoice) -> bool:
 
 
 def next_tool_choice(
-    requested: ToolChoice,
-    strategy: Strategy | None = None,
-    *,
-    first: bool,
-    exhausted: bool,
-    calls: int = 0,
-    turns: int = 0,
+    requested: ToolChoice, strategy: Strategy | None, *, first: bool, exhausted: bool, calls: int = 0, turns: int = 0
 ) -> ToolChoice:
     """
     Returns the choice of the next request: `none` once the session is *exhausted*, else the choice of *strategy*, else

@@ -153,9 +153,9 @@ def needs(extra: str, who: str = "this") -> Iterator[None]:
     """
     try:
         yield
-    except MissingExtra:
-        raise
     except ImportError as error:
+        if isinstance(error, MissingExtra):
+            raise
         lacks = (
             f"`{error.name}`"
             if isinstance(error, ModuleNotFoundError)

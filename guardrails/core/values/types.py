@@ -15,26 +15,11 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 Status = Literal["success", "error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 
-ErrorType = Literal[
-    "auth",
-    "permission",
-    "rate_limit",
-    "validation",
-    "not_found",
-    "conflict",
-    "precondition",
-    "server_error",
-    "unavailable",
-    "timeout",
-    "connection",
-    "cancelled",
-    "tool_missing",
-    "invalid_path",
-    "too_large",
-    "exec_nonzero",
-    "code_error",
-    "other",
-]
+_Answered = Literal["auth", "permission", "rate_limit", "validation", "not_found", "conflict", "precondition"]
+_Broken = Literal["server_error", "unavailable", "timeout", "connection", "cancelled"]
+_Local = Literal["tool_missing", "invalid_path", "too_large", "exec_nonzero", "code_error", "other"]
+ErrorType = Literal[_Answered, _Broken, _Local]
+"""What a service answers, why there is no answer, and what fails on this side."""
 INVALID: Final = "validation_error"
 """Error type of calls that were refused because their arguments did not fit: they did not run."""
 ERROR_TYPES: Final[tuple[ErrorType, ...]] = get_args(ErrorType)

@@ -219,8 +219,7 @@ def _get(source: Any, name: str) -> Any:
 
 @cache
 def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+    return re.sub("_(.)", lambda found: found[1].upper(), name)
 
 
 def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
@@ -296,13 +295,9 @@ def price_of(usage: Usage, model: str, own: Mapping[str, Price], provider: str |
     if priced.cost is None and usage.cost is not None:
         return Priced(usage.cost, "response")
     if priced.cost is None:
-        warn_once(
-            f"price {model} {usage.known}",
-            "no price is known for a response of `%s` (%s): it is counted as unpriced, so no cost limit can be held%s",
-            model,
-            priced.unknown,
-            "; set its price in the policy's `prices:`" if usage.known else "",
-        )
+        hint = "; set its price in the policy's `prices:`" if usage.known else ""
+        said = f"no price is known for a response of `{model}` ({priced.unknown}), so no cost limit can be held{hint}"
+        warn_once(f"price {model} {usage.known}", "%s", said)
     return priced
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from guardrails import ResultClassifier
+from guardrails import FailureRule
 from guardrails.core.tools.failure_rules import finder
 from tests.tables import table
 
@@ -69,4 +69,4 @@ def test_a_pattern_is_looked_for_anywhere_in_a_text(pattern: str, text: str, fou
 )
 def test_what_it_cannot_be_is_told(pattern: str, told: str) -> None:
     with pytest.raises(ValueError, match=f"not a regular expression: .*{re.escape(told)}"):
-        ResultClassifier(text_matches=(pattern,))
+        FailureRule(matches=pattern)

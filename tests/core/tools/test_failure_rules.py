@@ -39,7 +39,7 @@ def test_a_rule_is_one_sign_in_every_carrier(rule: dict[str, Any], failures: lis
     ({"status_field": "state", "ok_values": ("fine",)}, {"state": "odd"}, "other", "state: odd", None),
     ({"status_field": "state", "message_field": "why", "retry_after_field": "in"}, {"state": "error", "why": "slow", "in": 3}, "other", "slow", 3000),
     ({"error_when": (FailureRule(field="x", equals=1, error_type="auth"),)}, {"x": 1}, "auth", "x: 1", None),
-    ({"text_matches": ("^oops: rate limit",)}, "oops: rate limit", "rate_limit", "oops: rate limit", None),
+    ({"error_when": (FailureRule(matches="^oops: rate limit"),)}, "oops: rate limit", "rate_limit", "oops: rate limit", None),
 ])  # fmt: skip
 def test_the_first_sign_says_the_kind_and_the_words(
     declared: dict[str, Any], value: Any, kind: str, message: str, wait: int | None

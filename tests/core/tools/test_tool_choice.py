@@ -53,15 +53,15 @@ def always(choice: ToolChoice) -> Strategy:
 @table("choice", FORCING)
 def test_c1_a_forcing_choice_is_kept_for_the_first_request_only(choice: ToolChoice) -> None:
     assert forces(choice)
-    assert next_tool_choice(choice, first=True, exhausted=False) == choice
-    assert next_tool_choice(choice, first=False, exhausted=False) is None
+    assert next_tool_choice(choice, None, first=True, exhausted=False) == choice
+    assert next_tool_choice(choice, None, first=False, exhausted=False) is None
 
 
 @table("choice", FREE)
 def test_c1_a_free_choice_stays(choice: ToolChoice) -> None:
     assert not forces(choice)
-    assert next_tool_choice(choice, first=True, exhausted=False) == choice
-    assert next_tool_choice(choice, first=False, exhausted=False) == choice
+    assert next_tool_choice(choice, None, first=True, exhausted=False) == choice
+    assert next_tool_choice(choice, None, first=False, exhausted=False) == choice
 
 
 def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
@@ -69,7 +69,7 @@ def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
         return "required" if turn_count < 2 else CHAT_NAMED if call_count < 5 else None
 
     says = [
-        next_tool_choice("auto", first=t == 0, exhausted=False, strategy=strategy, calls=c, turns=t)
+        next_tool_choice("auto", strategy, first=t == 0, exhausted=False, calls=c, turns=t)
         for c, t in [(0, 0), (1, 1), (4, 2), (5, 3)]
     ]
     assert says == ["required", "required", CHAT_NAMED, None]
@@ -77,9 +77,9 @@ def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
 
 @given(requested=choices, strategic=st.none() | choices.map(always), first=st.booleans())
 def test_c2_an_exhausted_session_says_none_above_everything(requested: Any, strategic: Any, first: bool) -> None:
-    assert next_tool_choice(requested, first=first, exhausted=True, strategy=strategic) == "none"
+    assert next_tool_choice(requested, strategic, first=first, exhausted=True) == "none"
 
 
 @given(requested=choices)
 def test_c1_no_choice_forces_twice(requested: Any) -> None:
-    assert not forces(next_tool_choice(requested, first=False, exhausted=False))
+    assert not forces(next_tool_choice(requested, None, first=False, exhausted=False))

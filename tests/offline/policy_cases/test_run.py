@@ -203,7 +203,7 @@ def test_a_session_that_is_exhausted_otherwise_or_cannot_be_extended_is_told() -
 def test_declared_failures_are_found_and_rules_of_the_policy_stand_above_declarations() -> None:
     rules = [Rule(match=("a",), declared={"cost_usd": 0.75}, guards={})]
     policy = Policy([Budget(max_cost_usd=1)], rules=rules)
-    tools = "[{name: a, cost_usd: 0.1, result: {text_matches: [^ERROR]}}]"
+    tools = "[{name: a, cost_usd: 0.1, result: {error_when: [{matches: ^ERROR}]}}]"
     steps = """\
   - {call: a, result: "ERROR: no such file", status: error}
   - {call: a, expect: deny, code: budget.max_cost_usd}
