@@ -1,5 +1,5 @@
 """
-Text without control characters, as it is and as JSON.
+Text without control characters, as it is and as JSON, and without halves of characters.
 """
 
 import re
@@ -16,6 +16,13 @@ _ESCAPE: Final = re.compile(rf"\x7f|\\(?:{_CODES}|(.))")
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"(\s*+:)?')
 
 
+def repaired(text: str) -> str:
+    """
+    Returns *text* with surrogate pairs joined and lone surrogates replaced by U+FFFD: JSON is UTF-8, which has none.
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def sanitise(text: str) -> str:
     """
     Returns *text* without NUL, DEL and the other ASCII control characters; newline, carriage return and tab stay.
@@ -23,7 +30,7 @@ def sanitise(text: str) -> str:
     Surrogates that form a pair become their character, lone ones U+FFFD, so that the answer always encodes to UTF-8.
     """
     if not text.isascii() and _NOT_TEXT.search(text) is not None:
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").translate(_CONTROL)
+        text = repaired(text).translate(_CONTROL)
     return text.translate(_CONTROL) if text.isascii() else text
 
 

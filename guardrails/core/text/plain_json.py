@@ -21,6 +21,7 @@ from typing import Any, Final
 import orjson
 
 from .collect import Bytes, Items, decoded
+from .control import repaired
 
 
 MAX_DEPTH: Final = 200
@@ -50,13 +51,6 @@ def exact(text: bytes) -> bytes:
     """
     # The cheapest copy of bytes there is (70 ns, `memoryview(text).tobytes()` takes 190); a slice would be *text* itself.
     return b"%b" % text
-
-
-def repaired(text: str) -> str:
-    """
-    Returns *text* with surrogate pairs joined and lone surrogates replaced by U+FFFD: JSON is UTF-8, which has none.
-    """
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def to_json(value: Any) -> bytes:

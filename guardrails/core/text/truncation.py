@@ -17,7 +17,8 @@ from typing import Any, Final
 
 import orjson
 
-from .plain_json import Copy, dumps, exact, repaired, written
+from .control import repaired
+from .plain_json import Copy, dumps, exact, written
 
 
 LIMIT: Final = 65_536
@@ -27,7 +28,6 @@ MIN_LIMIT: Final = 256
 _HOLDERS: Final = frozenset((dict, list, tuple))
 _SPREAD: Final = 1 << 20
 """Containers in a value that is still written in one go: with shared references it may have any number."""
-_LEVELS: Final = 12
 _LOOKED: Final = 4_096
 """Containers that are looked at for it."""
 _MEMBERS: Final = 32
@@ -81,18 +81,15 @@ def _is_narrow(value: Any) -> bool:
     """
     Returns whether *value* holds at most about `_SPREAD` containers, by the first row of each list and the first members of each object.
     """
-    spread, found = 0, [(value, 1, _LEVELS)]
-    for holder, times, levels in found:
+    spread, found = 0, [(value, 1)]
+    for holder, times in found:
         spread += times
-        if not levels or spread > _SPREAD:
+        if spread > _SPREAD:
             return False
-        if type(holder) is dict:
-            parts = holder.values() if len(holder) <= _MEMBERS else islice(holder.values(), _MEMBERS)
-        else:
-            parts = holder[:1]
-        for part in parts:
+        is_object = type(holder) is dict
+        for part in islice(holder.values(), _MEMBERS) if is_object else holder[:1]:
             if type(part) in _HOLDERS and part and (type(part) is dict or type(part[0]) in _HOLDERS):
-                found.append((part, times if type(holder) is dict else times * len(holder), levels - 1))
+                found.append((part, times if is_object else times * len(holder)))
                 if len(found) > _LOOKED:
                     return False
     return True
