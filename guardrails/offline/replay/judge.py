@@ -128,17 +128,8 @@ class Track:
         Add the row of *call*.
         """
         own = self.lens
-        row = Row(
-            call.source,
-            call.session_id,
-            call.run,
-            call.call_index,
-            call.tool,
-            own.timed,
-            own.turned,
-            call.arguments is None,
-            bool(call.observed),
-        )
+        row = Row(call.source, call.session_id, call.run, call.call_index, call.tool, own.timed, own.turned)
+        row.blind, row.watched = call.arguments is None, bool(call.observed)
         self.rows.append(row)
         now = self._time(call)
         if call.tokens_in is not None or call.turn != self.turn or call.tokens_out is not None or call.cost_usd:

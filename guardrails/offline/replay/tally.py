@@ -40,9 +40,9 @@ class Row:
     """Calls of its session have times."""
     turned: bool
     """They say which model response made them."""
-    blind: bool
+    blind: bool = False
     """Its arguments were not kept."""
-    watched: bool
+    watched: bool = False
     """When it was recorded, a guard that observed would have refused it."""
     worth: Worth = "new"
     recorded: Recorded = "worked"
@@ -130,37 +130,19 @@ class Tally:
         """Of all responses whose usage is recorded."""
         self.micro_usd = sum(row.micro_usd for row in rows)
         """Of all responses whose cost is recorded or priced by the policy."""
-
-    @property
-    def refused(self) -> int:
-        """
-        All refused calls.
-        """
-        return self.denied.total() + self.after_exhaustion.total()
-
-    @property
-    def wrong_per_1000(self) -> float:
-        """
-        Refused calls that had worked, in 1,000 calls.
-        """
-        return 1000 * self.wrong.total() / self.calls if self.calls else 0.0
-
-    @property
-    def wrong_observed_per_1000(self) -> float:
-        """
-        The same of calls that guards in observe mode would have refused.
-        """
-        return 1000 * self.wrong_observed.total() / self.calls if self.calls else 0.0
+        self.refused = len(refused)
+        self.wrong_per_1000 = round(1000 * self.wrong.total() / (self.calls or 1), 4)
+        """Refused calls that had worked, in 1,000 calls."""
+        self.wrong_observed_per_1000 = round(1000 * self.wrong_observed.total() / (self.calls or 1), 4)
+        """The same of calls that guards in observe mode would have refused."""
 
     def to_dict(self) -> dict[str, Any]:
         """
         Returns all of it as JSON has it, codes by their names.
         """
-        data = {
+        return {
             name: dict(sorted(one.items())) if isinstance(one, Counter) else one for name, one in vars(self).items()
         }
-        rates = {"wrong_per_1000": self.wrong_per_1000, "wrong_observed_per_1000": self.wrong_observed_per_1000}
-        return {**data, "refused": self.refused, **{name: round(rate, 4) for name, rate in rates.items()}}
 
 
 def _repeats(rows: list[Row]) -> tuple[int, int]:
