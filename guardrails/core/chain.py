@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.envelope.envelope import Form
-from guardrails.core.guards import GUARDS, IMPLIED
+from guardrails.core.guards import GUARDS, IMPLIED, LIMITING
 from guardrails.core.guards.base import Facts, Guard, laid, overrides
-from guardrails.core.guards.budget import Budget, Limits
 from guardrails.core.refusals import ALIASES, broken, filled
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state import ADMISSION_MS, NEVER, SessionState
@@ -19,6 +18,10 @@ from guardrails.core.tools.tool import Tool, renewed, source_of
 from guardrails.core.values.names import look_by_name
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
+
+
+if TYPE_CHECKING:
+    from guardrails.core.guards.budget import Limits
 
 
 PLANS: Final = 4_096
@@ -70,8 +73,8 @@ class Hooked:
         present = [(g, mode == g.mode == "enforce") for g in guards]
         kept = [(g, mode == g.mode == "enforce") for g in with_companions(guards)]
         self.acting = [g for g, enforced in present if enforced]
-        # What `validation` refuses is not looked at by those that would have to read the arguments.
-        refused = any(g.name == "validation" for g in self.acting)
+        # What is refused anyhow is not looked at by those that would have to read the arguments.
+        refused = any(g.refuses_unfit for g in self.acting)
         seen = [(g, enforced) for g, enforced in present if g.sees_unfit or not refused]
         shapes = [(g, True) for g in self.acting]
         self.checking = [g for g in guards if g.hears("check")]
@@ -194,10 +197,12 @@ class Chain:
         self.spenders = _hooks(ending, "spent")
         self.call_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_calls], "spent")
         self.turn_spenders = _hooks([(g, e) for g, e in ending if g.ends_by_turns], "spent")
+        self.lifted = tuple(f"{g.name}." for g, _ in ending if g.limits is not None)
+        """What the codes begin with of ends that a larger limit lifts."""
         counting = with_companions([g for g in self.guards if g.mode != "off" and mode != "off"])
         if all(g.limits is None for g in counting):
             # Responses without a price are counted all the same.
-            counting.append(Budget())
+            counting.append(LIMITING())
         there = {g.key for g in counting}
         others = [g for g in ruled if g.mode != "off" and g.key not in there]
         there |= {g.key for g in others} | {g.name for g in self.guards}
@@ -212,13 +217,13 @@ class Chain:
         """
         return self._again(self.guards, {**self.tools, **{tool.name: tool for tool in tools}}.values())
 
-    def with_budget(self, **limits: Any) -> "Chain":
+    def with_limits(self, **limits: Any) -> "Chain":
         """
-        Returns the same with other *limits*, settings of `Budget`.
+        Returns the same with other *limits*, settings of the guard that has those of a session.
         """
         own = next((g for g in self.guards if g.limits is not None), None)
         guards = [replace(g, **limits) if g is own else g for g in self.guards]
-        made = self._again(guards if own is not None else [Budget(**limits), *guards], self.tools.values())
+        made = self._again(guards if own is not None else [LIMITING(**limits), *guards], self.tools.values())
         return made.knowing(self.known)
 
     def knowing(self, known: frozenset[str] | None) -> "Chain":

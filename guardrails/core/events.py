@@ -15,7 +15,7 @@ from guardrails.core.decision import NOT_AGAIN, Happened
 from guardrails.core.engine import Moment, exhausted_by, tell, tell_of
 from guardrails.core.guards.amounts import ITERATIONS
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.budget import NO_LIMITS, TABLE, Budget, held
+from guardrails.core.guards.budget import NO_LIMITS, TABLE
 from guardrails.core.refusals import broken
 from guardrails.core.scopes import Scope, move_in
 from guardrails.core.state import (
@@ -307,7 +307,7 @@ def _policy(at: Moment, values: Values, now_ms: int) -> None:
 
 
 def _reopen(chain: Chain, state: SessionState) -> None:
-    if state.exhausted is None or state.closed or not state.exhausted[0].startswith(f"{Budget.name}."):
+    if state.exhausted is None or state.closed or not state.exhausted[0].startswith(chain.lifted):
         return
     state.exhausted = None
     _end(chain, state, Facts(state.now_ms, turn=state.present.number, turn_over=True, least=chain.least))
@@ -333,13 +333,7 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
         raise SessionError("the session is closed: what it did not use was given back")
     # A budget that only observes has limits too: a host that raises them must not break in observe mode.
     budget, asked = chain.limits or NO_LIMITS, bool(values.get("asked"))
-    used = {
-        "max_calls": state.calls,
-        "max_turns": state.turns,
-        "max_cost": state.cost,
-        "max_tokens": state.tokens,
-        "max_elapsed": state.spent_ms(time_of(state, now_ms)),
-    }
+    now = time_of(state, now_ms)
     limits: dict[str, int] = {}
     for name, amount in values["amounts"].items():
         if name == ITERATIONS:
@@ -351,7 +345,8 @@ def _raise_in(chain: Chain, state: SessionState, values: Values, now_ms: int) ->
             raise SessionError(
                 f"the policy sets no limit `{LIMITS[name].setting if name in LIMITS else name}` that could be raised"
             )
-        limits[name] = max(limit, used[name] + amount) if asked else max(limit, used[name]) + amount
+        used = LIMITS[name].used(state, now)
+        limits[name] = max(limit, used + amount) if asked else max(limit, used) + amount
     # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
     now = touch(state, now_ms)
     ended = state.exhausted[0].partition(".")[0] if state.exhausted is not None else ""
@@ -429,18 +424,15 @@ def _close(at: Moment, values: Values, now_ms: int) -> dict[str, int]:
     """
     A session is over for good. Its limits are what it used, with what is held for what never ended.
     """
-    state = at.state
-    touch(state, now_ms)
+    state, now = at.state, touch(at.state, now_ms)
     exhaust(state, CLOSED)
     state.closed = True
-    cost, tokens = held(state)
-    used = {
-        "max_calls": state.calls,
-        "max_turns": state.turns,
-        "max_cost": state.cost + state.held_cost + cost,
-        "max_tokens": state.tokens + state.held_tokens + tokens,
+    # Time passed for its parent too.
+    shared = [limit for name, limit in LIMITS.items() if name != "max_elapsed"]
+    return {
+        limit.name: limit.used(state, now) + limit.held(state) + state.reserved_by_children(limit.name)
+        for limit in shared
     }
-    return {name: amount + state.reserved_by_children(name) for name, amount in used.items()}
 
 
 EVENTS: Final[Mapping[str, Callable[..., Any]]] = {

@@ -215,7 +215,7 @@ def names_turns(code: str) -> bool:
     """
     Returns whether *code* is of a limit of turns, so that calls of the present one still ran.
     """
-    return code.endswith("budget.max_turns") or code.startswith("loop.")
+    return code.endswith(".max_turns") or code.startswith("loop.")
 
 
 def finish(code: str) -> str:

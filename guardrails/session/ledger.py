@@ -527,7 +527,7 @@ def reserve(child: Ledger, amounts: dict[str, int], share: float, *, again: bool
         made = parent.event("reserve", {"child": child.id, "amounts": amounts, **part}, needed=True)
         held = made.limits if made is not None else None
     settings = units.settings_of(held or {})
-    child.lay(lambda chain: chain.with_budget(**settings))
+    child.lay(lambda chain: chain.with_limits(**settings))
     if not runs:
         child.event("open", {"limits": held or {}})
 

@@ -35,6 +35,8 @@ GUARDS: Final[Kinds] = (
 """Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""
 IMPLIED: Final[Kinds] = (Held, Approve)
 """Guards that a declaration of a tool stands for."""
+LIMITING: Final = Budget
+"""The guard of the limits that a session has, its children share, and `extend` raises; without any it counts all the same."""
 
 
 def kinds_of(own: Iterable[type[Guard]]) -> Kinds:

@@ -218,8 +218,10 @@ class Guard(_Slot):
     """Settings that no file has."""
     files: ClassVar[tuple[str, ...]] = ()
     """Settings that name a file, relative to the policy file."""
+    refuses_unfit: ClassVar[bool] = False
+    """Whether it refuses every call whose arguments do not fit the tool."""
     sees_unfit: ClassVar[bool] = True
-    """Whether it looks at a call whose arguments do not fit the tool, though `validation` refuses that call."""
+    """Whether it looks at a call whose arguments do not fit the tool, where another guard refuses that call."""
     model_kind: ClassVar[str] = "guardrails.retry-model"
     """The format of its model file, if it has one."""
 

@@ -34,6 +34,7 @@ class Validation(Guard):
 
     codes: ClassVar[Codes] = {"validation.arguments": ()}
     looks_back: ClassVar[bool] = False
+    refuses_unfit: ClassVar[bool] = True
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False

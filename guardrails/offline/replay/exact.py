@@ -251,7 +251,7 @@ class Life:
         Go by other *rules*, or by other *limits*, from now on.
         """
         self.limits, self.ways = limits or self.limits, {}
-        self.rules = rules._replace(chain=rules.chain.with_budget(**self.limits)) if self.limits else rules
+        self.rules = rules._replace(chain=rules.chain.with_limits(**self.limits)) if self.limits else rules
 
     def way(self, record: Record) -> Way:
         """
