@@ -5,15 +5,14 @@ Promises, each with a test:
 
 * A guard's field is known to files, editors and checks the moment it is written. A person's own guard can do there what ours can.
 * Everything that is wrong is told at once, each with the name of the setting. A list stands for a tuple, `30s` for seconds.
-* A code that no guard says, and a `$number` that its message does not have, are mistakes. A guard that does not declare its codes may have
-  any that begin with its name.
+* A code that no guard says, and a `$number` that no message has, are mistakes. A guard that does not declare its codes may have any that begin with its name.
 * A scope has guards that count: no setting there is a session's own.
 """
 
 import dataclasses
 import re
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from string import Template
 from typing import Annotated, Any, Final, Literal, TypedDict, TypeVar, Union
@@ -31,7 +30,6 @@ from guardrails.core.values.schema import (
     Fault,
     MapType,
     MinLen,
-    Schema,
     fit,
     json_schema,
     map_type,
@@ -83,7 +81,6 @@ class Head(TypedDict, total=False):
     `tools:` add up, other values replace, the later one wins."""
 
 
-_WORDS: Final = MapType("Message", {"message": str, "hint": str})
 SETTINGS: Final[Mapping[str, Any]] = {
     "mode": Mode,
     "stop": Annotated[str, MinLen(1)],
@@ -92,9 +89,8 @@ SETTINGS: Final[Mapping[str, Any]] = {
     "envelope": Literal[FORMS],
     "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
     "prices": dict[str, Price],
-    "messages": dict[str, _WORDS],  # type: ignore[valid-type]
 }
-"""Those of a policy beside its guards, scopes and tools."""
+"""Those of a policy beside its guards, scopes, tools and messages."""
 
 
 @cache
@@ -108,18 +104,24 @@ def file_type(kinds: Kinds, *, written: bool = True) -> MapType:
     scope = MapType("Scope", _guards(kinds, "Scope", written), doc=doc, make=_scope, only=only)
     scopes = dict[Annotated[str, Checked(scope_name)], scope]  # type: ignore[valid-type]
     guards = _guards(kinds, "", written)
-    types = {**SETTINGS, "tools": list[_rules(kinds)], "scopes": scopes, **guards}  # type: ignore[misc]
+    own = [cls for cls in kinds if cls not in GUARDS]
+    codes, free = {**CODES, **codes_of(own)}, tuple(f"{cls.name}." for cls in own if cls.codes is None)
+    # Of the numbers of a guard that declares no codes nothing is known.
+    word: Any = str if free else Annotated[str, Checked(partial(_word, codes))]
+    message: Any = MapType("Message", {"message": word, "hint": word})
+    messages = dict[Annotated[str, Checked(partial(_code, codes, free))], message]
+    types = {**SETTINGS, "messages": messages, "tools": list[_rules(kinds)], "scopes": scopes, **guards}  # type: ignore[misc]
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
     return MapType("Policy", types, doc=doc, make=partial(_arguments, guards))
 
 
-def file_schema(kinds: Kinds) -> Schema:
+def file_schema(kinds: Kinds) -> dict[str, Any]:
     """
     Returns the JSON Schema (draft 2020-12) of a policy file.
 
     Only `version` is required at the top level: any other key may come from a policy it extends.
     """
-    named: dict[str, Schema] = {}
+    named: dict[str, Any] = {}
     json_schema(file_type(kinds), named)
     json_schema(Head, named)
     body = named.pop("Policy")
@@ -168,11 +170,9 @@ def scope_name(name: str) -> str:
     """
     Returns *name* if it may name a scope: codes begin with it. Raises ValueError.
     """
-    if not isinstance(name, str) or not _SCOPE.fullmatch(name):
-        rule = "a letter, then letters, digits and `_`, 32 at most"
+    if not isinstance(name, str) or not _SCOPE.fullmatch(name) or name in _TAKEN:
+        rule = "a letter, then letters, digits and `_`, 32 at most, and no word that codes begin with"
         raise ValueError(f"a scope is named like `user`: {rule}, not `{name}`")
-    if name in _TAKEN:
-        raise ValueError(f"a scope cannot be called `{name}`: codes begin with it, and `{name}` begins others already")
     return name
 
 
@@ -202,40 +202,27 @@ def _values(made: Any) -> dict[str, Any]:
 
 def _rule(ruled: Iterable[str], *, match: Any, mode: Any = None, on_error: Any = None, **entry: Any) -> Rule:
     guards = {name: entry.pop(name) for name in ruled if isinstance(entry.get(name), dict)}
-    return Rule(
-        match=match if isinstance(match, str) else tuple(match),
-        declared=entry,
-        guards=guards,
-        mode=mode,
-        on_error=on_error,
-    )
+    globs = match if isinstance(match, str) else tuple(match)
+    return Rule(match=globs, declared=entry, guards=guards, mode=mode, on_error=on_error)
 
 
 def _arguments(names: Iterable[str], *, tools: Any = (), **said: Any) -> dict[str, Any]:
     return {"guards": [said.pop(name) for name in names if name in said], "rules": list(tools), **said}
 
 
-def wrong_words(kinds: Kinds, said: Mapping[str, Any]) -> Iterator[Fault]:
-    """
-    Returns the faults in a policy's own words: codes that none of *kinds* says, numbers that a message does not have. Codes of a scope begin
-    with its name.
-    """
-    messages, scopes, own = said.get("messages"), said.get("scopes"), [cls for cls in kinds if cls not in GUARDS]
-    codes, free = {**CODES, **codes_of(own)}, tuple(f"{cls.name}." for cls in own if cls.codes is None)
-    for written, words in messages.items() if isinstance(messages, Mapping) else ():
-        scope, _, rest = str(written).partition(".")
-        code = rest if isinstance(scopes, Mapping) and scope in scopes else str(written)
-        path = ("messages", written)
-        if code not in codes and not code.startswith(free):
-            unsaid = f"no guard says {quoted(str(written))}{suggestion(code, sorted(codes))}"
-            yield Fault(path, words, unsaid, kind="key")
-        numbers = codes.get(code)
-        texts = words.values() if isinstance(words, Mapping) and numbers is not None else ()
-        used = dict.fromkeys(name for text in texts for name in Template(str(text)).get_identifiers())
-        there = ", ".join(f"`${name}`" for name in numbers or ()) or "none"
-        for name in (one for one in used if one not in (numbers or ())):
-            near = suggestion(name, numbers or ())
-            yield Fault(path, words, f"`${name}` stands for nothing here{near}; there are: {there}")
+def _code(codes: Collection[str], free: tuple[str, ...], written: str) -> str:
+    # The codes of a scope begin with its name.
+    if not {written, written.partition(".")[2]}.intersection(codes) and not written.startswith(free):
+        raise ValueError(f"no guard says {quoted(written)}{suggestion(written, sorted(codes))}")
+    return written
+
+
+def _word(codes: Mapping[str, Numbers], text: str) -> str:
+    known = sorted({name for numbers in codes.values() for name in numbers or ()})
+    for name in Template(text).get_identifiers():
+        if name not in known:
+            raise ValueError(f"`${name}` stands for nothing in any message{suggestion(name, known)}")
+    return text
 
 
 # Guards, tools, rules and prices in code
@@ -247,10 +234,10 @@ def checked_settings(
     scopes: Mapping[str, Iterable[Guard]],
     kinds: Iterable[type[Guard]],
     tools: Iterable[Tool | Callable[..., Any]],
-    **said: Any,
+    said: Mapping[str, Any],
 ) -> dict[str, Any]:
     """
-    Returns the settings of a policy, as those of a file are made; what is None is not said. The *kinds* are those that only rules set.
+    Returns the settings of a policy, as those of a file are made; what is None is not *said*. The *kinds* are those that only rules set.
     Raises PolicyError with every mistake.
     """
     mistakes: list[str] = []
@@ -267,7 +254,6 @@ def checked_settings(
     }
     written["tools"] = [entry for rule in rules for entry in _entries(rule, mistakes)]
     made, faults = fit(file_type(types, written=False), written)
-    faults = [*wrong_words(types, written), *faults]
     # What a file calls tools is rules here.
     faults = [one._replace(path=("rules", *one.path[1:])) if one.path[:1] == ("tools",) else one for one in faults]
     named = _tools(tools, mistakes, faults)
@@ -303,8 +289,10 @@ def _named(guards: Iterable[Guard], mistakes: list[str], where: str = "") -> dic
             shown = getattr(guard, "__name__", None) or type(guard).__name__
             hint = "; call it: it is a class" if isinstance(guard, type) else ""
             mistakes.append(f"{where}`{shown}` is no guard{hint}")
-        elif named.setdefault(guard.name, guard) is not guard:
+        elif guard.name in named:
             mistakes.append(f"{where}`{guard.name}` is given twice")
+        else:
+            named[guard.name] = guard
     return named
 
 
@@ -315,8 +303,9 @@ def _tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str], faul
             mistakes.append(f"`{given!r:.80}` is no tool: a tool is a `Tool` or a function")
             continue
         tool = given if isinstance(given, Tool) else Tool.of(given)
-        if named.setdefault(tool.name, tool) is not tool:
+        if tool.name in named:
             mistakes.append(f"the tool `{tool.name}` is given twice")
+        named[tool.name] = tool
     made, wrong = fit(dict[str, Tool], named, ("tools",))
     faults += wrong
     return list(made.values())

@@ -3,9 +3,8 @@ A policy file with all it extends, and the arguments of `Policy` that it stands 
 
 Promises, each with a test:
 
-* Maps merge key by key, other values replace, the later file wins, the file itself comes last. The rules of `tools:` add up: those of a
-  file stand before those of the policies it extends, and each once. `tools: !replace` drops those. A cap that a file writes is not
-  softened by what another file said of the cap it replaces.
+* Maps merge key by key, other values replace, the later file wins, the file itself comes last. The rules of `tools:` add up: those of a file
+  stand before those of the policies it extends, and each once. A cap that a file writes is not softened by what another file said of the cap it replaces.
 * All mistakes of what holds come at once, each in its own file. A value that another file replaces is not looked at.
 * Settings that are each valid and do not go together are told where they stand, also those of a rule with those of the policy.
 * Of a file that another one extends and that is no policy nothing is shown, and nothing below `/proc`, `/sys` and `/dev` is opened.
@@ -25,23 +24,8 @@ from guardrails.core.guards.base import Guard
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
 
-from .check import VERSION, Head, file_type, unusable, wrong_words
-from .file import (
-    MAX_BYTES,
-    PATH,
-    Mistake,
-    Node,
-    Position,
-    Source,
-    find,
-    got,
-    inner,
-    items,
-    mistakes_at,
-    parse,
-    plain,
-    told,
-)
+from .check import VERSION, Head, file_type, unusable
+from .file import MAX_BYTES, PATH, Mistake, Node, Source, find, got, inner, items, mistakes_at, parse, plain, told
 from .reload import Content, digest, is_name, stamp
 
 
@@ -94,9 +78,8 @@ class Document:
         """
         Returns the arguments that it stands for, beside guards that were *made* in code. Raises PolicyError with every mistake, file by file.
         """
-        kinds, said = tuple(self.kinds.values()), plain(self.root)
-        arguments, faults = fit(file_type(kinds), said)
-        self.mistakes += mistakes_at([*wrong_words(kinds, said), *faults], self.root)
+        arguments, faults = fit(file_type(tuple(self.kinds.values())), plain(self.root))
+        self.mistakes += mistakes_at(faults, self.root)
         if not self.mistakes:
             self.mistakes += self._of_rules(arguments, made)
         if self.mistakes:
@@ -111,7 +94,7 @@ class Document:
         for number, (rule, node) in enumerate(zip(arguments["rules"], items(self.root, "tools"), strict=True)):
             for name, own in rule.guards.items():
                 for wrong in unusable(self.kinds[name].ruled(guards.get(name), own)):
-                    yield Mistake((inner(node, name) or node).place, f"tools.{number}.{wrong}")
+                    yield Mistake((inner(node, name) or node).position, f"tools.{number}.{wrong}")
 
     def _file(self, path: Path, chain: tuple[Path, ...]) -> Node:
         """
@@ -130,10 +113,8 @@ class Document:
         self.files[str(path)] = Content(seen, digest(text))
         self.sources.append(parsed.source)
         self.mistakes += parsed.mistakes
-        made = Node(Position(parsed.source, 1, 1), {})
-        if parsed.root is not None:
-            made = self._settings(parsed.root, path.parent, (*chain, path))
-        self._done[real] = made
+        root = parsed.root or Node(parsed.mistakes[0].position, {})
+        made = self._done[real] = self._settings(root, path.parent, (*chain, path)) if parsed.root else root
         return made
 
     def _settings(self, root: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
@@ -142,7 +123,7 @@ class Document:
             return replace(root, value={})
         version, extends = inner(root, "version"), inner(root, "extends")
         if version is None or got(version) != f"`{VERSION}`":
-            place = version.place if version else root.position
+            place = version.position if version else root.position
             said = f"write `version: {VERSION}`, the file format that this release of the library reads"
             self.mistakes.append(Mistake(place, f"{said}, got {got(version) if version else 'no version'}"))
         if extends is not None:
@@ -213,10 +194,9 @@ def _with_rules(base: Node, own: Node, parents: list[Node]) -> Node:
     tools: Any = inner(merged, "tools")
     if tools is None or not isinstance(tools.value, list):
         return merged
-    layers = [own] if tools.replaces else [*parents, own]
     # Two files may extend the same one: its rules stand once, below those of both.
-    below_first = dict.fromkeys(rule for layer in layers for rule in reversed(items(layer, "tools")))
-    merged.value["tools"] = replace(tools, value=[*below_first][::-1], replaces=False)  # type: ignore[call-overload, index]
+    below_first = dict.fromkeys(rule for layer in (*parents, own) for rule in reversed(items(layer, "tools")))
+    merged.value["tools"] = replace(tools, value=[*below_first][::-1])  # type: ignore[call-overload, index]
     return merged
 
 

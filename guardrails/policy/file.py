@@ -5,7 +5,7 @@ Promises, each with a test:
 
 * YAML is read as editors read it, by the 1.2 core schema: only `true` and `false` are booleans; `on`, `no`, `1:30`, `1_000` and
   `2024-01-01` are text. So are numbers that readers disagree on (`010`) or without a finite value: mistakes where a number is wanted.
-* No text does harm: its size and depth are checked before it is put together. Tags, anchors, merge keys and second documents end the reading.
+* No text does harm: its size and depth are checked before it is put together. Tags, anchors and second documents end the reading.
 * A mistake is `file:line:column: message`, the line and a caret, on three lines that any terminal can show. It names the value as it was
   written, how to write it if that is plain, and the key or the word that was probably meant.
 * A policy is found by its name among the library's own, or at a path; the working directory is never searched for a name.
@@ -31,8 +31,6 @@ from guardrails.core.values.schema import Fault, quoted, suggestion
 from .reload import is_name
 
 
-REPLACE: Final = "!replace"
-"""The tag of a list of `tools:` that drops those of the policies it extends."""
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
 MAX_MISTAKES: Final = 200
@@ -52,13 +50,10 @@ _CONSTANTS: Final = {
 }
 _INTEGER: Final = r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+"
 _FLOAT: Final = r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
-_NUMBERS: Final = {
-    "a whole number": r'"?([-+]?)0*([0-9][0-9_,]*)(?:\.0*)?"?',
-    "a number": r'"?([-+]?)0*([0-9]+(?:\.[0-9]+)?)"?',
+_TRUTHS: Final = {
+    **dict.fromkeys(("yes", "on", "y", "true", "1"), "true"),
+    **dict.fromkeys(("no", "off", "n", "false", "0"), "false"),
 }
-"""Text that people write for a number, by its kind."""
-_YES: Final = ("yes", "on", "y", "true", "1")
-_NO: Final = ("no", "off", "n", "false", "0")
 
 
 # Values and their places
@@ -120,13 +115,10 @@ class Node:
     """
 
     position: Position
+    """The place to point at if the value is wrong: of a collection spread over lines that is its key."""
     value: "str | int | float | bool | list[Node] | dict[str, Node] | None"
     written: str = ""
     """A scalar as it was written, quoted text in double quotes."""
-    block: bool = False
-    """A collection spread over lines: messages about it point to its key."""
-    replaces: bool = False
-    """A list of `tools:` that is tagged `!replace`."""
     key: Position | None = None
     """The place of its key, if it has one."""
 
@@ -136,13 +128,6 @@ class Node:
         The place to point at if its key is wrong.
         """
         return self.key or self.position
-
-    @property
-    def place(self) -> Position:
-        """
-        The place to point at if the value is wrong.
-        """
-        return self.named if self.block else self.position
 
 
 def plain(node: Node) -> Any:
@@ -197,96 +182,82 @@ class Parsed(NamedTuple):
     mistakes: list[Mistake]
 
 
-class _UnreadableError(Exception):
-    """
-    A mistake that ends the reading.
-    """
-
-
 def parse(text: bytes | str, name: str) -> Parsed:
     """
     Read *text* (bytes: UTF-8), called *name* in messages. Raises nothing: mistakes are data.
     """
     decoded = text if isinstance(text, str) else text.removeprefix(BOM_UTF8).decode(errors="surrogateescape")
-    source, root = Source(name, tuple(re.split(_BREAK, decoded))), None
-    mistakes: list[Mistake] = []
-    try:
-        _check_text(decoded, source)
-        _check_events(decoded, source)
-        root = _node(yaml.compose(decoded, Loader=_LOADER), source, mistakes)
-    except _UnreadableError as stopped:
-        mistakes.append(stopped.args[0])
-    except yaml.MarkedYAMLError as error:
-        mistakes.append(_no_yaml(error, source))
-    return Parsed(source, root, mistakes)
+    source, mistakes = Source(name, tuple(re.split(_BREAK, decoded))), list[Mistake]()
+    unreadable = next(_unreadable(decoded, source), None)
+    if unreadable is not None:
+        return Parsed(source, None, [unreadable])
+    return Parsed(source, _node(yaml.compose(decoded, Loader=_LOADER), source, mistakes), mistakes)
 
 
-def _check_text(text: str, source: Source) -> None:
+def _unreadable(text: str, source: Source) -> Iterator[Mistake]:
     """
-    Raise _UnreadableError if *text* is too large, or has a character that no policy has. A byte that is not UTF-8 is decoded as such a one.
+    Returns what keeps *text* from being read: a character that no policy has (bytes that are not UTF-8 are decoded as such), what is no YAML,
+    what YAML has and a policy has no use for, and all that is too large or too deep for what puts it together.
     """
+    start = Position(source, 1, 1)
     if len(text) > MAX_BYTES:
-        raise _UnreadableError(Mistake(Position(source, 1, 1), f"the file is larger than {MAX_BYTES} bytes"))
-    if found := re.search(_FORBIDDEN, text):
+        yield Mistake(start, f"the file is larger than {MAX_BYTES} bytes")
+    for found in re.finditer(_FORBIDDEN, text):
         lines, code = re.split(_BREAK, text[: found.start()]), ord(found[0])
-        said = f"the character U+{code:04X} is not allowed"
-        if 0xDC80 <= code <= 0xDCFF:
-            said = f"not UTF-8: byte 0x{code - 0xDC00:02x}, save the file as UTF-8"
-        raise _UnreadableError(Mistake(Position(source, len(lines), len(lines[-1]) + 1), said))
+        no_utf8 = f"not UTF-8: byte 0x{code & 0xFF:02x}, save the file as UTF-8"
+        said = no_utf8 if 0xDC80 <= code <= 0xDCFF else f"the character U+{code:04X} is not allowed"
+        yield Mistake(Position(source, len(lines), len(lines[-1]) + 1), said)
+    depth, documents = 0, 0
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            documents += isinstance(event, yaml.DocumentStartEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            for said in _refused(event, depth, documents):
+                yield Mistake(_position(event, source), said)
+    except yaml.MarkedYAMLError as error:
+        yield _no_yaml(error, source)
+    if not documents:
+        yield Mistake(start, "the file is empty")
 
 
-def _check_events(text: str, source: Source) -> None:
-    """
-    Raise _UnreadableError if *text* is empty, nested too deep for what puts it together, or says in YAML what a policy has no use for.
-    """
-    depth, values = 0, 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        values += isinstance(event, yaml.NodeEvent)
-        tag, said = getattr(event, "tag", None), ""
-        if depth > MAX_DEPTH:
-            said = f"nested deeper than {MAX_DEPTH}"
-        elif getattr(event, "anchor", None):
-            said = "anchors and aliases are not allowed, write the value out"
-        elif tag not in (None, "!", REPLACE):
-            said = (
-                f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
-            )
-        if said:
-            raise _UnreadableError(Mistake(_position(event, source), said))
-    if not values:
-        raise _UnreadableError(Mistake(Position(source, 1, 1), "the file is empty"))
+def _refused(event: Any, depth: int, documents: int) -> Iterator[str]:
+    tag = getattr(event, "tag", None)
+    if depth > MAX_DEPTH:
+        yield f"nested deeper than {MAX_DEPTH}"
+    if documents > 1:
+        yield "a second document: a policy is one"
+    if getattr(event, "anchor", None):
+        yield "anchors and aliases are not allowed, write the value out"
+    if tag not in (None, "!"):
+        yield f"tags such as {quoted(tag.replace('tag:yaml.org,2002:', '!!'))} are not allowed, write a plain value"
 
 
 def _position(at: Any, source: Source) -> Position:
     return Position(source, at.start_mark.line + 1, at.start_mark.column + 1)
 
 
-def _node(at: Any, source: Source, mistakes: list[Mistake], *path: str) -> Node:
+def _node(at: Any, source: Source, mistakes: list[Mistake]) -> Node:
     position = _position(at, source)
-    if at.tag == REPLACE and (path != ("tools",) or not isinstance(at, yaml.SequenceNode)):
-        raise _UnreadableError(Mistake(position, f"`{REPLACE}` stands before the list of `tools:` only"))
     if isinstance(at, yaml.ScalarNode):
         written = json.dumps(at.value, ensure_ascii=False) if at.style else at.value
         return Node(position, at.value if at.style else resolve(at.value), written)
-    block = not at.flow_style
     if isinstance(at, yaml.SequenceNode):
-        listed = [_node(one, source, mistakes, *path, "") for one in at.value]
-        return Node(position, listed, block=block, replaces=at.tag == REPLACE)
+        return Node(position, [_node(one, source, mistakes) for one in at.value])
     made: dict[str, Node] = {}
     for key, value in at.value:
-        place, name = _position(key, source), key.value
-        if not isinstance(name, str) or (name == "<<" and not key.style):
+        place, node, said = _position(key, source), _node(value, source, mistakes), ""
+        if not isinstance(key.value, str):
+            said = "a key must be text"
+        elif key.value == "<<" and not key.style:
             said = "merge keys `<<` are not allowed, write the keys out or use `extends`"
-            raise _UnreadableError(Mistake(place, said if name == "<<" else "a key must be text"))
-        if name in made:
-            mistakes.append(
-                Mistake(place, f"key {quoted(name)} is given twice (first on line {made[name].named.line})")
-            )
+        elif key.value in made:
+            said = f"key {quoted(key.value)} is given twice (first on line {made[key.value].named.line})"
+        if said:
+            mistakes.append(Mistake(place, said))
         else:
-            made[name] = _node(value, source, mistakes, *path, name)
-            made[name].key = place
-    return Node(position, made, block=block)
+            made[key.value] = node
+            node.key, node.position = place, node.position if getattr(value, "flow_style", True) else place
+    return Node(position, made)
 
 
 def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
@@ -297,8 +268,8 @@ def _no_yaml(error: yaml.MarkedYAMLError, source: Source) -> Mistake:
     problem = ", ".join(part for part in (error.context, error.problem) if part)
     fix = " (a value with `: ` in it needs quotes)" if "mapping values" in problem else ""
     tab = "\t" in shown[: len(shown) - len(shown.lstrip())]
-    said = f"nested deeper than {MAX_DEPTH}" if "nesting" in problem else f"not YAML: {problem}{fix}"
-    return Mistake(Position(source, line + 1, column + 1), "a tab in the indentation: use spaces" if tab else said)
+    said = "a tab in the indentation: use spaces" if tab else f"not YAML: {problem}{fix}"
+    return Mistake(Position(source, line + 1, column + 1), said)
 
 
 def resolve(text: str) -> str | int | float | bool | None:
@@ -332,26 +303,26 @@ def mistakes_at(faults: Iterable[Fault], root: Node) -> Iterator[Mistake]:
             yield Mistake(node.named, f"{where}: {fault.sentence(quoted(str(fault.path[-1])))}")
         else:
             said = fault.sentence(got(node), _fix(fault.expected[0], node) if fault.expected else "")
-            yield Mistake(node.place, f"{where}: {said}" if where else said)
+            yield Mistake(node.position, f"{where}: {said}" if where else said)
 
 
 def _fix(kind: str, node: Node) -> str:
     """
     Returns how the value of *node* would have to be written to be of *kind*, "" if that is not plain.
     """
-    written, folded, text = node.written, str(node.value).casefold(), ""
-    if node.value is None or not written:
+    value, written, text = node.value, node.written, ""
+    number = resolve(re.sub(r'[",_]', "", written))
+    if not written or value is None:
         return ""
-    if kind in _NUMBERS:
-        found = re.fullmatch(_NUMBERS[kind], written)
-        text = re.sub(r"[_,]", "", found[1] + found[2]) if found else ""
-    elif kind == "true or false":
-        text = "true" if folded in _YES else "false" if folded in _NO else ""
+    if kind == "true or false":
+        text = _TRUTHS.get(str(value).casefold(), "")
     elif kind == "text":
         text = json.dumps(written, ensure_ascii=False)
     elif kind == "a list":
-        text = f"[{json.dumps(node.value, ensure_ascii=False)}]"
-    return f"write {text}, " if text and text != written else ""
+        text = f"[{json.dumps(value, ensure_ascii=False)}]"
+    elif type(number) is int or (type(number) is float and (kind == "a number" or number.is_integer())):
+        text = f"{number}".removesuffix(".0")
+    return f"write {text}, " if text not in ("", written) else ""
 
 
 # Files

@@ -54,7 +54,7 @@ class ModelFiles(Models):
     def __init__(self, kinds: Mapping[str, str]) -> None:
         super().__init__()
         self._kinds = kinds
-        self._stamps: dict[str, Stamp | None] = dict.fromkeys(kinds)
+        self._stamps: dict[str, Stamp | None] = {}
         self._checked_ms = 0
         self._look()
 
@@ -68,20 +68,19 @@ class ModelFiles(Models):
             self._look()
 
     def _look(self) -> None:
-        for path, seen in self._stamps.items():
+        for path, kind in self._kinds.items():
             # Before it is read: what is written meanwhile is found by the next look.
             stamped, model = stamp_of(path), self.loaded.get(path)
-            if model is not None and seen == stamped:
+            if path in self._stamps and self._stamps[path] == stamped:
                 continue
+            self._stamps[path] = stamped
             try:
-                model = read_model(path, self._kinds[path])
+                model = read_model(path, kind)
             except FileNotFoundError:
-                if model is None:
-                    warn_once(f"model {path}", "no model `%s` yet: what is shipped is asked until it is trained", path)
+                warn_once(
+                    f"model {path}", "no model `%s`: what was loaded, or is shipped, is asked until it is trained", path
+                )
             except (ModelError, OSError) as error:
                 log.error("the model `%s` cannot be used, what was loaded before stays: %s", path, error)
-            if model is None and self._kinds[path] == RETRIES:
-                model = cold_model()
-            if model is not None:
-                self.loaded = {**self.loaded, path: model}
-            self._stamps[path] = stamped
+            if model or kind == RETRIES:
+                self.loaded = {**self.loaded, path: model or cold_model()}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import inf
 from os import PathLike
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack
 from weakref import WeakValueDictionary
 
 from .reload import LOOK_S, PolicyFiles, Sources, is_name
@@ -18,19 +18,16 @@ from .reload import LOOK_S, PolicyFiles, Sources, is_name
 # All else is imported when a policy is made: `from guardrails import Policy` is what starts of programs wait for.
 if TYPE_CHECKING:
     from guardrails.core.chain import Chain, Rule
-    from guardrails.core.decision import Decision
     from guardrails.core.envelope.envelope import Form
     from guardrails.core.guards.base import Guard
     from guardrails.core.tools.tool import Tool
     from guardrails.core.values.types import Mode
     from guardrails.core.values.usage import Price
-    from guardrails.integrations.otel import Telemetry
-    from guardrails.session.calls import Approver
     from guardrails.session.session import Session
     from guardrails.sinks import Sink
-    from guardrails.stores.base import Store
 
     from .models import ModelFiles
+    from .sessions import SessionOptions
 
 
 class Covered(NamedTuple):
@@ -64,6 +61,10 @@ class Policy:
     """When it is to `look` again, by `time.monotonic`."""
     files: PolicyFiles | None = None
     """The files it is made of, as long as they are looked at."""
+    digest: str | None = None
+    """The digest of the contents of its files. None if they are not looked at."""
+    changed = False
+    """Whether its files have changed since it was loaded."""
 
     def __init__(
         self,
@@ -93,71 +94,40 @@ class Policy:
 
         from .check import checked_settings, unusable
 
-        said = checked_settings(
-            guards,
-            rules,
-            scopes or {},
-            kinds,
-            tools,
-            mode=mode,
-            stop=stop,
-            on_error=on_error,
-            by_name=by_name,
-            envelope=envelope,
-            fields=None if fields is None else sorted(fields),
-            prices=prices,
-            messages=messages,
-        )
-        words, modes = said.get("messages", {}), {"mode": mode, "on_error": on_error}
-        chain = Chain(
-            sorted(said["guards"], key=place_of),
-            tools=said["tools"],
-            rules=said["rules"],
-            by_name=by_name,
-            form=envelope,
-            left_out=OPTIONAL - set(said.get("fields", OPTIONAL)),
-            messages=words,
-            kinds=said["kinds"],
-            **modes,  # type: ignore[arg-type]
-        )
+        written: dict[str, Any] = {"mode": mode, "stop": stop, "on_error": on_error, "by_name": by_name}
+        written |= {"envelope": envelope, "prices": prices, "messages": messages}
+        written["fields"] = None if fields is None else sorted(fields)
+        said = checked_settings(guards, rules, scopes or {}, kinds, tools, written)
+        of_tools = {key: said[key] for key in ("tools", "rules", "kinds", "by_name")}
+        left_out, words = OPTIONAL - set(said.get("fields", OPTIONAL)), said.get("messages", {})
+        modes: Any = {"mode": mode, "on_error": on_error}
+        order = sorted(said["guards"], key=place_of)
+        chain = Chain(order, form=envelope, left_out=left_out, messages=words, **of_tools, **modes)
         # Only those rules hold in a scope that set the mode in which a tool is guarded.
         ruling = [replace(rule, declared={}, guards={}) for rule in said["rules"] if rule.mode or rule.on_error]
-        scoped = {
-            scope: Chain(
-                own,
-                rules=ruling,
-                messages={
-                    code.removeprefix(f"{scope}."): one for code, one in words.items() if code.startswith(f"{scope}.")
-                },
-                **modes,  # type: ignore[arg-type]
-            )
-            for scope, own in sorted(said["scopes"].items())
-        }
-        ruled = chain.ruled()
-        mistakes = unusable([*chain.guards, *ruled, *(guard for each in scoped.values() for guard in each)])
-        if mistakes:
+        shared = {}
+        for scope, own in sorted(said["scopes"].items()):
+            ours = {code.partition(".")[2]: one for code, one in words.items() if code.startswith(f"{scope}.")}
+            shared[scope] = Chain(own, rules=ruling, messages=ours, **modes)
+        everything = [*chain.guards, *chain.ruled(), *(guard for each in shared.values() for guard in each)]
+        if mistakes := unusable(everything):
             raise PolicyError(mistakes)
         self.name = name
         self.chain = chain
         self.stop = None if stop is None else stopped(stop)
         """Why every call is refused; None: calls are decided."""
-        self.scopes = scoped
+        self.scopes = shared
         """The guards of each scope, by its name."""
         self.prices: dict[str, Price] = said.get("prices", {})
         self.results = Results()
         self._store = MemoryStore()
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
-        asking = ((guard.retry_model, guard.model_kind) for guard in (*chain.guards, *ruled))
-        asked = list(dict.fromkeys((path, kind) for path, kind in asking if path is not None))
         self.model_files: ModelFiles | None = None
-        if asked:
+        if asked := {path: guard.model_kind for guard in everything if (path := guard.retry_model) is not None}:
             from . import models
 
-            if len(files := dict(asked)) < len(asked):
-                raise PolicyError(["one file cannot be the model of retries and of loops"])
-
-            chain.models = self.model_files = models.ModelFiles(files)
+            chain.models = self.model_files = models.ModelFiles(asked)
 
     @classmethod
     def load(
@@ -177,7 +147,7 @@ class Policy:
         """
         from .document import load_document
 
-        own, known = list(guards), list(tools)
+        own, known, path = list(guards), list(tools), os.path.abspath(source)  # noqa: PTH100
 
         def load(source: str | PathLike[str]) -> tuple[Self, Sources]:
             said = load_document(source, own)
@@ -185,11 +155,11 @@ class Policy:
             return cls(tools=known, **{"envelope": envelope, **said}), sources
 
         made: Self
-        path = os.path.abspath(source)  # noqa: PTH100
         made, sources = load(source)
         if reload is not None and not is_name(os.fspath(source)):
             # A name is a file of the library, which no one edits.
             made.files = PolicyFiles(sources, lambda: load(path), every_s=reload)
+            made.digest = made.files.digest
         return made
 
     def look(self) -> None:
@@ -202,20 +172,6 @@ class Policy:
         # Last: a look that a signal breaks off is made again at once.
         self.due_s = inf if self.files is None else now_s + self.files.every_s
 
-    @property
-    def digest(self) -> str | None:
-        """
-        The digest of the contents of its files. None if they are not looked at.
-        """
-        return None if self.files is None else self.files.digest
-
-    @property
-    def changed(self) -> bool:
-        """
-        Whether its files have changed since it was loaded.
-        """
-        return self.files is not None and self.files.changed
-
     @staticmethod
     def schema(guards: "Iterable[type[Guard]]" = ()) -> dict[str, Any]:
         """
@@ -227,44 +183,40 @@ class Policy:
 
         return file_schema(kinds_of(guards))
 
-    def session(
-        self,
-        name: str,
-        *,
-        tools: "Iterable[Tool | Callable[..., Any]]" = (),
-        store: "Store | None" = None,
-        records: "Sink | str | PathLike[str] | None" = None,
-        clock: Callable[[], float] = time,
-        on_decision: "Callable[[Decision], object] | None" = None,
-        scopes: Mapping[str, str] | None = None,
-        approver: "Approver | None" = None,
-        sleep: Callable[[float], object] | None = None,
-        telemetry: "Telemetry | None" = None,
-    ) -> "Session":
+    def session(self, name: str, **options: "Unpack[SessionOptions]") -> "Session":
         """
         Returns the session *name*: the calls that share a budget.
 
-        Without these arguments it is in memory, without records and by the real clock. The same name on the same
-        *store* is the same session: it goes on until its `forget`, even if it was closed. The argument *records* is a
-        sink, or the path of a file of JSON lines. The owners of the session, for each scope of the policy, are
-        *scopes*: `{"user": "u1"}`. The *approver* is asked by `call` and `acall` about a call that waits for a person.
-        Without an approver the call waits until `session.approve` or `session.refuse`. The object *telemetry* tells of
-        its calls. The function *sleep*(seconds) waits before a retry of the library's own. Raises PolicyError if a tool
-        is not valid, SessionError if the name or a scope is not.
+        Without these *options* it is in memory, without records and by the real clock:
+
+        * `tools`: tools of its own, beside those of the policy.
+        * `store`: the same name on the same store is the same session. It goes on until its `forget`, even if it was closed.
+        * `records`: a sink, or the path of a file of JSON lines.
+        * `scopes`: its owners, for each scope of the policy: `{"user": "u1"}`.
+        * `approver`: asked by `call` and `acall` about a call that waits for a person. Without one the call waits until `session.approve` or
+          `session.refuse`.
+        * `telemetry`: an object that tells of its calls.
+        * `on_decision`: called with each decision.
+        * `clock`: tells the time in seconds, as `time.time` does.
+        * `sleep`: called with the seconds before a retry of the library's own.
+
+        Raises PolicyError if a tool is not valid, SessionError if the name or a scope is not.
         """
         from guardrails.session.session import Session
 
+        from .check import checked_tools
+
+        given: dict[str, Any] = {"clock": time, **options}
+        telemetry, store = given.pop("telemetry", None), given.pop("store", None)
+        tools = checked_tools(given.pop("tools", ()))
         return (Session if telemetry is None else telemetry.session)(
             self,
             name,
-            laid=(_with(tools),) if tools else (),
+            laid=(lambda chain: chain.with_tools(tools),) if tools else (),
             store=self._store if store is None else store,
-            sink=self._sink(records),
-            clock=clock,
-            on_decision=on_decision,
-            approver=approver,
-            sleep=sleep,
-            scopes=_owners(self.scopes, scopes or {}),
+            sink=self._sink(given.pop("records", None)),
+            scopes=_owners(self.scopes, given.pop("scopes", None) or {}),
+            **given,
         )
 
     def _sink(self, records: "Sink | str | PathLike[str] | None") -> "Sink | None":
@@ -282,13 +234,14 @@ class Policy:
         """
         from guardrails.core.tools.tool import Tool
 
-        covered = []
-        for tool in tools:
-            name = tool if isinstance(tool, str) else tool.name if isinstance(tool, Tool) else tool.__name__
-            plan = self.chain.plan(name)
-            declared = name in self.chain.tools or plan.tool != Tool(name=name)
-            covered.append(Covered(name, declared, plan.tool.cost > 0, plan.enforced))
-        return covered
+        named = (
+            tool if isinstance(tool, str) else Tool.of(tool).name if callable(tool) else tool.name for tool in tools
+        )
+        plans = [(name, self.chain.plan(name)) for name in named]
+        return [
+            Covered(name, name in self.chain.tools or plan.tool != Tool(name=name), plan.tool.cost > 0, plan.enforced)
+            for name, plan in plans
+        ]
 
     def __str__(self) -> str:
         shared = "".join(f"\nscope `{name}`\n{chain}" for name, chain in self.scopes.items())
@@ -296,16 +249,6 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.chain!r})"
-
-
-def _with(tools: "Iterable[Tool | Callable[..., Any]]") -> "Callable[[Chain], Chain]":
-    """
-    Returns the chain with *tools* too. Raises PolicyError if one is not valid.
-    """
-    from .check import checked_tools
-
-    made = checked_tools(tools)
-    return lambda chain: chain.with_tools(made)
 
 
 def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[tuple[str, str, Chain], ...]":
@@ -319,19 +262,12 @@ def _owners(chains: "Mapping[str, Chain]", given: Mapping[str, str]) -> "tuple[t
     from guardrails.core.values.names import checked_id
 
     said = {GLOBAL: GLOBAL, **given} if GLOBAL in chains else given
-    known = ", ".join(f"`{name}`" for name in chains) or "none"
-    for name in said.keys() - chains.keys():
-        from guardrails.core.values.schema import suggestion
-
-        raise SessionError(
-            f"the policy has no scope `{name}`{suggestion(str(name), list(chains)) or f'; it has {known}'}"
-        )
-    missing = [f"`{name}`" for name in chains if name not in said]
-    if missing:
+    if said.keys() != chains.keys():
+        known = ", ".join(f"`{name}`" for name in chains)
         shown = ", ".join(f'"{name}": ...' for name in chains if name != GLOBAL)
         raise SessionError(
-            f"the policy limits the scope{'s' if len(missing) > 1 else ''} {', '.join(missing)}: say whose this session is, "
-            f"`policy.session(name, scopes={{{shown}}})`"
+            f"the scopes of the policy are {known or 'none'}, and the session says {', '.join(sorted(said)) or 'none'}: "
+            f"write whose it is, `policy.session(name, scopes={{{shown}}})`"
         )
     return tuple(
         (name, checked_id(said[name], f"the id of the scope `{name}`"), chain) for name, chain in chains.items()

@@ -4,7 +4,8 @@ The files of a policy: what names one, what tells one content of it from another
 Promises, each with a test:
 
 * A file that changes, or one that it extends, holds from the next call on; a call that runs is settled, and who waits for a person waits on.
-* Files that are not valid, or are gone, are logged once for each mistake, and the policy from before stays. No call fails of it.
+* Files that are not valid, or are gone, are logged once for each mistake, and the policy from before stays until one of them changes. No
+  call fails of it.
 * One thread looks, the others go on; what is written while a file is read is found by the next look.
 * Other scopes need a start of the process. The same content written again is no change.
 """
@@ -12,8 +13,7 @@ Promises, each with a test:
 import os
 import threading
 
-from collections.abc import Callable, Iterator, Mapping
-from time import monotonic
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.1
 """Seconds between two looks."""
-AGAIN_S: Final = 2.0
-"""Seconds after which files that were no good are read again though none of them has changed: another may be there now."""
-MAX_LINKS: Final = 40
-"""As many as a system follows."""
 _LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 Stamp = tuple[int, int, int, int]
@@ -96,29 +92,22 @@ class PolicyFiles:
     ) -> None:
         self.every_s = every_s
         """Seconds between two looks."""
-        self.changed = False
-        self._load = load
-        self._lock = threading.Lock()
-        self._wrong, self._again_s = "", 0.0
-        self._begin(sources)
-
-    def _begin(self, sources: Sources) -> None:
-        self._stamps: dict[str, Stamp | None] = {path: content.stamp for path, content in sources.items()}
-        self.digest = _digest(sources)
+        self.digest = digest_of(sources)
         """What stands for their contents, in order."""
+        self._load, self._lock, self._wrong = load, threading.Lock(), ""
+        self._stamps: dict[str, Stamp | None] = {path: content.stamp for path, content in sources.items()}
 
     def look(self, policy: "Policy") -> None:
         """
         Bring *policy* up to date with its files, if they have changed.
         """
         stamps = {path: stamp_of(path) for path in self._stamps}
-        again = self._wrong and monotonic() >= self._again_s
-        if (stamps != self._stamps or again) and not self._lock.locked():
+        if stamps != self._stamps and not self._lock.locked():
             with self._lock:
                 self._take(policy, stamps)
 
     def _take(self, policy: "Policy", stamps: dict[str, Stamp | None]) -> None:
-        from guardrails.core.values.errors import GuardrailsError, PolicyError
+        from guardrails.core.values.errors import PolicyError
         from guardrails.core.values.logs import log
 
         try:
@@ -127,43 +116,34 @@ class PolicyFiles:
                 both = f"{sorted(made.scopes)} and were {sorted(policy.scopes)}"
                 raise PolicyError([f"the scopes are {both}: that needs a start of the process"])
         except Exception as error:  # noqa: BLE001  also what a guard of one's own raises: no call may fail of it
-            said = str(error) if isinstance(error, (GuardrailsError, OSError)) else repr(error)
+            said = str(error) or repr(error)
             if said != self._wrong:
                 log.error("the changed policy `%s` cannot be used, the one from before stays: %s", policy.name, said)
-            self._wrong, self._again_s, self._stamps = said, monotonic() + AGAIN_S, stamps
+            self._wrong, self._stamps = said, stamps
             return
-        after = _digest(sources)
+        after = digest_of(sources)
         if after != self.digest:
-            self.changed, made.chain.source = True, after
+            policy.changed, policy.digest, made.chain.source = True, after, after
             policy.scopes, policy.prices, policy.model_files = made.scopes, made.prices, made.model_files
             policy.stop = made.stop
             # The last of them: it is by the chain that a session knows.
             policy.chain = made.chain
             log.warning("the policy `%s` has changed, and holds from the next call on: %s", policy.name, after)
-        self._wrong = ""
         # Last: what breaks off before is done again.
-        self._begin(sources)
+        self._wrong, self.digest = "", after
+        self._stamps = {path: content.stamp for path, content in sources.items()}
 
     def within(self, folder: str) -> bool:
         """
-        Returns whether one of them is in *folder*, or a link that leads to it.
+        Returns whether one of them is in *folder*, or a link that leads to it. A link to a link counts at its two ends.
         """
         roots = os.path.join(os.path.realpath(folder), ""), os.path.join(os.path.abspath(folder), "")  # noqa: PTH100, PTH118
-        return any(place.startswith(roots) for path in self._stamps for place in _places(path))
+        ends = (end(path) for path in self._stamps for end in (os.path.abspath, os.path.realpath))
+        return any(place.startswith(roots) for place in ends)
 
 
-def _digest(sources: Sources) -> str:
+def digest_of(sources: Sources) -> str:
+    """
+    Returns what stands for the contents of *sources*, in order.
+    """
     return digest("\0".join(content.digest for content in sources.values()).encode())
-
-
-def _places(path: str) -> Iterator[str]:
-    """
-    Returns the places at which somebody could replace *path*: each link on the way, and its target.
-    """
-    for _ in range(MAX_LINKS):
-        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
-        yield os.path.join(folder, name)  # noqa: PTH118
-        yield os.path.join(os.path.realpath(folder), name)  # noqa: PTH118
-        if not os.path.islink(path):  # noqa: PTH114
-            return
-        path = os.path.join(folder, os.readlink(path))  # noqa: PTH115, PTH118

@@ -56,9 +56,10 @@ class Sessions:
     def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         from guardrails.session.session import Session
 
-        if isinstance(guarded, Session) and options:
+        self._only = guarded if isinstance(guarded, Session) else None
+        if self._only and options:
             raise TypeError(f"a session is made already: give `{next(iter(options))}` to `policy.session`")
-        self._guarded = guarded
+        self._policy: Any = guarded
         self._options = options
         self._kept: OrderedDict[str, Session] = OrderedDict()
         self._runs: dict[str, weakref.ref[Any]] = {}
@@ -73,27 +74,23 @@ class Sessions:
         The name of a *run* is never said again once it is over. If `end` was not said, its state is forgotten once
         nobody holds its session and 1,000 others were asked for since.
         """
-        from guardrails.session.session import Session
-
-        if isinstance(self._guarded, Session):
-            return self._guarded
+        if self._only is not None:
+            return self._only
         own = session_name(uuid4() if name is None else name)
-        over: list[str] = []
         with self._lock:
-            session = self._kept.pop(own, None)
-            if session is None:
-                session = self._guarded.session(own, **self._options)
-                if name is None or run or own in self._runs:
-                    # Its copies, which adapters hold, share this.
-                    self._runs[own] = weakref.ref(session.ledger.lock)
+            session = self._kept.pop(own, None) or self._policy.session(own, **self._options)
             self._kept[own] = session
+            if name is None or run or own in self._runs:
+                # Its copies, which adapters hold, share this.
+                self._runs[own] = weakref.ref(session.ledger.lock)
+            over: list[str] = []
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
                 over = [run for run, alive in self._runs.items() if alive() is None]
             for one in over:
                 del self._runs[one]
         for one in over:
-            _forget(self._guarded.session(one, **self._options))
+            _forget(self._policy.session(one, **self._options))
         return session
 
     @property
@@ -101,8 +98,7 @@ class Sessions:
         """
         Whether a guard that fails refuses its call, by the policy's `on_error`.
         """
-        own: Any = getattr(self._guarded, "ledger", self._guarded)
-        return bool(own.chain.on_error == "deny")
+        return bool(getattr(self._policy, "ledger", self._policy).chain.on_error == "deny")
 
     def end(self, session: "Session") -> None:
         """
@@ -120,10 +116,9 @@ class Sessions:
         Flush the records, and forget the sessions that nobody can name again.
         """
         for session in [*self._kept.values()]:
+            session.close()
             if session.id in self._runs:
                 self.end(session)
-            else:
-                session.close()
 
 
 def _forget(session: "Session") -> None:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 Run = Callable[[str, Any], Any]
-Bind = Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]]
-"""Of arguments, the positional and the named ones of a function."""
 Parameters = type["BaseModel"] | Mapping[str, Any] | Arguments
 """The parameters of a tool, if its function does not define them: a pydantic model, a JSON Schema, a made check."""
 
@@ -107,8 +105,7 @@ class Registry:
             raise TypeError(f"`{function!r:.80}` is no function: use `add` for a tool that something else runs")
         spec: Any = Tool(name="-", parameters=function if parameters is None else parameters).arguments()
         tool = Tool.of(function, **declarations)
-        bind = getattr(spec, "bind", None) or _binding(function, parameters)
-        self._put(tool, spec, _bound(function, bind), asynchronous=is_async(function), fits=True)
+        self._put(tool, spec, _bound(function, spec, parameters), asynchronous=is_async(function), fits=True)
         return function
 
     def add(self, tool: Tool, execute: Callable[[str, Any], Any]) -> None:
@@ -187,21 +184,15 @@ class Registry:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __repr__(self) -> str:
-        return f"Registry({', '.join(self._entries)})"
-
     def _put(self, tool: Tool, spec: Arguments | None, run: Run, *, asynchronous: bool, fits: bool) -> None:
         if _NAME.fullmatch(tool.name) is None:
-            raise TypeError(
-                f"`{tool.name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`. "
-                f"Define it with `def`, or give it a `name`"
-            )
+            rule = "a model calls it by 1 to 64 letters, digits, `_` or `-`. Define it with `def`, or give it a `name`"
+            raise TypeError(f"`{tool.name}` is no name of a tool: {rule}")
         tool = replace(tool, parameters=spec)
         checked_tools([tool])
+        entry = Registered(tool, run, asynchronous, fits)
         with self._lock:
-            self._entries = dict(
-                sorted({**self._entries, tool.name: Registered(tool, run, asynchronous, fits)}.items())
-            )
+            self._entries = dict(sorted({**self._entries, tool.name: entry}.items()))
 
     def _started(self, tool: str, arguments: Any) -> Any:
         entry = self._entries.get(tool)
@@ -231,21 +222,20 @@ def missing(tool: str, known: Iterable[str]) -> Envelope:
     return Envelope.refusal(denial)
 
 
-def _binding(function: Callable[..., Any], parameters: Any) -> Bind:
+def _bound(function: Callable[..., Any], spec: Any, model: Any) -> Run:
     """
-    Returns the way in which *function* takes arguments that fit *parameters*: as an instance of a pydantic model if that is what its one
-    parameter is annotated with, else by keyword.
+    Returns *function* as it takes arguments that fit *spec*: as an instance of the *model* if its one parameter is annotated with
+    that, else as its own signature says, or by keyword.
     """
-    try:
-        [one] = inspect.signature(function).parameters.values() if inspect.isclass(parameters) else [None]
-    except ValueError:
-        one = None
-    if one is not None and one.annotation in (parameters, parameters.__name__) and one.kind is not one.KEYWORD_ONLY:
-        return lambda arguments: ((parameters.model_validate(arguments, by_name=True),), {})
-    return lambda arguments: ((), dict(arguments))
+    bind = getattr(spec, "bind", None)
+    if inspect.isclass(model):
+        taken = [one.annotation for one in inspect.signature(function).parameters.values()]
+        if taken in ([model], [model.__name__]):
+            validate: Any = model.model_validate  # type: ignore[attr-defined]
+            return lambda _, arguments: function(validate(arguments, by_name=True))
+    if bind is None:
+        return lambda _, arguments: function(**arguments)
 
-
-def _bound(function: Callable[..., Any], bind: Bind) -> Run:
     def run(_: str, arguments: Any) -> Any:
         positional, keywords = bind(arguments)
         return function(*positional, **keywords)

@@ -64,10 +64,13 @@ def _after(line: str) -> str:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([], "the policy limits the scope `user`: say whose this session is"),
+        ([], "the scopes of the policy are `user`, and the session says none"),
         (["--scope", "me"], "`--scope` takes NAME=ID, such as `user=me`, not `me`"),
         (["--scope", "user=a/b"], "the id of the scope `user` must not hold `/`"),
-        (["--scope", "user=me", "--scope", "team=us"], "the policy has no scope `team`"),
+        (
+            ["--scope", "user=me", "--scope", "team=us"],
+            "the scopes of the policy are `user`, and the session says team, user",
+        ),
     ],
 )
 def test_whose_a_conversation_is_must_be_said(given: list[str], said: str, tmp_path: Path) -> None:

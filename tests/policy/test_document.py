@@ -89,7 +89,10 @@ def test_every_guard_has_its_key() -> None:
         ("budget: {max_cost_usd: 0.5, final_answer_reserve_usd: 0.6}", "($0.60) must be below max_cost_usd ($0.50)"),
         ("tools: [{match: x, budget: {final_answer_reserve_usd: 1}}]", "unknown key `final_answer_reserve_usd`"),
         ("messages: {budget.max_cals: {message: x}}", "no guard says `budget.max_cals`, did you mean"),
-        ("messages: {budget.max_calls: {message: $limt}}", "`$limt` stands for nothing here, did you mean `limit`?"),
+        (
+            "messages: {budget.max_calls: {message: $limt}}",
+            "`$limt` stands for nothing in any message, did you mean `limit`?",
+        ),
         ("messages: {budget.max_calls: {mesage: x}}", "unknown key `mesage`, did you mean `message`?"),
     ],
 )
@@ -113,11 +116,11 @@ messages:
     with pytest.raises(PolicyError) as error:
         load(text, tmp_path)
     places = [mistake.partition("policy.yaml:")[2].partition(": ")[0] for mistake in error.value.mistakes]
-    assert places == ["2:9", "4:13", "4:31", "6:3", "7:20", "8:3"]
+    assert places == ["2:9", "4:13", "4:31", "6:3", "7:30", "8:3"]
 
 
 def test_words_for_a_guard_of_ones_own_need_that_guard(tmp_path: Path) -> None:
-    text = "version: 1\nmessages: {mine.limit: {message: $n}}\n"
+    text = "version: 1\nmessages: {mine.limit: {message: no}}\n"
     with pytest.raises(PolicyError, match=r"policy\.yaml:2:12: messages\.mine\.limit: no guard says `mine\.limit`"):
         load(text, tmp_path)
     assert Policy.load(tmp_path / "policy.yaml", guards=[Mine()]).chain.messages

@@ -77,10 +77,6 @@ def test_the_rules_of_a_file_stand_before_those_of_what_it_extends(tmp_path: Pat
         "extends: ./b.yaml\ntools:\n  # - match: own": ["b", "a"],
         "extends: [./b.yaml, ./c.yaml]\ntools: [{match: own}]": ["own", "c", "b", "a"],
         "extends: [./c.yaml, ./a.yaml]": ["c", "a"],
-        "extends: ./b.yaml\ntools: !replace [{match: own}]": ["own"],
-        "extends: ./b.yaml\ntools: !replace\n  - match: own": ["own"],
-        "extends: ./b.yaml\ntools: !replace []": [],
-        "tools: !replace [{match: own}]": ["own"],
     }.items():
         assert rules_of(tmp_path, a=a, b=b, c=c, own=own) == found, own
 
@@ -116,19 +112,6 @@ def test_a_mistake_in_a_rule_is_told_once_with_its_number_among_all(tmp_path: Pa
         "own.yaml:3:32: unknown key `tmeout`, did you mean `timeout`?",
         "base.yaml:2:41: tools.3.timeout: not a duration: write 500ms, 30s, 10m, 24h or 7d, got `soon`",
     ]
-
-
-def test_rules_are_replaced_as_a_whole_list_only(tmp_path: Path) -> None:
-    for text, place in {
-        "budget: !replace {max_calls: 3}": "2:9",
-        "tools: !replace": "2:8",
-        "tools: !replace {a: b}": "2:8",
-        "approve: {tools: !replace [a]}": "2:18",
-        "tools: [!replace {match: a}]": "2:9",
-        "tools: [{match: !replace [a]}]": "2:17",
-    }.items():
-        (mistake, *_) = mistakes_of(written(tmp_path, f"version: 1\n{text}\n"), tmp_path)
-        assert mistake.startswith(f"t.yaml:{place}: `!replace` stands before the list of `tools:` only"), text
 
 
 @table(

@@ -68,7 +68,7 @@ def test_a_policy_is_shown_with_its_scopes(tmp_path: Path) -> None:
     ("line", "said"),
     [
         ("scopes: {User: {budget: {max_calls: 1}}}", "2:10: scopes.User: a scope is named like `user`"),
-        ("scopes: {rate: {budget: {max_calls: 1}}}", "2:10: scopes.rate: a scope cannot be called `rate`"),
+        ("scopes: {rate: {budget: {max_calls: 1}}}", "2:10: scopes.rate: a scope is named like `user`"),
         ("scopes: {user: {budget: {max_turns: 1}}}", "2:26: unknown key `max_turns`"),
         (
             "scopes: {user: {streak: {max_same: 1}}}",
@@ -79,9 +79,8 @@ def test_a_policy_is_shown_with_its_scopes(tmp_path: Path) -> None:
         ("messages: {user.budget.max_cals: {message: no}}", "2:12: messages.user.budget.max_cals: no guard says"),
         (
             "messages: {user.budget.max_calls: {message: $limt}}\nscopes: {user: {budget: {}}}",
-            "2:35: messages.user.budget.max_calls: `$limt` stands for nothing here, did you mean `limit`?",
+            "2:45: messages.user.budget.max_calls.message: `$limt` stands for nothing in any message, did you mean `limit`?",
         ),
-        ("messages: {user.budget.max_calls: {message: no}}", "no guard says `user.budget.max_calls`"),
         ("scopes: {user: {}}", "scopes.user: a scope without guards limits nothing"),
     ],
 )

@@ -296,10 +296,12 @@ def test_threads_of_many_sessions_admit_exactly_the_budget_of_their_scope(make: 
 @table(
     ("given", "said"),
     [
-        (None, 'limits the scopes `tenant`, `user`: say whose this session is, .*scopes={"tenant": ..., "user": ...}'),
-        ({"user": "u1"}, "limits the scope `tenant`: say whose"),
-        ({"user": "u1", "tenant": "t", "usr": "u"}, "no scope `usr`, did you mean `user`?"),
-        ({"user": "u1", "tenant": "t", "zone": "u"}, "no scope `zone`; it has `global`, `tenant`, `user`"),
+        (
+            None,
+            'are `global`, `tenant`, `user`, and the session says global: write .*scopes={"tenant": ..., "user": ...}',
+        ),
+        ({"user": "u1"}, "and the session says global, user: write"),
+        ({"user": "u1", "tenant": "t", "usr": "u"}, "and the session says global, tenant, user, usr: write"),
         ({"user": "", "tenant": "t"}, "the id of the scope `user` must not be empty"),
         ({"user": "../x", "tenant": "t"}, "the id of the scope `user` must not hold"),
         ({"user": 7, "tenant": "t"}, "the id of the scope `user` is text, not int"),
@@ -336,11 +338,11 @@ def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
     ("scopes", "said"),
     [
         ({"User": [Budget(max_calls=1)]}, "scopes.User: a scope is named like `user`"),
-        ({"budget": [Budget(max_calls=1)]}, "scopes.budget: a scope cannot be called `budget`"),
+        ({"budget": [Budget(max_calls=1)]}, "scopes.budget: a scope is named like `user`"),
         ({"user": []}, "scopes.user: a scope without guards limits nothing"),
         (
             {"user": [Duplicates()]},
-            "scopes.user: `duplicates` goes by more than amounts, and a scope has guards that define `edges`",
+            "scopes.user: unknown key `duplicates`, known here: `budget`, `growth`, `rate`, `retry_budget`. A scope holds amounts alone",
         ),
         ({"user": [Budget(max_turns=1)]}, "scopes.user.budget: unknown key `max_turns`"),
         ({"user": [Budget(max_calls=-1)]}, "scopes.user.budget.max_calls: "),
@@ -348,7 +350,7 @@ def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
         ({"user": [Rate(max_calls_per_second=1)] * 2}, "scopes.user: `rate` is given twice"),
         (
             {"user": [Forgetful()]},
-            "scopes.user: `forgetful` goes by more than amounts, and a scope has guards that define `edges`",
+            "scopes.user: unknown key `forgetful`, known here: ",
         ),
     ],
 )
