@@ -15,12 +15,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from string import Template
-from typing import Annotated, Any, Final, Literal, TypedDict, TypeVar, Union
+from typing import Annotated, Any, Final, Literal, TypedDict, Union
 
 from guardrails.core.chain import Rule
 from guardrails.core.envelope.envelope import FORMS, OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of, place_of
-from guardrails.core.guards.base import Guard, overrides, respelt
+from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.tool_filter import Held
 from guardrails.core.refusals import CODES as ENGINE_CODES
 from guardrails.core.tools.tool import REPEATS, Tool
@@ -45,11 +45,7 @@ VERSION: Final = 1
 """Of the file format; a file names the one it is written in."""
 Numbers = tuple[str, ...] | None
 """Names of the numbers behind a message; None: not known."""
-Place = Literal["", "Tool", "Scope"]
-"""The place of a guard's settings, as their type's name begins: the policy, a rule, a scope."""
 OnError = Literal["deny", "allow"]
-
-T = TypeVar("T")
 
 _SCOPE: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
@@ -110,9 +106,10 @@ def file_type(kinds: Kinds, *, written: bool = True) -> MapType:
     word: Any = str if free else Annotated[str, Checked(partial(_word, codes))]
     message: Any = MapType("Message", {"message": word, "hint": word})
     messages = dict[Annotated[str, Checked(partial(_code, codes, free))], message]
-    types = {**SETTINGS, "messages": messages, "tools": list[_rules(kinds)], "scopes": scopes, **guards}  # type: ignore[misc]
+    types = {**map_type(Head).types, **SETTINGS, "messages": messages, "scopes": scopes, **guards}
+    types["tools"] = list[_rules(kinds)]  # type: ignore[misc]
     doc = "A policy: one key for each guard of the chain, and what is known of the tools."
-    return MapType("Policy", types, doc=doc, make=partial(_arguments, guards))
+    return MapType("Policy", types, doc=doc, make=partial(_arguments, guards), of=Head)
 
 
 def file_schema(kinds: Kinds) -> dict[str, Any]:
@@ -123,11 +120,8 @@ def file_schema(kinds: Kinds) -> dict[str, Any]:
     """
     named: dict[str, Any] = {}
     json_schema(file_type(kinds), named)
-    json_schema(Head, named)
-    body = named.pop("Policy")
-    body["properties"] = {**named.pop("Head")["properties"], **body["properties"]}
     dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, "$defs": named, **body, "required": ["version"]}
+    return {"$schema": dialect, **named.pop("Policy"), "required": ["version"], "$defs": named}
 
 
 def _rules(kinds: Kinds) -> MapType:
@@ -142,9 +136,9 @@ def _rules(kinds: Kinds) -> MapType:
     return MapType("ToolRule", types, frozenset({"match"}), doc, make=partial(_rule, ruled))
 
 
-def _guards(kinds: Kinds, place: Place, written: bool = True) -> dict[str, Any]:
+def _guards(kinds: Kinds, place: Literal["", "Tool", "Scope"], written: bool = True) -> dict[str, Any]:
     """
-    The types of the settings that each of *kinds* may have in a *place*. They make guards; in a rule, whose others are the policy's, maps.
+    The types of the settings that each of *kinds* may have in a *place*: the policy, a rule, a scope. They make guards; in a rule, whose others are the policy's, maps.
     """
     found: dict[str, Any] = {}
     for cls in kinds:
@@ -187,11 +181,12 @@ def _listed(cls: type[Guard], listed: Any) -> Guard:
 
 
 def _settings(cls: type[Guard], **settings: Any) -> dict[str, Any]:
-    return respelt(settings, cls.aliases, ValueError)
+    # Of two names of one setting the later one holds: a file's own, after that of a policy it extends.
+    return {cls.aliases.get(name, name): setting for name, setting in settings.items()}
 
 
 def _guard(cls: type[Guard], **settings: Any) -> Guard:
-    made = cls(**settings)
+    made = cls(**_settings(cls, **settings))
     made.check_settings(_values(made))
     return made
 
@@ -248,10 +243,8 @@ def checked_settings(
     # A guard in the place of one of the library's has its name.
     types = (*known, *(cls for cls in own if cls not in known))
     written: dict[str, Any] = {key: value for key, value in said.items() if value is not None}
-    written |= {name: guard.settings() for name, guard in given.items()}
-    written["scopes"] = {
-        scope: {name: guard.settings() for name, guard in one.items()} for scope, one in shared.items()
-    }
+    written |= _told(given)
+    written["scopes"] = {scope: _told(named) for scope, named in shared.items()}
     written["tools"] = [entry for rule in rules for entry in _entries(rule, mistakes)]
     made, faults = fit(file_type(types, written=False), written)
     # What a file calls tools is rules here.
@@ -266,10 +259,11 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]]) -> list[Tool]:
     """
     mistakes: list[str] = []
     faults: list[Fault] = []
-    return _held(_tools(tools, mistakes, faults), faults, mistakes)
+    made: list[Tool] = _held(_tools(tools, mistakes, faults), faults, mistakes)
+    return made
 
 
-def _held(made: T, faults: Iterable[Fault], mistakes: Iterable[str]) -> T:
+def _held(made: Any, faults: Iterable[Fault], mistakes: Iterable[str]) -> Any:
     """
     Returns *made*. Raises PolicyError if anything is wrong.
     """
@@ -286,14 +280,16 @@ def _named(guards: Iterable[Guard], mistakes: list[str], where: str = "") -> dic
     named: dict[str, Guard] = {}
     for guard in guards:
         if not isinstance(guard, Guard):
-            shown = getattr(guard, "__name__", None) or type(guard).__name__
-            hint = "; call it: it is a class" if isinstance(guard, type) else ""
-            mistakes.append(f"{where}`{shown}` is no guard{hint}")
+            mistakes.append(f"{where}`{guard!r:.80}` is no guard: write one such as `Budget(max_calls=20)`")
         elif guard.name in named:
             mistakes.append(f"{where}`{guard.name}` is given twice")
         else:
             named[guard.name] = guard
     return named
+
+
+def _told(guards: Mapping[str, Guard]) -> dict[str, Any]:
+    return {name: guard.settings() for name, guard in guards.items()}
 
 
 def _tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str], faults: list[Fault]) -> list[Tool]:

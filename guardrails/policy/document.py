@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from guardrails.core.guards import Kinds, kinds_of
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.budget import Budget
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.schema import fit, map_type, quoted
 
@@ -30,8 +31,8 @@ from .reload import Content, digest, is_name, stamp
 
 
 MAX_FILES: Final = 32
-_SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
-"""Settings by the limit that they are said of."""
+CAP: Final = {"max_cost_usd", *(name for name, own in Budget.aliases.items() if own == "max_cost_usd")}
+"""The names of the limit that `on_unpriced` is said of."""
 
 
 def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Gua
     made = [each for each in given if not (isinstance(each, type) and issubclass(each, Guard))]
     document = Document(source, kinds_of(own))
     arguments = document.arguments(made)
-    arguments["sources"] = {os.path.abspath(name): content for name, content in document.files.items()}  # noqa: PTH100
+    arguments["sources"] = {os.path.abspath(file.name): content for file, content in document.sources.items()}  # noqa: PTH100
     arguments["guards"] += made
     return {"name": str(source), "kinds": own, **arguments}
 
@@ -61,10 +62,8 @@ class Document:
 
     def __init__(self, source: str | PathLike[str], kinds: Kinds = ()) -> None:
         self.kinds = {cls.name: cls for cls in kinds}
-        self.sources: list[Source] = []
-        """The texts that were read, the named file first."""
-        self.files: dict[str, Content] = {}
-        """Those that are files, by name."""
+        self.sources: dict[Source, Content] = {}
+        """The files that were read, the named one first."""
         self.mistakes: list[Mistake] = []
         self._done: dict[Path, Node] = {}
         path = find(source)
@@ -83,7 +82,7 @@ class Document:
         if not self.mistakes:
             self.mistakes += self._of_rules(arguments, made)
         if self.mistakes:
-            raise PolicyError(told(self.mistakes, self.sources))
+            raise PolicyError(told(self.mistakes, [*self.sources]))
         return arguments  # type: ignore[no-any-return]
 
     def _of_rules(self, arguments: dict[str, Any], made: Iterable[Any]) -> Iterable[Mistake]:
@@ -110,8 +109,7 @@ class Document:
         version = inner(parsed.root, "version")
         if chain and (version is None or type(version.value) is not int):
             raise PolicyError([f"{quoted(str(path), PATH)} is no policy that can be read: check it by itself"])
-        self.files[str(path)] = Content(seen, digest(text))
-        self.sources.append(parsed.source)
+        self.sources[parsed.source] = Content(seen, digest(text))
         self.mistakes += parsed.mistakes
         root = parsed.root or Node(parsed.mistakes[0].position, {})
         made = self._done[real] = self._settings(root, path.parent, (*chain, path)) if parsed.root else root
@@ -124,7 +122,7 @@ class Document:
         version, extends = inner(root, "version"), inner(root, "extends")
         if version is None or got(version) != f"`{VERSION}`":
             place = version.position if version else root.position
-            said = f"write `version: {VERSION}`, the file format that this release of the library reads"
+            said = f"write `version: {VERSION}`, the format that this release reads, or upgrade toolcall-guardrails"
             self.mistakes.append(Mistake(place, f"{said}, got {got(version) if version else 'no version'}"))
         if extends is not None:
             self.mistakes += mistakes_at(fit(map_type(Head).types["extends"], plain(extends), ("extends",))[1], root)
@@ -134,7 +132,8 @@ class Document:
         if (tools := inner(root, "tools")) is not None and got(tools) == "nothing":
             # All of its rules are comments.
             del settings["tools"]
-        own = self._renamed(replace(root, value=settings), folder)
+        self._anchor(root, folder)
+        own = replace(root, value=settings)
         return _with_rules(reduce(_merged, parents, replace(root, value={})), own, parents)
 
     def _parent(self, item: Node, folder: Path, chain: tuple[Path, ...]) -> Node:
@@ -159,27 +158,15 @@ class Document:
         self.mistakes.append(Mistake(item.position, f"extends: {said}"))
         return replace(item, value={})
 
-    def _renamed(self, node: Node, folder: Path, key: str = "") -> Node:
+    def _anchor(self, root: Node, folder: Path) -> None:
         """
-        Returns *node*, the value of *key*, with each key as the settings have it, and each file that a setting names beside the
-        policy in *folder* that names it.
+        Have each file that a setting of *root* names stand beside the policy in *folder* that names it.
         """
-        if isinstance(node.value, list):
-            return replace(node, value=[self._renamed(item, folder) for item in node.value])
-        if not isinstance(node.value, dict):
-            return node
-        made: dict[str, Node] = {}
-        kind = self.kinds.get(key, Guard)
-        for written, value in node.value.items():
-            name = kind.aliases.get(written, written)
-            if name in made:
-                said = f"key {quoted(written)} is {quoted(name)} by another name, given twice"
-                self.mistakes.append(Mistake(value.named, said))
-            elif name in kind.files and isinstance(value.value, str) and value.value:
-                made[name] = replace(value, value=str(folder.absolute() / value.value))
-            else:
-                made[name] = self._renamed(value, folder, name)
-        return replace(node, value=made)
+        names = [(kind.name, key) for kind in self.kinds.values() for key in kind.files]
+        for place in (root, *items(root, "tools")):
+            for named in (inner(place, *name) for name in names):
+                if named is not None and isinstance(named.value, str) and named.value:
+                    named.value = str(folder.absolute() / named.value)
 
 
 def _unreadable(path: Path, error: OSError) -> str:
@@ -204,9 +191,9 @@ def _merged(base: Node, over: Node) -> Node:
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
     merged = dict(base.value)
-    for limit, setting in _SAID_OF.items():
-        if limit in base.value and limit in over.value:
-            merged.pop(setting, None)
+    if CAP & base.value.keys() and CAP & over.value.keys():
+        merged.pop("on_unpriced", None)
     for key, node in over.value.items():
-        merged[key] = _merged(merged[key], node) if key in merged else node
+        # The later one stands last: of two names of one setting it holds.
+        merged[key] = _merged(merged.pop(key), node) if key in merged else node
     return replace(over, value=merged)

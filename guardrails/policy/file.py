@@ -111,7 +111,7 @@ def told(mistakes: Iterable[Mistake], sources: Sequence[Source]) -> list[str]:
 @dataclass(slots=True, eq=False)
 class Node:
     """
-    A value of the text. Nothing changes one once it is read.
+    A value of the text.
     """
 
     position: Position

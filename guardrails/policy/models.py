@@ -77,9 +77,7 @@ class ModelFiles(Models):
             try:
                 model = read_model(path, kind)
             except FileNotFoundError:
-                warn_once(
-                    f"model {path}", "no model `%s`: what was loaded, or is shipped, is asked until it is trained", path
-                )
+                warn_once(f"model {path}", "no model `%s` yet: what is shipped is asked until it is trained", path)
             except (ModelError, OSError) as error:
                 log.error("the model `%s` cannot be used, what was loaded before stays: %s", path, error)
             if model or kind == RETRIES:

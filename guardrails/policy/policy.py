@@ -63,7 +63,7 @@ class Policy:
     """The files it is made of, as long as they are looked at."""
     digest: str | None = None
     """The digest of the contents of its files. None if they are not looked at."""
-    changed = False
+    changed: bool = False
     """Whether its files have changed since it was loaded."""
 
     def __init__(
@@ -124,10 +124,13 @@ class Policy:
         # A service may give each session a file of its own: a sink lives as long as a session, or its thread, needs it.
         self._sinks: WeakValueDictionary[str, Sink] = WeakValueDictionary()
         self.model_files: ModelFiles | None = None
-        if asked := {path: guard.model_kind for guard in everything if (path := guard.retry_model) is not None}:
+        asked = dict.fromkeys((path, one.model_kind) for one in everything if (path := one.retry_model) is not None)
+        if asked:
             from . import models
 
-            chain.models = self.model_files = models.ModelFiles(asked)
+            if len(files := dict([*asked])) < len(asked):
+                raise PolicyError(["one file cannot be the model of retries and of loops"])
+            chain.models = self.model_files = models.ModelFiles(files)
 
     @classmethod
     def load(

@@ -120,10 +120,10 @@ def test_the_mistakes_of_all_rules_guards_and_tools_are_told_at_once() -> None:
     )
     expected = [
         "messages.budget.nope: ",
-        "rules.0: unknown key `pollng`",
-        "rules.0.match.0: ",
-        "rules.1.streak.max_same: ",
         "budget: final_answer_reserve_usd ($0.50) must be below max_cost_usd ($0.50)",
+        "rules.0.match.0: ",
+        "rules.0: unknown key `pollng`",
+        "rules.1.streak.max_same: ",
         "tools.t.parameters: the schema of the arguments is not valid",
     ]
     assert len(found) == len(expected)

@@ -21,7 +21,7 @@ from tests.tables import table
 
 
 FILES = Path(__file__).parent / "files"
-VERSION = "write `version: 1`, the file format that this release of the library reads, got"
+VERSION = "write `version: 1`, the format that this release reads, or upgrade toolcall-guardrails, got"
 
 
 @guard

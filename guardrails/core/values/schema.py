@@ -242,15 +242,14 @@ def _map(keys: MapType, value: Any, path: Path, faults: list[Fault]) -> Any:
         value = {name: getattr(value, name) for name in keys.types}
     if not isinstance(value, Mapping):
         raise _UnfitError("a map of keys")
-    made, before, known = {}, len(faults), keys.types
-    faults += [
-        Fault((*path, key), value, _unknown(str(key), keys), kind="unknown") for key in value if key not in known
-    ]
-    for key, kind in known.items():
-        if key in value:
-            made[key] = _fit(kind, value[key], (*path, key), faults)
-        elif key in keys.required:
-            faults.append(Fault(path, value, f"{_MISSING}{quoted(key)}", kind="missing"))
+    made, before = {}, len(faults)
+    for key, one in value.items():
+        if key in keys.types:
+            made[key] = _fit(keys.types[key], one, (*path, key), faults)
+        else:
+            faults.append(Fault((*path, key), value, _unknown(str(key), keys), kind="unknown"))
+    lacking = (key for key in keys.types if key in keys.required and key not in value)
+    faults += [Fault(path, value, f"{_MISSING}{quoted(key)}", kind="missing") for key in lacking]
     return value if len(faults) > before else keys.make(**made)
 
 
@@ -326,7 +325,7 @@ def _other(kind: Any, value: Any, path: Path, faults: list[Fault]) -> Any:
     try:
         return TypeAdapter(kind).validate_json(to_json(value), strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
+        first: Any = error.errors()[0]
         said = str(first.get("ctx", {}).get("error", first["msg"]))
         raise ValueError(said.replace("Input should be", "must be")) from None
     except (PydanticUserError, NameError) as error:
