@@ -346,7 +346,7 @@ def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
         ),
         ({"user": [Budget(max_turns=1)]}, "scopes.user.budget: unknown key `max_turns`"),
         ({"user": [Budget(max_calls=-1)]}, "scopes.user.budget.max_calls: "),
-        ({"user": [Budget]}, "scopes.user: `Budget` is no guard; call it"),
+        ({"user": [Budget]}, "scopes.user: `<class 'guardrails.core.guards.budget.Budget'>` is no guard: write one"),
         ({"user": [Rate(max_calls_per_second=1)] * 2}, "scopes.user: `rate` is given twice"),
         (
             {"user": [Forgetful()]},
