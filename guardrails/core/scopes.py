@@ -124,8 +124,8 @@ class SharedState(SessionState):
         Returns the edges of its guards; None if one goes by more than amounts, so that nothing else may have happened meanwhile.
         """
         made: list[Edge] = []
-        for guard in () if self.chain is None or self.chain.mode == "off" else self.chain.guards:
-            own = guard.edges(self, self.own.get(guard.key), self.now_ms) if guard.mode != "off" else ()
+        for guard in () if self.chain is None else self.chain.guards:
+            own = guard.edges(self, self.own.get(guard.key), self.now_ms)
             if own is None:
                 return None
             for edge in own:

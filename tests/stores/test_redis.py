@@ -375,6 +375,21 @@ def test_the_last_calls_of_a_scope_are_given_to_one_each(store: RedisStore) -> N
 
 
 @needed
+def test_a_call_that_one_scope_refuses_takes_one_trip_though_others_use_another_of_its_scopes(
+    store: RedisStore,
+) -> None:
+    policy = Policy([], scopes={"user": [Budget(max_calls=1)], "tenant": [Budget(max_calls=99, max_cost_usd=1)]})
+    with again(store) as other:
+        mine = policy.session("a", scopes={"user": "u1", "tenant": "t"}, store=store)
+        theirs = policy.session("b", scopes={"user": "u2", "tenant": "t"}, store=other)
+        assert [each.call("t", {}, lambda *_: "ok").ok for each in (mine, theirs)] == [True, True]
+        before = shared().ask("INFO", "commandstats")["cmdstat_evalsha"]["calls"]
+        assert mine.call("t", {"n": 2}, lambda *_: "ok").code == "user.budget.max_calls"
+        assert shared().ask("INFO", "commandstats")["cmdstat_evalsha"]["calls"] == before + 1
+    assert used(store, "/tenant/t")[0] == 2
+
+
+@needed
 def test_processes_that_are_killed_leave_every_step_whole(store: RedisStore) -> None:
     started = workers(store, 4, 60)
     wait_for(lambda: used(store, "/user/u1")[0] > 100)
