@@ -268,7 +268,7 @@ class Evidence(Guard):
 
 
 def _is_alone(state: SessionState) -> bool:
-    return FAMILY not in state.own and not shares(state)
+    return state.family is None and not state.reserved and FAMILY not in state.own
 
 
 def _did(facts: Facts) -> bool:

@@ -52,8 +52,8 @@ class Growth(Guard):
     def check(self, call: ToolCall, state: SessionState, mine: Any, facts: Facts) -> Verdict:
         if mine is None:
             return None
-        limit = self.max_calls_per_second
-        if limit is not None and gcra(mine.get(CALLS, 0), facts.now_ms, limit, 1_000)[1]:
+        limit, level, now = self.max_calls_per_second, mine.get(CALLS, 0), facts.now_ms
+        if limit is not None and level > now * limit and gcra(level, now, limit, 1_000)[1]:
             return self._blown(CALLS)
         return self.spent(state, mine, facts) if BLOWN in mine.values() else None
 

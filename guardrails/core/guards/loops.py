@@ -3,7 +3,7 @@ Tell a model that goes round in circles what to do instead, then refuse; `denial
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from guardrails.core.envelope.envelope import Envelope
@@ -34,8 +34,6 @@ class FromCalls(TypedDict, total=False):
 Grades = Annotated[FromCalls, Keys()]
 MAX_CYCLE: Final = 5
 """Calls of the longest cycle that is looked for."""
-WAITS: Final = 3
-"""Equal answers of a wait, from which on the next is nudged."""
 WORDS: Final[dict[str, tuple[str, str]]] = {
     "unrepaired": (
         "This exact {tool} call has failed, and no call since is known to have changed anything.",
@@ -89,6 +87,8 @@ class Loops(Guard):
         "loops.cycle": ("tool", "count", "length"),
     }
 
+    wait: ClassVar[FromCalls] = {"nudge": 3, "deny": None}
+    """Equal answers of what is waited for, or goes on by itself."""
     unrepaired: Grades = map_of(nudge=None, deny=1)
     """The exact call that failed for a cause that lies in it, while nothing is done that could remove it."""
     identical: Grades = map_of(nudge=1, deny=None)
@@ -114,13 +114,14 @@ class Loops(Guard):
         tool = facts.tool
         if tool.repeats == "allow":
             return None
-        latest = [*islice(past(state, call.tool), 2)]
+        calls = past(state, call.tool)
+        latest = [*islice(calls, 2)]
         if not latest or latest[0].status == "error":
-            return self._failing(call, state, tool.shell)
+            return self._failing(call, state, chain(latest, calls), tool.shell)
         last = latest[0]
         if last.changes or not (last.came == EMPTY or (len(latest) > 1 and is_evidence(latest[1], last))):
             return None
-        return self._searching(call, state, tool.shell)
+        return self._searching(call, state, chain(latest, calls), tool.shell)
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, mine: Any, facts: Facts
@@ -141,7 +142,7 @@ class Loops(Guard):
         goes_on = last.came == UNFINISHED or (last.little and not last.changes)
         if facts.tool.repeats == "allow" or goes_on or (again.moves and self.settled_for is not None):
             # No evidence, but for the advice to wait.
-            return _nudge("wait", call, WAITS) if again.times(state, WAITS) == WAITS else None
+            return self._graded("wait", call, again.times(state, _most(self.wait)))
         near, verdict = self._is_settled(state.now_ms - last.at_ms), None
         if last.error_type in LASTING and near and not old and not _mended(state, last):
             verdict = self._graded("unrepaired", call, again.times(state, _most(self.unrepaired)))
@@ -168,12 +169,12 @@ class Loops(Guard):
         looks = all(entry.status == "ok" and not entry.changes for entry in lap)
         return self._graded("cycle", call, count, (failed or looks) and not old, length=length)
 
-    def _searching(self, call: ToolCall, state: SessionState, shell: bool) -> Verdict:
+    def _searching(self, call: ToolCall, state: SessionState, calls: Iterator[Entry], shell: bool) -> Verdict:
         """
-        Returns the verdict on looks of one tool in a row that brought the same, or nothing.
+        Returns the verdict on looks of one tool in a row that brought the same, or nothing: the latest of its *calls*.
         """
         sketch = call.sketch = sketch_of(call.arguments)
-        run = run_of(past(state, call.tool))
+        run = run_of(calls)
         last = run[0]
         refuse = last.seq == state.seq and self._is_settled(state.now_ms - last.at_ms) and not shell
         verdict = self._graded("reworded", call, sum(same_words(one.sketch, sketch) for one in run), refuse)
@@ -186,12 +187,12 @@ class Loops(Guard):
             verdict = self._graded("reworded", call, len(near), refuse and sure)
         return verdict
 
-    def _failing(self, call: ToolCall, state: SessionState, shell: bool) -> Verdict:
+    def _failing(self, call: ToolCall, state: SessionState, calls: Iterator[Entry], shell: bool) -> Verdict:
         """
-        Returns the verdict on failures in a row with one cause: of the tool itself, else of the latest calls of its server.
+        Returns the verdict on failures in a row with one cause: the latest *calls* of the tool itself, else those of its server.
         """
         most, whose = _most(self.same_error), call.tool
-        run = run_of(past(state, whose), most)
+        run = run_of(calls, most)
         if not run and (whose := whose.rpartition("__")[0]):
             run = run_of(past(state), most)
         if not run or run[0].status != "error" or not run[0].steady:
@@ -214,12 +215,13 @@ class Loops(Guard):
         """
         grades: FromCalls = getattr(self, pattern)
         nudge, deny, words = grades["nudge"], grades["deny"], words or pattern
+        (message, hint), values = WORDS[words], {"tool": call.tool, "count": count, **values}
         if refuse and deny is not None and count >= deny:
-            values = {"tool": call.tool, "count": count, **values}
-            message, hint = WORDS[words]
             status: Status = "duplicate_call_blocked" if words in EXACT else "denied"
             return Denial(f"loops.{words}", message.format(**values), hint or CHECK, status, values=values)
-        return _nudge(words, call, count, **values) if nudge is not None and count >= nudge else None
+        if nudge is None or count < nudge:
+            return None
+        return Nudge(code=f"loops.{words}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values)
 
 
 def _most(grades: FromCalls) -> int:
@@ -227,11 +229,6 @@ def _most(grades: FromCalls) -> int:
     Returns the count from which on no more changes what *grades* say.
     """
     return max(grades["nudge"] or 0, grades["deny"] or 0)
-
-
-def _nudge(words: str, call: ToolCall, count: int, **more: object) -> Nudge:
-    values, (message, hint) = {"tool": call.tool, "count": count, **more}, WORDS[words]
-    return Nudge(code=f"loops.{words}", hint=f"{message.format(**values)} {hint}".rstrip(), values=values)
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
